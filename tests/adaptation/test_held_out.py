@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -23,18 +21,18 @@ from bitextmine.files.corpus import Corpus
 from bitextmine.mining.gold import Gold
 
 
-def mined(precision: list[float], lines: int = 0) -> MinedPairs:
+def mined(precision, lines=0):
     at = np.arange(len(precision))
     return MinedPairs(at, at[::-1].copy(), np.array(precision))
 
 
-def test_the_best_pairs_are_as_many_as_the_error_rate_allows() -> None:
+def test_the_best_pairs_are_as_many_as_the_error_rate_allows():
     pairs = mined([1.0, 1.0, 0.97, 0.96, 0.951, 0.94, 0.5])
     assert [pairs.best(rate) for rate in (0.01, 0.035, 0.05, 0.5, 0.001)] == [2, 3, 5, 7, 2]
     assert mined([0.4, 0.3]).best(0.05) == 0
 
 
-def test_questions_are_found_again_as_the_plain_way_finds_them() -> None:
+def test_questions_are_found_again_as_the_plain_way_finds_them():
     """Over more rows than a block has, with equal rows, against one argsort a question."""
     rng = np.random.default_rng(1)
     pool = rng.standard_normal((40_000, 16))
@@ -49,7 +47,7 @@ def test_questions_are_found_again_as_the_plain_way_finds_them() -> None:
     assert True in plain and False in plain
 
 
-def test_half_of_a_line() -> None:
+def test_half_of_a_line():
     line = "one two three four five six seven"
     half = half_of(line, 1)
     words = half.split()
@@ -60,7 +58,7 @@ def test_half_of_a_line() -> None:
     assert half_of("a", 1) == "a"
 
 
-def test_pairs_set_aside_are_of_the_surest_and_stay_when_others_come() -> None:
+def test_pairs_set_aside_are_of_the_surest_and_stay_when_others_come():
     pairs = mined([1.0] * 100 + [0.97] * 100)
     sources = [f"sentence {i}" for i in range(200)]
     chosen = choose_held_out(pairs, sources, 0.05, 1000)
@@ -70,12 +68,12 @@ def test_pairs_set_aside_are_of_the_surest_and_stay_when_others_come() -> None:
     assert set(fewer.tolist()) <= set(chosen.tolist())
 
 
-def answers(right: int, of: int = 1000) -> np.ndarray:
+def answers(right, of=1000):
     found: np.ndarray = np.arange(of) < right
     return found
 
 
-def test_better_is_more_than_chance() -> None:
+def test_better_is_more_than_chance():
     old = Measured(answers(980), answers(600))
     assert is_better(Measured(answers(980), answers(640)), old)
     assert not is_better(Measured(answers(980), answers(602)), old)  # two more of a thousand
@@ -99,7 +97,7 @@ def test_better_is_more_than_chance() -> None:
     assert [is_better(Measured(answers(980 - n), answers(640)), old) for n in (9, 10)] == [True, False]
 
 
-def test_a_question_counts_by_how_often_it_is_answered() -> None:
+def test_a_question_counts_by_how_often_it_is_answered():
     whole = answers(980)
     old = Measured(whole, np.full(1000, 3))
     assert old.percent() == (98.0, 100 * 3 / DRAWS)
@@ -109,7 +107,7 @@ def test_a_question_counts_by_how_often_it_is_answered() -> None:
     assert not is_better(Measured(whole, np.where(answers(500), 5, 1)), old)
 
 
-def test_questions_are_asked_with_several_halves() -> None:
+def test_questions_are_asked_with_several_halves():
     lines = [f"{a} house stands on hill number {i}" for i, a in enumerate(["The", "A", "No", "One"] * 5)]
     encoder, at = load_encoder("europe5"), np.arange(20)
     vectors = encoder.encode(lines)
@@ -121,7 +119,7 @@ def test_questions_are_asked_with_several_halves() -> None:
     assert 0 < slow.sum() < DRAWS * 20
 
 
-def test_gold_counts_lines_that_are_equal_as_one() -> None:
+def test_gold_counts_lines_that_are_equal_as_one():
     """Lines 3 and 1 are equal, and the pair of the second is mined as that of the first."""
     piles = Piles(Corpus(["a", "b", "c", "b", ""], "en"), Corpus(list("uvwxyz"), "de"))
     gold = Gold(np.array([3, 0]), np.array([4, 1]))
@@ -130,7 +128,7 @@ def test_gold_counts_lines_that_are_equal_as_one() -> None:
         assert gold_shares(pairs, piles, gold) == {"precision": precision, "recall": 50.0}
 
 
-def test_gold_beyond_the_corpora_is_refused(tmp_path: Path) -> None:
+def test_gold_beyond_the_corpora_is_refused(tmp_path):
     for name, lines in (("a.en", 5), ("a.de", 6)):
         (tmp_path / name).write_text("A line.\n" * lines)
     piles = Piles(Corpus(tmp_path / "a.en"), Corpus(tmp_path / "a.de"))

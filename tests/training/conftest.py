@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -29,18 +26,18 @@ TINY = {
 
 
 @pytest.fixture(autouse=True)
-def no_plots(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def no_plots(request, monkeypatch):
     """Leave out training.png, which takes longer than most trainings here."""
     if "plot" not in request.node.name:
         monkeypatch.setattr("bitextmine.training.trainer.plot_log", lambda *_: False)
 
 
 @pytest.fixture
-def make_recipe(sentence_pairs: list[tuple[str, str]], tmp_path: Path) -> Callable[..., Any]:
+def make_recipe(sentence_pairs, tmp_path):
     """Writes pairs.en-fr.tsv and returns a recipe over it, with overrides."""
     from bitextmine.training.recipe import recipe_from_pairs
 
-    def make(rows: list[str] | None = None, **overrides: Any) -> Any:
+    def make(rows=None, **overrides):
         rows = rows if rows is not None else [f"{en}\t{fr}" for en, fr in sentence_pairs[:1600]]
         (tmp_path / "pairs.en-fr.tsv").write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
         settings = {**TINY, **{key.replace("__", "."): value for key, value in overrides.items()}}
@@ -50,12 +47,12 @@ def make_recipe(sentence_pairs: list[tuple[str, str]], tmp_path: Path) -> Callab
 
 
 @pytest.fixture
-def prepare(tmp_path: Path) -> Callable[..., Any]:
+def prepare(tmp_path):
     """Returns the vocabulary and the token caches of a recipe."""
     from bitextmine.training.cache import open_caches
     from bitextmine.training.vocabulary import open_vocabulary
 
-    def prepare(recipe: Any) -> Any:
+    def prepare(recipe):
         work = tmp_path / "prepared"
         work.mkdir(exist_ok=True)
         tokenizer = open_vocabulary(recipe, work)
@@ -65,11 +62,11 @@ def prepare(tmp_path: Path) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def begin(prepare: Callable[..., Any]) -> Callable[..., Any]:
+def begin(prepare):
     """Returns the training of a recipe before its first step."""
     from bitextmine.training.run import Inputs, TrainingRun
 
-    def begin(recipe: Any, world: Any = None) -> Any:
+    def begin(recipe, world=None):
         tokenizer, caches = prepare(recipe)
         more = {} if world is None else {"world": world}
         return TrainingRun(Inputs(recipe, caches, tokenizer, **more))
@@ -112,35 +109,35 @@ for line in sys.stdin:
 
 
 @pytest.fixture(scope="session")
-def run_to_die() -> Iterator[Callable[..., int]]:
+def run_to_die():
     """Trains by a recipe in a process that dies at so many checkpoints or blocks of vectors; returns its exit code."""
     command = [sys.executable, "-c", RUNS]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as runs:
         assert runs.stdin is not None and runs.stdout is not None
 
-        def run(recipe: Path, out: Path, events: int = -1) -> int:
-            runs.stdin.write(f"{recipe} {out} {events}\n")  # type: ignore[union-attr]
-            runs.stdin.flush()  # type: ignore[union-attr]
-            return int(runs.stdout.readline())  # type: ignore[union-attr]
+        def run(recipe, out, events=-1):
+            runs.stdin.write(f"{recipe} {out} {events}\n")
+            runs.stdin.flush()
+            return int(runs.stdout.readline())
 
         yield run
         runs.stdin.close()
 
 
 @pytest.fixture
-def lines() -> list[str]:
+def lines():
     """A few sentences."""
     return list(LINES)
 
 
 @pytest.fixture
-def encoder(bitextmine: Any) -> Callable[..., Any]:
+def encoder(bitextmine):
     """Runs `bitextmine encoder ...`."""
     return lambda *args, **more: bitextmine("encoder", *map(str, args), **more)
 
 
 @pytest.fixture
-def save_encoder() -> Callable[..., Any]:
+def save_encoder():
     """Writes a random encoder without layers, and the sentences of `lines` as the file text beside its folder."""
     import torch
 
@@ -151,7 +148,7 @@ def save_encoder() -> Callable[..., Any]:
 
     tokenizer = packaged("default") / "tokenizer.model"
 
-    def save(folder: Path, dim: int, seed: int, std: float = 0.01, ngrams: Sequence[str] = ()) -> Any:
+    def save(folder, dim, seed, std=0.01, ngrams=()):
         torch.manual_seed(seed)
         size = Tokenizer(tokenizer).vocab_size
         model = SentenceModel(EncoderConfig(size, dim, layers=0, ngrams=len(ngrams)))

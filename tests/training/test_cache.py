@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import errno
 import json
-import os
 import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,15 +16,13 @@ from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import staging, staging_folder
 from bitextmine.training import cache as cache_module
-from bitextmine.training.cache import DROPPED, PairCache, open_caches
-from bitextmine.training.recipe import Corpus, Recipe, recipe_from_pairs
+from bitextmine.training.cache import DROPPED, open_caches
+from bitextmine.training.recipe import Corpus, recipe_from_pairs
 from bitextmine.training.vocabulary import train_vocabulary
-
-Make = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
-def tokenizer(sentence_pairs: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
+def tokenizer(sentence_pairs, tmp_path_factory):
     path = tmp_path_factory.mktemp("vocabulary") / "tokenizer.model"
     recipe = recipe_from_pairs(["x.en-fr.tsv"], {"vocabulary.size": 200})
     lines = [side for pair in sentence_pairs[:300] for side in pair]
@@ -37,23 +30,19 @@ def tokenizer(sentence_pairs: list[tuple[str, str]], tmp_path_factory: pytest.Te
     return Tokenizer(path)
 
 
-def rows_of(cache: PairCache) -> tuple[list[int], list[int]]:
+def rows_of(cache):
     """The source keys of what is trained on and of what is held out."""
-    return tuple(  # type: ignore[return-value]
-        file.take(np.arange(len(file))).keys[0].tolist() for file in (cache.train, cache.valid)
-    )
+    return tuple(file.take(np.arange(len(file))).keys[0].tolist() for file in (cache.train, cache.valid))
 
 
-def add_up(cache: PairCache) -> bool:
+def add_up(cache):
     counts = cache.counts
     return counts["read"] == counts["kept"] + sum(counts[why] for why in DROPPED) and counts["kept"] == len(
         cache.train
     ) + len(cache.valid)
 
 
-def test_it_filters_counts_and_holds_out(
-    make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_it_filters_counts_and_holds_out(make_recipe, tmp_path, tokenizer, caplog):
     rows = [f"sentence number {i}\tphrase numéro {i}" for i in range(700)]
     rows += rows[:300] + [row.upper() for row in rows[300:310]]  # the same to the vocabulary
     rows += ["\tno source", "equal\tequal", "EQUAL\tequal", "short\t" + "very long indeed " * 30]
@@ -71,9 +60,7 @@ def test_it_filters_counts_and_holds_out(
     assert "1 sentence cut to 20 pieces (model.max_pieces)" in caplog.text
 
 
-def test_no_sentence_of_a_held_out_pair_is_trained_on(
-    make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer
-) -> None:
+def test_no_sentence_of_a_held_out_pair_is_trained_on(make_recipe, tmp_path, tokenizer):
     # Every sentence has two translations, and the second corpus has some of the first one's, turned round.
     rows = [f"sentence {i // 2}\tphrase {(i + 1) // 2}" for i in range(400)]
     recipe = make_recipe(rows, data__valid_pairs=15)
@@ -94,9 +81,7 @@ def test_no_sentence_of_a_held_out_pair_is_trained_on(
     assert [len(cache.train) for cache in both] == [400, len(turned)]
 
 
-def test_it_is_made_once_and_shared(
-    make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_made_once_and_shared(make_recipe, tmp_path, tokenizer, monkeypatch):
     recipe = make_recipe(data__cache="shared")
     assert recipe.digest() == make_recipe().digest(), "where the cache is changes nothing"
     first = rows_of(open_caches(tmp_path / "one", recipe, tokenizer)[0])
@@ -108,7 +93,7 @@ def test_it_is_made_once_and_shared(
         open_caches(tmp_path, make_recipe(["a\tb"] * 30, data__cache="shared"), tokenizer)
 
 
-def language_corpus(make_recipe: Make, **settings: Any) -> Recipe:
+def language_corpus(make_recipe, **settings):
     good = [
         f"This is the sentence number {i} of the book\tVoici la phrase numéro {i} du livre" for i in range(60)
     ]
@@ -120,7 +105,7 @@ def language_corpus(make_recipe: Make, **settings: Any) -> Recipe:
     return make_recipe([*good, *bad, "1984\t19 84", "OK!\tD'accord"], data__language_filter=True, **settings)
 
 
-def test_text_in_another_language_is_dropped(make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer) -> None:
+def test_text_in_another_language_is_dropped(make_recipe, tmp_path, tokenizer):
     pytest.importorskip("py3langid")
     recipe = language_corpus(make_recipe)
     (cache,) = open_caches(tmp_path / "cache", recipe, tokenizer)
@@ -135,9 +120,7 @@ def test_text_in_another_language_is_dropped(make_recipe: Make, tmp_path: Path, 
         open_caches(tmp_path / "cache", dataclasses.replace(recipe, data=data), tokenizer)
 
 
-def test_the_language_filter_asks_for_its_extra(
-    make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_language_filter_asks_for_its_extra(make_recipe, tmp_path, tokenizer, monkeypatch):
     from bitextmine.training.pairs import check_corpora
 
     recipe = language_corpus(make_recipe)
@@ -149,7 +132,7 @@ def test_the_language_filter_asks_for_its_extra(
     check_corpora(make_recipe())  # which only looks where it can
 
 
-def test_nothing_left(make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer) -> None:
+def test_nothing_left(make_recipe, tmp_path, tokenizer):
     for rows, said in (
         (
             ["same\tsame"] * 50,
@@ -161,11 +144,11 @@ def test_nothing_left(make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer) -
             open_caches(tmp_path / "cache", make_recipe(rows), tokenizer)
 
 
-def files(folder: Path) -> set[str]:
+def files(folder):
     return {path.name for path in folder.rglob("*")}
 
 
-def test_only_what_dead_runs_left_is_swept(make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer) -> None:
+def test_only_what_dead_runs_left_is_swept(make_recipe, tmp_path, tokenizer):
     """A lock tells, not the number of a process: containers that share a folder may all have the same."""
     folder = tmp_path / "cache"
     dead, alive = (folder / f"selection-{digit * 20}" for digit in "01")
@@ -179,7 +162,7 @@ def test_only_what_dead_runs_left_is_swept(make_recipe: Make, tmp_path: Path, to
         assert left == {live.name, written.name, ".notes.tmp"}
 
 
-def test_a_full_disk(make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer) -> None:
+def test_a_full_disk(make_recipe, tmp_path, tokenizer):
     recipe = make_recipe()
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
@@ -190,21 +173,6 @@ def test_a_full_disk(make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer) ->
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert files(tmp_path / "cache") == set()
     assert len(open_caches(tmp_path / "cache", recipe, tokenizer)[0].train) > 1000
-
-
-def test_a_disk_that_is_full_later(
-    make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*args: Any, **kwargs: Any) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with monkeypatch.context() as patch:
-        patch.setattr("bitextmine.training.pairfile._write", full)
-        with pytest.raises(BitextmineError, match="No space left on device; free some space"):
-            open_caches(tmp_path / "cache", make_recipe(), tokenizer)
-    assert not [
-        name for name in files(tmp_path / "cache") if "selection" in name or "part" in name or "tmp" in name
-    ]
 
 
 DIE = """
@@ -236,9 +204,7 @@ cache.open_caches(where / "cache", recipe, Tokenizer(model))
 """
 
 
-def test_killed_at_any_moment_it_is_made_anew(
-    make_recipe: Make, tmp_path: Path, tokenizer: Tokenizer
-) -> None:
+def test_killed_at_any_moment_it_is_made_anew(make_recipe, tmp_path, tokenizer):
     make_recipe()
     recipe = recipe_from_pairs(["pairs.en-fr.tsv"], {}, folder=tmp_path)
     open_caches(tmp_path / "whole", recipe, tokenizer)

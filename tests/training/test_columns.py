@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -16,11 +12,9 @@ from bitextmine.encoder.folder import WEIGHTS, read_folder
 from bitextmine.encoder.weights import CHARACTERS, read_weights
 from bitextmine.training.trainer import train
 
-Make = Callable[..., Any]
-
 
 @pytest.mark.parametrize("spelling", [False, True])
-def test_order_is_trained_with(make_recipe: Make, tmp_path: Path, spelling: bool) -> None:
+def test_order_is_trained_with(make_recipe, tmp_path, spelling):
     recipe = make_recipe(
         model__dim=48,
         model__order_columns=16,
@@ -41,9 +35,7 @@ def test_order_is_trained_with(make_recipe: Make, tmp_path: Path, spelling: bool
 
 
 @pytest.mark.parametrize("spelling", [False, True])
-def test_vectors_and_gradients_in_training_are_those_of_plain_sums(
-    make_recipe: Make, begin: Make, spelling: bool
-) -> None:
+def test_vectors_and_gradients_in_training_are_those_of_plain_sums(make_recipe, begin, spelling):
     recipe = make_recipe(model__dim=24, model__order_columns=8, model__spelling=spelling)
     run = begin(recipe)
     run.model.train()
@@ -76,9 +68,7 @@ def test_vectors_and_gradients_in_training_are_those_of_plain_sums(
 
 
 @pytest.mark.parametrize("spelling", [False, True])
-def test_the_finished_model_has_its_own_share_for_the_length(
-    make_recipe: Make, begin: Make, tmp_path: Path, spelling: bool
-) -> None:
+def test_the_finished_model_has_its_own_share_for_the_length(make_recipe, begin, tmp_path, spelling):
     recipe = make_recipe(
         model__dim=40,
         model__length_share=0.2,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -42,9 +40,7 @@ NEGATING = {VOCABULARY.index(it) for it in ("▁not", "▁never")}
     st.integers(0, 99),
     st.sampled_from(["en", "sw"]),
 )
-def test_a_copy_differs_in_one_number_one_word_or_one_negation(
-    sentences: list[list[int]], seed: int, lang: str
-) -> None:
+def test_a_copy_differs_in_one_number_one_word_or_one_negation(sentences, seed, lang):
     pieces = Pieces.from_lists(sentences)
     rows, copies = EDITS.edit(pieces, lang, np.random.default_rng(seed))
     assert len(rows) == len(copies) and (np.diff(rows) > 0).all()
@@ -64,10 +60,10 @@ def test_a_copy_differs_in_one_number_one_word_or_one_negation(
 
 
 @pytest.fixture
-def corpora(tmp_path: Path) -> list[Any]:
+def corpora(tmp_path):
     """English-German and Finnish-English pairs, and German-Finnish ones that are not to be joined."""
 
-    def corpus(name: str, langs: tuple[str, str], pairs: list[tuple[int, int]]) -> Any:
+    def corpus(name, langs, pairs):
         src, tgt = (Pieces.from_lists([[pair[i]] for pair in pairs]) for i in (0, 1))
         paths = tmp_path / f"{name}.pieces", tmp_path / f"{name}.index"
         with paths[0].open("wb") as pieces, paths[1].open("wb") as index:
@@ -86,7 +82,7 @@ def corpora(tmp_path: Path) -> list[Any]:
     ]
 
 
-def test_pairs_are_joined_over_all_corpora_by_the_sentences_they_share(corpora: list[Any]) -> None:
+def test_pairs_are_joined_over_all_corpora_by_the_sentences_they_share(corpora):
     (joined,) = join_languages(corpora, "en", 0.2)
     assert joined.corpus.langs == ("de", "fi")
     pairs = joined.train
@@ -102,5 +98,5 @@ def test_pairs_are_joined_over_all_corpora_by_the_sentences_they_share(corpora: 
     assert drawn / (drawn + direct) == pytest.approx(0.2)
 
 
-def test_what_is_hardly_shared_is_not_joined(corpora: list[Any]) -> None:
+def test_what_is_hardly_shared_is_not_joined(corpora):
     assert join_languages(corpora[1:], "en", 0.2) == []

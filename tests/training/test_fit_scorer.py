@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,15 +12,15 @@ from bitextmine.cli.training import fit_scorer_command
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.mining.scorer import Network, Scorer
 from bitextmine.training import fit_scorer as fitting_module
-from bitextmine.training.fit_scorer import LEAN, LOG_RATIO, SIZE, Fitting, TaskScore, Trained, fit_scorer
-from bitextmine.training.recipe import Recipe, load_recipe
+from bitextmine.training.fit_scorer import LEAN, LOG_RATIO, SIZE, Fitting, Trained, fit_scorer
+from bitextmine.training.recipe import load_recipe
 from bitextmine.training.trainer import train
 
 SMALL = Fitting(corpora={"a.": 1.0, "b.": 2.0}, held_out=50, draws=2, distractors=(300,), hidden=8, steps=60)
 
 
 @pytest.fixture(scope="module")
-def trained(sentence_pairs: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(sentence_pairs, tmp_path_factory):
     """A folder with a recipe of three corpora, the last of them small, and model/, which was trained by it."""
     folder = tmp_path_factory.mktemp("trained")
     tables = []
@@ -37,11 +36,11 @@ def trained(sentence_pairs: list[tuple[str, str]], tmp_path_factory: pytest.Temp
 
 
 @pytest.fixture
-def recipe(trained: Path) -> Recipe:
+def recipe(trained):
     return load_recipe(trained / "recipe.toml")
 
 
-def test_it_is_fitted_measured_and_written(trained: Path, recipe: Recipe, tmp_path: Path) -> None:
+def test_it_is_fitted_measured_and_written(trained, recipe, tmp_path):
     out = tmp_path / "scorer.safetensors"
     found = fit_scorer(Trained(trained / "model", recipe, trained / "model"), out, SMALL)
     assert [task.corpus for task in found.tasks] == ["a.en-fr.tsv"] * 2 + ["b.en-fr.tsv"] * 2
@@ -65,7 +64,7 @@ def test_it_is_fitted_measured_and_written(trained: Path, recipe: Recipe, tmp_pa
     assert again.scorer.hash != written.hash
 
 
-def test_the_command(trained: Path, bitextmine: Any, tmp_path: Path) -> None:
+def test_the_command(trained, bitextmine, tmp_path):
     args = [
         "encoder",
         "fit-scorer",
@@ -91,7 +90,7 @@ def test_the_command(trained: Path, bitextmine: Any, tmp_path: Path) -> None:
     assert said[7] == f"{tmp_path / 'scorer'}: scorer {wanted.scorer.hash}"
 
 
-def test_a_single_kind_of_text_is_halved(trained: Path, bitextmine: Any, tmp_path: Path) -> None:
+def test_a_single_kind_of_text_is_halved(trained, bitextmine, tmp_path):
     """By the recipe that the training wrote; corpora of other names than those of the default count, too."""
     args = ("--held-out", "50", "--distractors", "100", "--hidden", "8", "--steps", "60", "--draws", "1")
     for more, names in (((), "ab"), (("--corpora", "a."), "a")):
@@ -103,7 +102,7 @@ def test_a_single_kind_of_text_is_halved(trained: Path, bitextmine: Any, tmp_pat
         assert Scorer.read(tmp_path / f"scorer{names}").pieces.hidden.shape[0] == 8 + 2
 
 
-def test_the_command_fits_as_the_library_does_by_default() -> None:
+def test_the_command_fits_as_the_library_does_by_default():
     """The defaults stand in both, as the command's must not wait for torch."""
     defaults = Fitting()
     given = {parameter.name: parameter.default for parameter in fit_scorer_command.params}
@@ -113,7 +112,7 @@ def test_the_command_fits_as_the_library_does_by_default() -> None:
     assert {name: float(weight or 1) for name, weight in corpora.items()} == dict(defaults.corpora)
 
 
-def line_of(task: TaskScore) -> str:
+def line_of(task):
     return (
         f"| {task.corpus} | {task.candidates} | {task.right} of 60 | {task.f1_by_margin:.2f} "
         f"| {task.f1_by_scorer:.2f} | {100 * task.share:.2f}% | {100 * task.right / task.candidates:.2f}% "
@@ -121,8 +120,8 @@ def line_of(task: TaskScore) -> str:
     )
 
 
-def test_what_it_refuses(trained: Path, recipe: Recipe, tmp_path: Path) -> None:
-    def fit(model: str | Path = trained / "model", **changes: Any) -> None:
+def test_what_it_refuses(trained, recipe, tmp_path):
+    def fit(model=trained / "model", **changes):
         fitting = dataclasses.replace(SMALL, **changes)
         fit_scorer(Trained(trained / "model", recipe, model), tmp_path / "x", fitting)
 
@@ -145,13 +144,11 @@ def test_what_it_refuses(trained: Path, recipe: Recipe, tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
-def test_the_second_network_leans_on_the_margin_and_gives_log_odds(
-    trained: Path, recipe: Recipe, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_second_network_leans_on_the_margin_and_gives_log_odds(trained, recipe, monkeypatch, tmp_path):
     seen: list[tuple[Network, Any, Network]] = []
     leaning = fitting_module._leaning
 
-    def spied(network: Network, *examples: Any) -> Network:
+    def spied(network, *examples):
         seen.append((network, examples, leaning(network, *examples)))
         return seen[-1][2]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ SENTENCES = st.lists(st.integers(0, 65_535), max_size=6)
 PAIRS = st.lists(st.tuples(SENTENCES, SENTENCES), max_size=12)
 
 
-def written(folder: Path, chunks: list[list[tuple[list[int], list[int]]]], dtype: type) -> PairFile:
+def written(folder, chunks, dtype):
     paths = folder / "x.pieces", folder / "x.index"
     with paths[0].open("wb") as pieces, paths[1].open("wb") as index:
         writer = PairWriter(pieces, index, np.dtype(dtype))
@@ -30,12 +29,7 @@ def written(folder: Path, chunks: list[list[tuple[list[int], list[int]]]], dtype
 
 
 @given(st.lists(PAIRS, max_size=4), st.data(), st.sampled_from([np.uint16, np.uint32]))
-def test_pairs_come_back_by_row(
-    tmp_path_factory: pytest.TempPathFactory,
-    chunks: list[list[tuple[list[int], list[int]]]],
-    data: st.DataObject,
-    dtype: type,
-) -> None:
+def test_pairs_come_back_by_row(tmp_path_factory, chunks, data, dtype):
     file = written(tmp_path_factory.mktemp("pairs"), chunks, dtype)
     pairs = [pair for chunk in chunks for pair in chunk]
     assert len(file) == len(pairs)
@@ -51,13 +45,13 @@ def test_pairs_come_back_by_row(
 
 
 @given(st.lists(SENTENCES, max_size=30))
-def test_keys_are_equal_for_equal_sentences_only(sentences: list[list[int]]) -> None:
+def test_keys_are_equal_for_equal_sentences_only(sentences):
     keys = sentence_keys(Pieces.from_lists(sentences)).tolist()
     assert len(set(keys)) == len({tuple(s) for s in sentences})
     assert len(set(zip(keys, map(tuple, sentences), strict=True))) == len(set(keys))
 
 
-def test_a_file_that_is_cut_short_is_an_error(tmp_path: Path) -> None:
+def test_a_file_that_is_cut_short_is_an_error(tmp_path):
     file = written(tmp_path, [[([1, 2], [3]), ([4], [5, 6])]], np.uint16)
     with pytest.raises(IndexError):
         file.take(np.array([2]))
@@ -75,7 +69,7 @@ def test_a_file_that_is_cut_short_is_an_error(tmp_path: Path) -> None:
 Keys = list[tuple[int, int]]
 
 
-def files_of(folder: Path, files_of: list[Keys]) -> list[PairFile]:
+def files_of(folder, files_of):
     (folder / "pieces").write_bytes(b"")
     files = []
     for i, keys in enumerate(files_of):
@@ -87,11 +81,11 @@ def files_of(folder: Path, files_of: list[Keys]) -> list[PairFile]:
     return files
 
 
-def rows(path: Path) -> list[int]:
+def rows(path):
     return np.fromfile(path, dtype=RECORD)["start"].tolist()
 
 
-def expected(files_of: list[Keys], deduplicate: bool, wanted: int) -> list[tuple[list[int], list[int], int]]:
+def expected(files_of, deduplicate, wanted):
     """Train rows, valid rows and number of repeats, per corpus."""
     seen: set[tuple[int, ...]] = set()
     fresh: list[list[int]] = []
@@ -123,15 +117,7 @@ def expected(files_of: list[Keys], deduplicate: bool, wanted: int) -> list[tuple
     st.sampled_from([2, 8, 64, 1 << 19]),
     st.integers(0, 10**6),
 )
-def test_choice(
-    tmp_path_factory: pytest.TempPathFactory,
-    sizes: list[int],
-    alphabet: int,
-    deduplicate: bool,
-    wanted: int,
-    block: int,
-    seed: int,
-) -> None:
+def test_choice(tmp_path_factory, sizes, alphabet, deduplicate, wanted, block, seed):
     rng = random.Random(seed)
     # Keys are hashes, so that they differ in all their bits.
     names = [rng.getrandbits(64) for _ in range(alphabet)]
@@ -154,13 +140,13 @@ def test_choice(
     assert not list(folder.glob("*.part"))
 
 
-def test_one_pair_without_end_keeps_to_small_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_pair_without_end_keeps_to_small_blocks(tmp_path, monkeypatch):
     """Repeats within a block never reach the buckets: one bucket of a million twins would fill the memory."""
     monkeypatch.setattr(pairfile, "BLOCK", 64)
     largest = 0
     read = np.fromfile
 
-    def watched(path: Path, dtype: np.dtype) -> np.ndarray:
+    def watched(path, dtype):
         nonlocal largest
         found = read(path, dtype=dtype)
         largest = max(largest, len(found))

@@ -7,9 +7,6 @@ import logging
 import os
 import resource
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -23,21 +20,20 @@ from bitextmine.training.pairs import check_corpora, pair_chunks
 from bitextmine.training.recipe import Corpus, Data, Recipe
 from bitextmine.training.vocabulary import sample_lines, train_vocabulary
 
-Make = Callable[..., Any]
 # No digits: a column of numbers is a score.
 TEXT = st.text(st.characters(exclude_characters="\n\r\t\ufeff", exclude_categories=["Cs", "Nd"]), max_size=8)
 
 
-def recipe_for(corpus: Corpus, folder: Path, **settings: Any) -> Recipe:
+def recipe_for(corpus, folder, **settings):
     return Recipe(data=Data(corpora=(corpus,), **settings), base=folder)
 
 
-def read_all(recipe: Recipe, corpus: Corpus) -> list[tuple[str, str]]:
+def read_all(recipe, corpus):
     return [pair for sides in pair_chunks(recipe, corpus, 1000) for pair in zip(*sides, strict=True)]
 
 
 @given(st.lists(st.lists(TEXT, min_size=2, max_size=4), max_size=20), st.integers(1, 7))
-def test_columns(tmp_path_factory: pytest.TempPathFactory, rows: list[list[str]], size: int) -> None:
+def test_columns(tmp_path_factory, rows, size):
     folder = tmp_path_factory.mktemp("pairs")
     with gzip.open(folder / "p.tsv.gz", "wt", encoding="utf-8", newline="") as file:
         file.writelines("\t".join(row) + "\n" for row in rows)
@@ -50,7 +46,7 @@ def test_columns(tmp_path_factory: pytest.TempPathFactory, rows: list[list[str]]
 
 
 @pytest.mark.parametrize("lines", [(3, 5), (5, 3), (2000, 2001), (0, 1)])
-def test_files_that_are_not_aligned(tmp_path: Path, lines: tuple[int, int]) -> None:
+def test_files_that_are_not_aligned(tmp_path, lines):
     for name, count in zip(("x.en", "x.fr"), lines, strict=True):
         (tmp_path / name).write_text("line\n" * count)
     corpus = Corpus(("en", "fr"), src="x.en", tgt="x.fr")
@@ -58,9 +54,7 @@ def test_files_that_are_not_aligned(tmp_path: Path, lines: tuple[int, int]) -> N
         read_all(recipe_for(corpus, tmp_path), corpus)
 
 
-def test_paired_files_give_what_the_tsv_gives_and_must_be_aligned(
-    make_recipe: Make, tmp_path: Path, sentence_pairs: list[tuple[str, str]]
-) -> None:
+def test_paired_files_give_what_the_tsv_gives_and_must_be_aligned(make_recipe, tmp_path, sentence_pairs):
     recipe = make_recipe()
     for side, lang in enumerate(("en", "fr")):
         (tmp_path / f"x.{lang}").write_text("".join(pair[side] + "\n" for pair in sentence_pairs[:1600]))
@@ -75,9 +69,7 @@ def test_paired_files_give_what_the_tsv_gives_and_must_be_aligned(
 
 
 @pytest.mark.parametrize("suffix", ["tsv.gz", "jsonl", "tmx"])
-def test_every_format_of_pairs_is_read_alike(
-    tmp_path: Path, sentence_pairs: list[tuple[str, str]], suffix: str
-) -> None:
+def test_every_format_of_pairs_is_read_alike(tmp_path, sentence_pairs, suffix):
     """Also with a header or a score in front, and with the languages the other way round."""
     outline = Outline(("score", "src", "tgt"), 1, 2, ("en", "fr"), header=True, floats=("score",))
     with open_pairs(tmp_path / f"p.{suffix}", outline) as out:
@@ -90,10 +82,10 @@ def test_every_format_of_pairs_is_read_alike(
         assert found == [(tgt, src) for src, tgt in sentence_pairs[:50]]
 
 
-def test_what_is_wrong_with_a_file_is_told_with_its_name(tmp_path: Path) -> None:
+def test_what_is_wrong_with_a_file_is_told_with_its_name(tmp_path):
     corpus = Corpus(("en", "fr"), pairs="p.tsv")
 
-    def message(**settings: Any) -> str:
+    def message(**settings):
         with pytest.raises(BitextmineError) as e:
             check_corpora(recipe_for(corpus, tmp_path, **settings))
         return str(e.value)
@@ -117,11 +109,11 @@ FR = [f"Voici la phrase numéro {i} du livre que nous lisons" for i in range(80)
 DE = [f"Dies ist der Satz Nummer {i} des Buches, das wir lesen" for i in range(80)]
 
 
-def write(path: Path, src: list[str], tgt: list[str]) -> None:
+def write(path, src, tgt):
     path.write_text("".join(f"{a}\t{b}\n" for a, b in zip(src, tgt, strict=True)))
 
 
-def test_swapped_languages_are_refused(tmp_path: Path) -> None:
+def test_swapped_languages_are_refused(tmp_path):
     pytest.importorskip("py3langid")
     corpus = Corpus(("en", "fr"), pairs="p.en-fr.tsv")
     write(tmp_path / "p.en-fr.tsv", FR, EN)
@@ -132,7 +124,7 @@ def test_swapped_languages_are_refused(tmp_path: Path) -> None:
     check_corpora(recipe_for(corpus, tmp_path))  # too little text to judge
 
 
-def test_a_column_in_another_language_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_column_in_another_language_is_a_warning(tmp_path, caplog):
     pytest.importorskip("py3langid")
     caplog.set_level(logging.WARNING, logger="bitextmine")
     corpus = Corpus(("en", "fr"), src="x.en", tgt="x.fr")
@@ -148,7 +140,7 @@ def test_a_column_in_another_language_is_a_warning(tmp_path: Path, caplog: pytes
     assert not caplog.text
 
 
-def test_every_line_has_the_same_chance(make_recipe: Callable[..., Any]) -> None:
+def test_every_line_has_the_same_chance(make_recipe):
     found: Counter[int] = Counter()
     for seed in range(200):
         recipe = make_recipe(
@@ -162,9 +154,7 @@ def test_every_line_has_the_same_chance(make_recipe: Callable[..., Any]) -> None
     assert sample_lines(few) == {"en": ["a", "c"], "fr": ["b", "d"]}
 
 
-def test_a_full_disk_is_not_taken_for_too_few_lines(
-    make_recipe: Callable[..., Any], tmp_path: Path, sentence_pairs: list[tuple[str, str]]
-) -> None:
+def test_a_full_disk_is_not_taken_for_too_few_lines(make_recipe, tmp_path, sentence_pairs):
     lines = [pair[0] for pair in sentence_pairs[:300]]
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))

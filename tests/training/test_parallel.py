@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -53,10 +50,10 @@ STAGES = ("1-assistant", "2-pieces", "3-student")
 
 
 @pytest.fixture
-def torchrun(bitextmine: Any, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+def torchrun(bitextmine, tmp_path):
     """Runs `torchrun -m bitextmine train recipe.toml --out OUT` with two processes in tmp_path."""
 
-    def start(out: str, models: int = 1, code: int = 0, **env: str) -> subprocess.CompletedProcess[str]:
+    def start(out, models=1, code=0, **env):
         run = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
         train = ("-m", "bitextmine", "train", "recipe.toml", "--out", out, "--device", "cpu")
         environment = bitextmine.environment({"OMP_NUM_THREADS": "1", **env})
@@ -71,12 +68,12 @@ def torchrun(bitextmine: Any, tmp_path: Path) -> Callable[..., subprocess.Comple
     return start
 
 
-def entries(folder: Path) -> list[dict[str, Any]]:
+def entries(folder):
     found = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     return [entry for entry in found if "loss" in entry]
 
 
-def write_recipe(make_recipe: Callable[..., Any], folder: Path, settings: dict[str, Any]) -> Path:
+def write_recipe(make_recipe, folder, settings):
     recipe = make_recipe(**{key.replace(".", "__"): value for key, value in settings.items()})
     (folder / "recipe.toml").write_text(recipe_settings(recipe))
     return folder / "recipe.toml"
@@ -85,12 +82,8 @@ def write_recipe(make_recipe: Callable[..., Any], folder: Path, settings: dict[s
 @pytest.mark.timeout(900)  # seven processes, however busy the machine
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
 def test_two_processes_have_the_losses_of_one_and_resume(
-    bitextmine: Any,
-    torchrun: Callable[..., Any],
-    make_recipe: Callable[..., Any],
-    tmp_path: Path,
-    tiny_model: Path,
-) -> None:
+    bitextmine, torchrun, make_recipe, tmp_path, tiny_model
+):
     """The command of the page; one of the two processes killed, the same command resumes."""
     recipe = write_recipe(make_recipe, tmp_path, {**SETTINGS, "teacher.model": str(tiny_model)})
     train(load_recipe(recipe), tmp_path / "one", Run(device="cpu"))
@@ -98,7 +91,7 @@ def test_two_processes_have_the_losses_of_one_and_resume(
     one, two = entries(tmp_path / "one"), entries(tmp_path / "two")
     assert [entry["step"] for entry in two] == list(range(1, 13)), "every step once: one process writes"
     for a, b in zip(one, two, strict=True):
-        for name in ("loss", *SETTINGS["train.objective"]):  # type: ignore[misc]
+        for name in ("loss", *SETTINGS["train.objective"]):
             assert b[name] == pytest.approx(a[name], rel=1e-4, abs=1e-5), (a["step"], name)
     weights = [
         torch.load(tmp_path / out / "work" / "checkpoint.pt", weights_only=True) for out in ("one", "two")
@@ -123,8 +116,8 @@ def test_two_processes_have_the_losses_of_one_and_resume(
 @pytest.mark.timeout(900)  # three processes, however busy the machine
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
 def test_two_processes_go_through_the_stages_of_distillation_as_one_does(
-    torchrun: Callable[..., Any], make_recipe: Callable[..., Any], tmp_path: Path, tiny_model: Path
-) -> None:
+    torchrun, make_recipe, tmp_path, tiny_model
+):
     """Each stage begins where the one before it ended."""
     settings = {
         **SETTINGS,
@@ -152,22 +145,20 @@ def test_two_processes_go_through_the_stages_of_distillation_as_one_does(
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
 @pytest.mark.parametrize("n", [7, 8, 100])
-def test_shares_are_all_rows_once_and_nearly_equal(n: int, size: int) -> None:
+def test_shares_are_all_rows_once_and_nearly_equal(n, size):
     shares = [range(n)[World(rank, size).share(n)] for rank in range(size)]
     assert [row for share in shares for row in share] == list(range(n))
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
 
 
-def test_a_batch_smaller_than_the_processes_is_an_error(
-    make_recipe: Callable[..., Any], begin: Callable[..., Any]
-) -> None:
+def test_a_batch_smaller_than_the_processes_is_an_error(make_recipe, begin):
     with pytest.raises(
         BitextmineError, match=r"train\.batch: a batch of 2 pairs cannot be shared by 3 processes"
     ):
         begin(make_recipe(train__batch=2), World(0, 3))
 
 
-def test_one_gpu_is_not_for_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_gpu_is_not_for_several_processes(monkeypatch):
     for name, value in (("TORCHELASTIC_RUN_ID", "x"), ("WORLD_SIZE", "4"), ("LOCAL_WORLD_SIZE", "2")):
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(parallel, "pick_device", torch.device)

@@ -27,17 +27,17 @@ RECIPES = Path(__file__).resolve().parents[2] / "train" / "recipes"
 GOOD = '[[data.corpora]]\npairs = "a.en-fr.tsv"\nlangs = ["en", "fr"]\n'
 
 
-def write(path: Path, text: str) -> Path:
+def write(path, text):
     path.write_text(text, encoding="utf-8")
     return path
 
 
 @pytest.mark.parametrize("path", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)
-def test_the_recipes_of_the_project_are_valid(path: Path) -> None:
+def test_the_recipes_of_the_project_are_valid(path):
     assert load_recipe(path).data.corpora
 
 
-def test_flags_win_over_the_recipe_and_the_digest_follows(tmp_path: Path) -> None:
+def test_flags_win_over_the_recipe_and_the_digest_follows(tmp_path):
     path = write(tmp_path / "r.toml", GOOD + "[train]\nbatch = 64\n")
     recipe = load_recipe(path)
     assert (recipe.train.batch, recipe.path("x")) == (64, tmp_path / "x")
@@ -71,14 +71,14 @@ def test_flags_win_over_the_recipe_and_the_digest_follows(tmp_path: Path) -> Non
         ('[[data.corpora]]\npairs = "a"\n', "langs"),
     ],
 )
-def test_errors_name_the_file_and_the_key(tmp_path: Path, text: str, said: str) -> None:
+def test_errors_name_the_file_and_the_key(tmp_path, text, said):
     path = write(tmp_path / "r.toml", text)
     with pytest.raises(BitextmineError) as e:
         load_recipe(path)
     assert said in str(e.value) and str(path) in str(e.value)
 
 
-def test_languages_come_from_the_name() -> None:
+def test_languages_come_from_the_name():
     recipe = recipe_from_pairs(["some/news.v2.en-fr.tsv.gz"])
     assert recipe.data.corpora[0].langs == ("en", "fr")
     for name, langs in (
@@ -94,7 +94,7 @@ def test_languages_come_from_the_name() -> None:
             recipe_from_pairs([name])
 
 
-def test_a_table_must_be_one_and_an_override_names_a_key(tmp_path: Path) -> None:
+def test_a_table_must_be_one_and_an_override_names_a_key(tmp_path):
     path = write(tmp_path / "r.toml", "train = 5\n" + GOOD)
     for overrides in ({}, {"train.batch": 64}):
         with pytest.raises(BitextmineError, match="train: found 5; it must be a table"):
@@ -106,7 +106,7 @@ def test_a_table_must_be_one_and_an_override_names_a_key(tmp_path: Path) -> None
         recipe_from_pairs(["a.en-fr.tsv"], {"tarin": 5})
 
 
-def test_objectives_are_checked_described_and_made() -> None:
+def test_objectives_are_checked_described_and_made():
     with pytest.raises(BitextmineError, match="'magic' is not one of contrastive"):
         check_objectives(recipe_from_pairs(["a.en-fr.tsv"], {"train.objective": {"magic": 1.0}}))
     described = above("train", "objective")
@@ -115,7 +115,7 @@ def test_objectives_are_checked_described_and_made() -> None:
         assert re.search(rf"\b{name}\b", described)
 
 
-def test_recipes_are_read_without_torch() -> None:
+def test_recipes_are_read_without_torch():
     """So that a bad one is told at once."""
     code = "import sys, bitextmine.training.recipe; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -125,7 +125,7 @@ def test_recipes_are_read_without_torch() -> None:
 # --- the template --------------------------------------------------------------------------------------------
 
 
-def test_the_template_reads_as_the_defaults(tmp_path: Path) -> None:
+def test_the_template_reads_as_the_defaults(tmp_path):
     path = tmp_path / "recipe.toml"
     path.write_text(recipe_text(), encoding="utf-8")
     with pytest.raises(BitextmineError, match="names no corpus"):
@@ -136,7 +136,7 @@ def test_the_template_reads_as_the_defaults(tmp_path: Path) -> None:
     )
 
 
-def test_the_templates_corpus_is_one_when_it_is_uncommented() -> None:
+def test_the_templates_corpus_is_one_when_it_is_uncommented():
     text = recipe_text()
     block = re.sub(
         r"^# ?", "", text[text.index("# [[data.corpora]]") : text.index("[vocabulary]")], flags=re.M
@@ -145,7 +145,7 @@ def test_the_templates_corpus_is_one_when_it_is_uncommented() -> None:
     assert set(corpus) == {field.name for field in dataclasses.fields(Corpus)}
 
 
-def above(section: str, key: str) -> str:
+def above(section, key):
     """Return the template's comment on a key."""
     table = recipe_text().partition(f"\n[{section}]")[2]  # two tables may have a key of one name
     lines = table.split(f"\n{key} = ")[0].rsplit("\n\n", 1)[1].splitlines()
@@ -154,7 +154,7 @@ def above(section: str, key: str) -> str:
 
 
 @pytest.mark.parametrize("section", SECTIONS)
-def test_every_key_is_in_the_template_with_its_meaning_and_limits(section: str) -> None:
+def test_every_key_is_in_the_template_with_its_meaning_and_limits(section):
     keys = key_types(type(getattr(Recipe(), section)))
     keys.pop("corpora", None) if section == "data" else None
     assert list(tomllib.loads(recipe_text())[section]) == list(keys)
@@ -170,9 +170,7 @@ text = st.text(st.characters(exclude_categories=("Cs",)), min_size=1)
 
 @settings(max_examples=40)
 @given(name=text, folder=text, size=st.integers(8, 10**6), ratio=st.floats(1, 1e30), fold=st.booleans())
-def test_what_a_recipe_sets_reads_as_that_recipe(
-    tmp_path_factory: pytest.TempPathFactory, name: str, folder: str, size: int, ratio: float, fold: bool
-) -> None:
+def test_what_a_recipe_sets_reads_as_that_recipe(tmp_path_factory, name, folder, size, ratio, fold):
     recipe = recipe_from_pairs(
         ["a.en-fr.tsv"],
         {
@@ -191,7 +189,7 @@ def test_what_a_recipe_sets_reads_as_that_recipe(
     assert again.vocabulary == recipe.vocabulary and again.train == recipe.train
 
 
-def test_recipes_of_the_package_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_recipes_of_the_package_by_name(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     paper = load_recipe("paper-bilingual", {"train.batch": 64})
     assert (paper.model.layers, paper.model.dim, paper.model.heads, paper.model.ffn) == (2, 512, 8, 1024)
@@ -206,7 +204,7 @@ def test_recipes_of_the_package_by_name(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert there.path(there.data.corpora[0].name) == Path("/there/europarl.en-fr.tsv.zst")
 
 
-def test_pairs_of_ones_own_are_taught_on_too(tmp_path: Path) -> None:
+def test_pairs_of_ones_own_are_taught_on_too(tmp_path):
     """They take the place of the corpora that a teacher teaches on as well."""
     path = tmp_path / "recipe.toml"
     path.write_text(
@@ -225,7 +223,7 @@ def test_pairs_of_ones_own_are_taught_on_too(tmp_path: Path) -> None:
     assert recipe.teacher.model == "" and recipe.teacher.epochs > 0
 
 
-def test_a_name_is_not_a_file_of_that_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_name_is_not_a_file_of_that_name(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     Path("cpu-quick").write_text(GOOD)
     assert load_recipe("cpu-quick").data.corpora[0].pairs.startswith("europarl")
@@ -235,7 +233,7 @@ def test_a_name_is_not_a_file_of_that_name(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 @pytest.mark.parametrize("section", SECTIONS)
-def test_a_value_outside_its_limits_is_named(section: str) -> None:
+def test_a_value_outside_its_limits_is_named(section):
     for name, kind in key_types(type(getattr(Recipe(), section))).items():
         annotated = typing.get_origin(kind) is typing.Annotated
         wrong = (-1, float("nan"), float("inf")) if annotated else ("neither",)
@@ -298,7 +296,7 @@ teacher.model = "precomputed" -> precomputed, but a.en-fr.tsv has neither src_ve
 
 
 @pytest.mark.parametrize("row", WRONG.strip().splitlines())
-def test_keys_that_disagree_are_named(row: str) -> None:
+def test_keys_that_disagree_are_named(row):
     wrong, said = row.split(" -> ")
     tables = tomllib.loads(wrong.replace("; ", "\n"))
     overrides = {f"{table}.{key}": value for table, keys in tables.items() for key, value in keys.items()}

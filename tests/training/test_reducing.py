@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,12 +20,10 @@ from bitextmine.errors import UsageError
 from bitextmine.training.reducing import Reduction, reduce_encoder
 from bitextmine.training.trainer import train
 
-Run = Callable[..., Any]
-Save = Callable[..., Any]
 TOKENIZER = packaged("default") / "tokenizer.model"
 
 
-def test_columns_for_the_length_added(tmp_path: Path, save_encoder: Save, lines: list[str]) -> None:
+def test_columns_for_the_length_added(tmp_path, save_encoder, lines):
     save_encoder(tmp_path / "plain", 12, 1)
     longer = Reduction(12 + COLUMNS, length_share=0.25, storage="float32")
     reduce_encoder(tmp_path / "plain", [tmp_path / "text"], tmp_path / "longer", longer)
@@ -37,7 +32,7 @@ def test_columns_for_the_length_added(tmp_path: Path, save_encoder: Save, lines:
     np.testing.assert_allclose(after @ after.T, 0.75 * before @ before.T + 0.25 * table @ table.T, atol=1e-4)
 
 
-def test_columns_for_the_order_added(tmp_path: Path, save_encoder: Save, lines: list[str]) -> None:
+def test_columns_for_the_order_added(tmp_path, save_encoder, lines):
     model = save_encoder(tmp_path / "plain", 12, 1)
     ordered = Reduction(24, order_columns=12, order_weight=0.5, storage="float32")
     reduce_encoder(tmp_path / "plain", [tmp_path / "text"], tmp_path / "ordered", ordered)
@@ -60,13 +55,11 @@ def test_columns_for_the_order_added(tmp_path: Path, save_encoder: Save, lines: 
     )
 
 
-def files(folder: Path) -> dict[str, bytes]:
+def files(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_what_lies_there_is_not_written_over_unasked(
-    encoder: Run, tmp_path: Path, save_encoder: Save
-) -> None:
+def test_what_lies_there_is_not_written_over_unasked(encoder, tmp_path, save_encoder):
     for seed, name in enumerate(("one", "two")):
         save_encoder(tmp_path / name, 8, seed, ngrams=["ting"])
     (tmp_path / "two" / "notes.txt").write_text("mine")
@@ -84,9 +77,7 @@ def test_what_lies_there_is_not_written_over_unasked(
 
 
 @pytest.mark.parametrize("forced", [False, True])
-def test_killed_it_leaves_no_half_encoder(
-    bitextmine: Any, tmp_path: Path, forced: bool, save_encoder: Save
-) -> None:
+def test_killed_it_leaves_no_half_encoder(bitextmine, tmp_path, forced, save_encoder):
     for seed, name in enumerate(("one", "out")):
         save_encoder(tmp_path / name, 8, seed)
     if not forced:
@@ -105,7 +96,7 @@ def test_killed_it_leaves_no_half_encoder(
     assert left == {"hooks", "one", "out", "text"}, "what the killed run left is swept"
 
 
-def test_what_reducing_refuses(encoder: Run, tmp_path: Path) -> None:
+def test_what_reducing_refuses(encoder, tmp_path):
     model, out = packaged("europe5"), ("--out", tmp_path / "x")
     shape = read_folder(model)[0]
     few = shape.order_columns + COLUMNS  # which leaves none for the pieces
@@ -145,7 +136,7 @@ def test_what_reducing_refuses(encoder: Run, tmp_path: Path) -> None:
         reduce_encoder(tmp_path / "layers", ["x"], tmp_path / "x", Reduction(4))
 
 
-def test_what_a_refusal_says_to_do_works(tmp_path: Path, lines: list[str]) -> None:
+def test_what_a_refusal_says_to_do_works(tmp_path, lines):
     (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines))
     order = read_folder(packaged("europe5"))[0].order_columns
     for dim in (order // 2, order + order // 4 + COLUMNS, order + order // 2 + COLUMNS):
@@ -158,7 +149,6 @@ def test_what_a_refusal_says_to_do_works(tmp_path: Path, lines: list[str]) -> No
             reduce_encoder(packaged("europe5"), [tmp_path / "text"], tmp_path / f"{name}{dim}", plan)
 
 
-Make = Callable[..., Any]
 SETTINGS = {
     "model__dim": 24 + COLUMNS,
     "model__length_share": 0.1,
@@ -170,14 +160,12 @@ SETTINGS = {
 }
 
 
-def table(folder: Path) -> np.ndarray:
+def table(folder):
     config, _ = read_folder(folder)
     return piece_vectors(read_weights(config, folder / WEIGHTS)).astype(np.float64)
 
 
-def test_cut_to_the_principal_axes_of_what_was_trained_on(
-    make_recipe: Make, tmp_path: Path, sentence_pairs: list[tuple[str, str]]
-) -> None:
+def test_cut_to_the_principal_axes_of_what_was_trained_on(make_recipe, tmp_path, sentence_pairs):
     whole = train(make_recipe(**SETTINGS), tmp_path / "whole")
     cut = {"reduce__dim": 12 + 8 + COLUMNS, "reduce__order_columns": 8, "reduce__order_weight": 0.5}
     small = train(make_recipe(**SETTINGS, **cut), tmp_path / "small")
@@ -201,9 +189,7 @@ def test_cut_to_the_principal_axes_of_what_was_trained_on(
     np.testing.assert_allclose(found, expected * signs, atol=2e-4 * np.abs(expected).max())
 
 
-def test_long_piece_vectors_shortened_before_the_cut(
-    make_recipe: Make, tmp_path: Path, sentence_pairs: list[tuple[str, str]]
-) -> None:
+def test_long_piece_vectors_shortened_before_the_cut(make_recipe, tmp_path, sentence_pairs):
     whole = table(train(make_recipe(**SETTINGS), tmp_path / "whole"))
     power = {"reduce__norm_power": 0.6}
     uncut = train(make_recipe(**SETTINGS, **power), tmp_path / "uncut")
@@ -226,7 +212,7 @@ def test_long_piece_vectors_shortened_before_the_cut(
     np.testing.assert_allclose(table(small), cut * signs, atol=2e-4 * np.abs(cut).max())
 
 
-def test_killed_after_training_it_is_cut_the_same(make_recipe: Make, tmp_path: Path) -> None:
+def test_killed_after_training_it_is_cut_the_same(make_recipe, tmp_path):
     recipe = make_recipe(**SETTINGS, reduce__dim=12 + COLUMNS)
     out = train(recipe, tmp_path / "out")
     before = (out / "model.safetensors").read_bytes()

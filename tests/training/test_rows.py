@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -17,7 +14,7 @@ SHAPE = (40, 19)  # neither a multiple of a vector register nor of the threads
 RATES = [0.01 * min(1, (n + 1) / 5) * (1 - n / 130) for n in range(120)]
 
 
-def _dense(weight: np.ndarray, grads: list[np.ndarray]) -> np.ndarray:
+def _dense(weight, grads):
     """AdamW as in its paper, in float64, over all rows."""
     w, m, v = weight.astype(np.float64), np.zeros(SHAPE), np.zeros(SHAPE)
     for n, (grad, rate) in enumerate(zip(grads, RATES, strict=True), 1):
@@ -26,11 +23,11 @@ def _dense(weight: np.ndarray, grads: list[np.ndarray]) -> np.ndarray:
     return w
 
 
-def _optimizer(p: nn.Parameter) -> RowAdamW:
+def _optimizer(p):
     return RowAdamW([p], lr=0.01, weight_decay=0.0, fused=True)
 
 
-def _gradients(share: float) -> tuple[np.ndarray, list[np.ndarray], list[np.ndarray]]:
+def _gradients(share):
     rng = np.random.default_rng(3)
     drawn = [np.flatnonzero(rng.random(SHAPE[0]) < share) for _ in RATES]
     grads = [np.zeros(SHAPE, dtype=np.float32) for _ in RATES]
@@ -40,7 +37,7 @@ def _gradients(share: float) -> tuple[np.ndarray, list[np.ndarray], list[np.ndar
     return rng.normal(size=SHAPE).astype(np.float32), grads, drawn
 
 
-def _step(optimizer: RowAdamW, p: nn.Parameter, n: int, grad: np.ndarray, rows: np.ndarray) -> None:
+def _step(optimizer, p, n, grad, rows):
     optimizer.param_groups[0]["lr"] = RATES[n]
     at = torch.from_numpy(rows)
     optimizer.catch_up(p, at)
@@ -55,9 +52,7 @@ def _step(optimizer: RowAdamW, p: nn.Parameter, n: int, grad: np.ndarray, rows: 
 
 @pytest.mark.parametrize("compiled", ["auto", "off"])
 @pytest.mark.parametrize("share", [1.0, 0.3, 0.02])
-def test_rows_end_where_adamw_over_all_rows_has_them(
-    share: float, compiled: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_end_where_adamw_over_all_rows_has_them(share, compiled, monkeypatch):
     monkeypatch.setenv("BITEXTMINE_COMPILED", compiled)
     weight, grads, drawn = _gradients(share)
     p = nn.Parameter(torch.from_numpy(weight.copy()))
@@ -72,16 +67,16 @@ def test_rows_end_where_adamw_over_all_rows_has_them(
     np.testing.assert_array_equal(p.detach().numpy()[untouched], weight[untouched])
 
 
-def test_it_goes_on_from_its_own_checkpoint_to_the_bit_and_from_one_of_adamw(tmp_path: Path) -> None:
+def test_it_goes_on_from_its_own_checkpoint_to_the_bit_and_from_one_of_adamw(tmp_path):
     weight, grads, drawn = _gradients(0.2)
 
-    def finish(p: nn.Parameter, optimizer: RowAdamW, start: int) -> np.ndarray:
+    def finish(p, optimizer, start):
         for n in range(start, len(RATES)):
             _step(optimizer, p, n, grads[n], drawn[n])
         optimizer.catch_up_all()
         return p.detach().numpy()
 
-    def resume(saved: Any, at: torch.Tensor) -> np.ndarray:
+    def resume(saved, at):
         torch.save(saved, tmp_path / "state.pt")
         p = nn.Parameter(at.clone())
         optimizer = _optimizer(p)
@@ -103,7 +98,7 @@ def test_it_goes_on_from_its_own_checkpoint_to_the_bit_and_from_one_of_adamw(tmp
     np.testing.assert_allclose(resume(all_rows.state_dict(), p.detach()), resumed, atol=1e-5)
 
 
-def test_a_sparse_gradient_that_becomes_dense_loses_nothing() -> None:
+def test_a_sparse_gradient_that_becomes_dense_loses_nothing():
     weight, grads, drawn = _gradients(0.2)
     p = nn.Parameter(torch.from_numpy(weight.copy()))
     optimizer = _optimizer(p)
@@ -118,7 +113,7 @@ def test_a_sparse_gradient_that_becomes_dense_loses_nothing() -> None:
     np.testing.assert_allclose(p.detach().numpy(), _dense(weight, grads), rtol=0, atol=1e-5)
 
 
-def test_means_of_bags_and_their_gradient_are_those_of_torch() -> None:
+def test_means_of_bags_and_their_gradient_are_those_of_torch():
     generator = torch.Generator().manual_seed(1)
     ids = torch.randint(0, 9, (50,), generator=generator)
     offsets = torch.tensor([0, 3, 3, 20, 21, 50])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,20 +29,18 @@ from bitextmine.training.sampling import (
 
 
 @given(st.integers(1, 3000), st.integers(0, 2**32 - 1))
-def test_permuted_is_a_permutation(n: int, seed: int) -> None:
+def test_permuted_is_a_permutation(n, seed):
     assert sorted(permuted(np.arange(n), n, seed).tolist()) == list(range(n))
 
 
-def test_permuted_looks_random() -> None:
+def test_permuted_looks_random():
     order = permuted(np.arange(10_000), 10_000, 7)
     assert abs(np.corrcoef(np.arange(10_000), order)[0, 1]) < 0.05
     assert (permuted(np.arange(10_000), 10_000, 8) == order).mean() < 0.01
 
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=8), max_size=10), st.floats(0, 0.99), st.integers(0, 99))
-def test_drop_pieces_leaves_subsequences_and_empties_no_sentence(
-    found: list[list[int]], share: float, seed: int
-) -> None:
+def test_drop_pieces_leaves_subsequences_and_empties_no_sentence(found, share, seed):
     left = drop_pieces(Pieces.from_lists(found), share, np.random.default_rng(seed))
     assert len(left) == len(found)
     for i, sentence in enumerate(found):
@@ -53,9 +50,7 @@ def test_drop_pieces_leaves_subsequences_and_empties_no_sentence(
         assert bool(kept) == bool(sentence)
 
 
-def test_a_sampler_resumes_anywhere_and_passes_visit_every_pair(
-    make_recipe: Callable[..., Any], prepare: Callable[..., Any]
-) -> None:
+def test_a_sampler_resumes_anywhere_and_passes_visit_every_pair(make_recipe, prepare):
     recipe = make_recipe(train__batch=100)
     _, caches = prepare(recipe)
     n = len(caches[0].train)
@@ -70,9 +65,7 @@ def test_a_sampler_resumes_anywhere_and_passes_visit_every_pair(
         assert (again.keys == batches[step].keys).all() and (again.src.ids == batches[step].src.ids).all()
 
 
-def test_pieces_come_in_halves_until_the_last_steps(
-    make_recipe: Callable[..., Any], prepare: Callable[..., Any]
-) -> None:
+def test_pieces_come_in_halves_until_the_last_steps(make_recipe, prepare):
     recipe = make_recipe(train__batch=100, train__piece_splits=0.5, model__max_pieces=20)
     tokenizer, caches = prepare(recipe)
     plain, split, again = (
@@ -92,18 +85,18 @@ def test_pieces_come_in_halves_until_the_last_steps(
 class Numbered:
     """As a PairFile of n pairs, all with one key."""
 
-    def __init__(self, n: int, key: int) -> None:
+    def __init__(self, n, key):
         self.n, self.key = n, key
 
-    def __len__(self) -> int:
+    def __len__(self):
         return self.n
 
-    def take(self, rows: np.ndarray, max_pieces: int | None = None) -> TokenPairs:
+    def take(self, rows, max_pieces=None):
         pieces = Pieces.from_lists([[1]] * len(rows))
         return TokenPairs(pieces, pieces, np.full((2, len(rows)), self.key, dtype=np.uint64))
 
 
-def test_weights_are_how_often_a_pair_is_drawn() -> None:
+def test_weights_are_how_often_a_pair_is_drawn():
     corpora = [
         Corpus(("en", "fr"), pairs=name, weight=weight) for name, weight in (("a", 1), ("b", 3), ("c", 0.5))
     ]
@@ -128,12 +121,12 @@ PIECES = TOKENIZER.pieces()
 SENTENCES = st.lists(st.lists(st.integers(1, len(PIECES) - 1), max_size=8), max_size=10)
 
 
-def text(pieces: Pieces, row: int) -> str:
+def text(pieces, row):
     return "".join(PIECES[i] for i in pieces.ids[pieces.offsets[row] : pieces.offsets[row + 1]])
 
 
 @given(SENTENCES, st.floats(0, 1), st.integers(0, 99))
-def test_the_text_stays(found: list[list[int]], share: float, seed: int) -> None:
+def test_the_text_stays(found, share, seed):
     before = Pieces.from_lists(found)
     after = split_pieces(before, SPLITS, share, np.random.default_rng(seed))
     assert after.ids.dtype == before.ids.dtype
@@ -142,7 +135,7 @@ def test_the_text_stays(found: list[list[int]], share: float, seed: int) -> None
     assert (after.lengths <= before.lengths * 2**ROUNDS).all()
 
 
-def test_the_likeliest_halves_are_offered_and_no_blank_alone() -> None:
+def test_the_likeliest_halves_are_offered_and_no_blank_alone():
     scores = TOKENIZER.scores()
     known = {piece: i for i, piece in enumerate(PIECES) if piece and piece != "\u2581"}
     rng = np.random.default_rng(0)
@@ -158,7 +151,7 @@ def test_the_likeliest_halves_are_offered_and_no_blank_alone() -> None:
         assert totals == pytest.approx(best)
 
 
-def test_a_share_is_a_share() -> None:
+def test_a_share_is_a_share():
     whole = int(np.argmax(SPLITS.choices == CHOICES))
     many = Pieces.from_lists([[whole] * 20_000])
     once = 1 - (1 - 0.1) ** ROUNDS  # a piece escapes each round with 0.9
@@ -167,10 +160,7 @@ def test_a_share_is_a_share() -> None:
     assert split_pieces(many, SPLITS, 0.0, np.random.default_rng(0)) is many
 
 
-Make = Callable[..., Any]
-
-
-def test_frequencies_are_those_of_the_training_text(make_recipe: Make, prepare: Make) -> None:
+def test_frequencies_are_those_of_the_training_text(make_recipe, prepare):
     recipe = make_recipe()
     tokenizer, (cache,) = prepare(recipe)
     pairs = cache.train.take(np.arange(len(cache.train)))
@@ -186,7 +176,7 @@ def test_frequencies_are_those_of_the_training_text(make_recipe: Make, prepare: 
     np.testing.assert_allclose(piece_frequencies([cache, cache], tokenizer.vocab_size), found, atol=1e-5)
 
 
-def test_a_run_starts_from_them(make_recipe: Make, begin: Make) -> None:
+def test_a_run_starts_from_them(make_recipe, begin):
     recipe = make_recipe(train__objective={"xtr": 1.0})
     run = begin(recipe)
     (head,) = run.objectives.heads

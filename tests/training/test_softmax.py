@@ -10,7 +10,7 @@ from bitextmine.training import losses
 from bitextmine.training.objectives.sentence import false_negatives
 
 
-def oracle(src: np.ndarray, tgt: np.ndarray, t: float, keys: np.ndarray) -> float:
+def oracle(src, tgt, t, keys):
     n = len(src)
     total = 0.0
     for i in range(n):
@@ -26,7 +26,7 @@ def oracle(src: np.ndarray, tgt: np.ndarray, t: float, keys: np.ndarray) -> floa
     return total / (2 * n)
 
 
-def unit(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
+def unit(rng, n, d):
     x = rng.standard_normal((n, d))
     return x / np.linalg.norm(x, axis=1, keepdims=True)
 
@@ -34,7 +34,7 @@ def unit(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
 @pytest.mark.parametrize("n", [2, 7, 30])
 @pytest.mark.parametrize("block", [4, 512])
 @pytest.mark.parametrize("repeats", [False, True])
-def test_value_and_gradient(n: int, block: int, repeats: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_value_and_gradient(n, block, repeats, monkeypatch):
     monkeypatch.setattr(losses, "SOFTMAX_ROWS", block)
     rng = np.random.default_rng(n)
     src, tgt = unit(rng, n, 6), unit(rng, n, 6)
@@ -58,7 +58,7 @@ def test_value_and_gradient(n: int, block: int, repeats: bool, monkeypatch: pyte
             assert float(grad[i, j]) == pytest.approx((up - down) / (2 * step), abs=2e-4)
 
 
-def test_bfloat16_is_close() -> None:
+def test_bfloat16_is_close():
     rng = np.random.default_rng(0)
     a, b = (torch.tensor(unit(rng, 200, 32), dtype=torch.float32) for _ in range(2))
     full = losses.symmetric_softmax_loss(a, b, 0.05)
@@ -67,7 +67,7 @@ def test_bfloat16_is_close() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_false_negatives_are_all_pairs_of_equal_keys(seed: int) -> None:
+def test_false_negatives_are_all_pairs_of_equal_keys(seed):
     rng = np.random.default_rng(seed)
     keys = rng.integers(0, 9, (2, 25)).astype(np.uint64)
     expected = [
@@ -79,9 +79,7 @@ def test_false_negatives_are_all_pairs_of_equal_keys(seed: int) -> None:
 
 
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
-def test_exponentials_computed_twice_are_the_same(
-    precision: torch.dtype, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_exponentials_computed_twice_are_the_same(precision, monkeypatch):
     """As for batches whose exponentials would not fit a GPU."""
     monkeypatch.setattr(losses, "SOFTMAX_ROWS", 8)
     rng = np.random.default_rng(1)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -32,26 +29,25 @@ from bitextmine.training.spelling import (
     spell,
 )
 
-Make = Callable[..., Any]
 # A vocabulary with like-spelled pieces in it; one made of the little text here has none.
 PACKAGED = str(packaged("default") / TOKENIZER)
 PIECES = ["", f"{SPACE}parl", "parlament", "Parlàment", "ament", "12345", f"{SPACE}a", "a,b", "parlement"]
 
 
-def model(ngrams: int = 0, dim: int = 7) -> SentenceModel:
+def model(ngrams=0, dim=7):
     torch.manual_seed(1)
     made = SentenceModel(EncoderConfig(len(PIECES), dim, layers=0, ngrams=ngrams))
     made.initialise(0.5)
     return made
 
 
-def slow_ngrams(piece: str) -> set[str]:
+def slow_ngrams(piece):
     plain = folded(piece)
     found = {plain[i : i + n] for n in (*LENGTHS, len(plain)) if n >= 4 for i in range(len(plain) - n + 1)}
     return {ngram for ngram in found if ngram.lstrip(SPACE).isalpha() and SPACE not in ngram[1:]}
 
 
-def test_ngrams_of_pieces_without_case_and_accents() -> None:
+def test_ngrams_of_pieces_without_case_and_accents():
     names, lists = piece_ngrams(PIECES)
     each = [slow_ngrams(piece) for piece in PIECES]
     assert names == sorted(n for n in set.union(*each) if sum(n in found for found in each) > 1)
@@ -61,7 +57,7 @@ def test_ngrams_of_pieces_without_case_and_accents() -> None:
     assert "parlament" in names, "the same word with and without an accent"
 
 
-def test_names_share_ngrams_across_scripts() -> None:
+def test_names_share_ngrams_across_scripts():
     names, lists = piece_ngrams([f"{SPACE}обама", f"{SPACE}obama", f"{SPACE}łódź", f"{SPACE}lodz"])
     each = [{names[n] for n in lists.ids[lists.offsets[i] : lists.offsets[i + 1]]} for i in range(len(lists))]
     assert {f"{SPACE}obama", "bama"} <= each[0] & each[1]
@@ -69,7 +65,7 @@ def test_names_share_ngrams_across_scripts() -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, len(PIECES) + 1), max_size=6), max_size=5))
-def test_sums_of_own_vectors_and_the_means_of_ngrams(found: list[list[int]]) -> None:
+def test_sums_of_own_vectors_and_the_means_of_ngrams(found):
     across = ["parl", f"{SPACE}par"]
     made = model(ngrams=2)
     spell(made, *piece_ngrams(PIECES), across)
@@ -95,7 +91,7 @@ def test_sums_of_own_vectors_and_the_means_of_ngrams(found: list[list[int]]) -> 
     np.testing.assert_allclose(done.embedding.weight.detach().numpy(), rows, atol=1e-6)
 
 
-def test_gradients_reach_a_piece_through_those_spelled_alike() -> None:
+def test_gradients_reach_a_piece_through_those_spelled_alike():
     made = model()
     spell(made, *piece_ngrams(PIECES), [])
     before = finished(made).embedding.weight.detach().clone()
@@ -106,7 +102,7 @@ def test_gradients_reach_a_piece_through_those_spelled_alike() -> None:
     assert moved.tolist() == [bool(slow_ngrams(p) & slow_ngrams("parlament")) for p in PIECES]
 
 
-def test_the_commonest_across_cuts(make_recipe: Make, prepare: Make) -> None:
+def test_the_commonest_across_cuts(make_recipe, prepare):
     recipe = make_recipe(vocabulary__tokenizer=PACKAGED)
     tokenizer, caches = prepare(recipe)
     pieces = tokenizer.pieces()
@@ -124,7 +120,7 @@ def test_the_commonest_across_cuts(make_recipe: Make, prepare: Make) -> None:
     assert [counts[ngram] for ngram in found] == ranked[:3] and ranked[2] > 0
 
 
-def slow_across(sentence: list[str]) -> list[str]:
+def slow_across(sentence):
     """The n-grams whose first and last letter are in different pieces of a word."""
     characters: list[tuple[str, int] | None] = []
     for place, piece in enumerate(sentence):
@@ -138,7 +134,7 @@ def slow_across(sentence: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("ngrams", [0, 4])
-def test_training_with_spelling(make_recipe: Make, tmp_path: Path, ngrams: int) -> None:
+def test_training_with_spelling(make_recipe, tmp_path, ngrams):
     from bitextmine.training.trainer import train
 
     recipe = make_recipe(
@@ -158,9 +154,7 @@ def test_training_with_spelling(make_recipe: Make, tmp_path: Path, ngrams: int) 
     assert ((src @ tgt.T).argmax(1) == np.arange(len(lines))).mean() > 0.5
 
 
-def test_training_and_validation_see_what_the_finished_model_sees(
-    make_recipe: Make, begin: Make, tmp_path: Path
-) -> None:
+def test_training_and_validation_see_what_the_finished_model_sees(make_recipe, begin, tmp_path):
     from bitextmine.training.run import validate
 
     recipe = make_recipe(
@@ -198,9 +192,7 @@ def test_training_and_validation_see_what_the_finished_model_sees(
     assert found != validate(run.model, run.caches, recipe, None)["mean"], "without n-grams it is another"
 
 
-def test_a_run_with_ngrams_taken_up_in_the_middle_ends_in_the_same_weights(
-    make_recipe: Make, begin: Make
-) -> None:
+def test_a_run_with_ngrams_taken_up_in_the_middle_ends_in_the_same_weights(make_recipe, begin):
     recipe = make_recipe(
         vocabulary__tokenizer=PACKAGED,
         model__spelling=True,

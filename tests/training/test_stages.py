@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import signal
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,8 +22,6 @@ from bitextmine.training.recipe.keys import Distil, Teacher
 from bitextmine.training.stages import stages
 from bitextmine.training.trainer import train
 
-Make = Callable[..., Any]
-
 SHAPE = {"dim": 32, "layers": 2, "heads": 4, "ffn": 48, "recurrent": 1, "bottleneck": 12}
 RECIPE = (
     '[[data.corpora]]\npairs = "pairs.en-fr.tsv"\nlangs = ["en", "fr"]\n'
@@ -37,7 +32,7 @@ RECIPE = (
 )
 
 
-def write_recipe(folder: Path, teacher: Path, steps: int) -> Path:
+def write_recipe(folder, teacher, steps):
     path = folder / "recipe.toml"
     # The first two tables are of one: TOML wants the corpora after it.
     corpora, rest = RECIPE.format(teacher=teacher, steps=steps).split("[data]\n")
@@ -48,8 +43,8 @@ def write_recipe(folder: Path, teacher: Path, steps: int) -> Path:
 
 @pytest.mark.timeout(1800)  # many processes, however busy the machine
 def test_killed_in_any_stage_it_goes_on_and_ends_in_the_same_weights(
-    make_recipe: Make, run_to_die: Callable[..., int], tmp_path: Path, tiny_model: Path
-) -> None:
+    make_recipe, run_to_die, tmp_path, tiny_model
+):
     make_recipe()  # for its corpus
     path, part = write_recipe(tmp_path, tiny_model, steps=4), tmp_path / "part"
     assert run_to_die(path, tmp_path / "whole") == 0
@@ -70,8 +65,8 @@ def test_killed_in_any_stage_it_goes_on_and_ends_in_the_same_weights(
 
 
 def test_all_stages_make_a_smaller_student_that_does_as_its_teacher(
-    make_recipe: Make, tmp_path: Path, tiny_model: Path, sentence_pairs: list[tuple[str, str]]
-) -> None:
+    make_recipe, tmp_path, tiny_model, sentence_pairs
+):
     make_recipe()
     path = write_recipe(tmp_path, tiny_model, steps=70)
     folder = train(load_recipe(path, {"train.checkpoint_seconds": 60.0}), tmp_path / "out")
@@ -96,9 +91,7 @@ def test_all_stages_make_a_smaller_student_that_does_as_its_teacher(
     assert '"embedding"' in log
 
 
-def test_a_student_may_have_fewer_layers_without_recurrence(
-    make_recipe: Make, tmp_path: Path, tiny_model: Path
-) -> None:
+def test_a_student_may_have_fewer_layers_without_recurrence(make_recipe, tmp_path, tiny_model):
     make_recipe()
     settings = {"distil.layers": 1, "model.recurrent": 0, "model.bottleneck": 0}
     recipe = load_recipe(write_recipe(tmp_path, tiny_model, steps=2), settings)
@@ -111,7 +104,7 @@ def test_a_student_may_have_fewer_layers_without_recurrence(
     assert all((narrow[name] == wide[name]).all() for name in narrow)
 
 
-def test_eq_3_is_the_squares_of_what_is_between_the_piece_vectors() -> None:
+def test_eq_3_is_the_squares_of_what_is_between_the_piece_vectors():
     rng = np.random.default_rng(1)
     torch.manual_seed(1)
     model = SentenceModel(EncoderConfig(23, 8, 2, heads=2, ffn=16, bottleneck=3))
@@ -147,9 +140,7 @@ def test_eq_3_is_the_squares_of_what_is_between_the_piece_vectors() -> None:
         ((0, 0, 0, 2), {"bottleneck": 12}, [4]),
     ],
 )
-def test_a_recipe_with_stages_is_these_trainings(
-    epochs: tuple[float, ...], shape: dict[str, int], said: list[int], tmp_path: Path
-) -> None:
+def test_a_recipe_with_stages_is_these_trainings(epochs, shape, said, tmp_path):
     settings = {"model.dim": 32, "model.layers": 2, **{f"model.{key}": value for key, value in shape.items()}}
     recipe = recipe_from_pairs(["x.en-fr.tsv"], settings)
     assistant = "" if epochs[0] else str(tmp_path / "big")

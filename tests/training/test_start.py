@@ -6,9 +6,6 @@ import dataclasses
 import logging
 import random
 import shutil
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +18,7 @@ from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
 from bitextmine.training.cache import open_caches
 from bitextmine.training.forward import sentence_vectors
-from bitextmine.training.recipe import Recipe, recipe_from_pairs
+from bitextmine.training.recipe import recipe_from_pairs
 from bitextmine.training.recipe.load import RATES
 from bitextmine.training.run import Inputs, TrainingRun
 from bitextmine.training.spelling import finished
@@ -29,10 +26,8 @@ from bitextmine.training.start import open_start
 from bitextmine.training.trainer import train
 from bitextmine.training.vocabulary import open_vocabulary, unknown_shares, warn_of_unknown
 
-Make = Callable[..., Any]
 
-
-def from_(make_recipe: Make, tmp_path: Path, start: str, **overrides: Any) -> Recipe:
+def from_(make_recipe, tmp_path, start, **overrides):
     """A recipe over the pairs of `make_recipe` that trains on from an encoder."""
     make_recipe()
     settings = {
@@ -45,7 +40,7 @@ def from_(make_recipe: Make, tmp_path: Path, start: str, **overrides: Any) -> Re
     return recipe_from_pairs(["pairs.en-fr.tsv"], settings, folder=tmp_path)
 
 
-def begun(recipe: Recipe, work: Path) -> TrainingRun:
+def begun(recipe, work):
     """A run of that recipe before its first step."""
     work.mkdir(parents=True, exist_ok=True)
     start = open_start(recipe)
@@ -53,7 +48,7 @@ def begun(recipe: Recipe, work: Path) -> TrainingRun:
     return TrainingRun(Inputs(recipe, open_caches(work / "cache", recipe, tokenizer), tokenizer, start=start))
 
 
-def vectors_of(run: TrainingRun, tokenizer: Tokenizer, lines: list[str]) -> np.ndarray:
+def vectors_of(run, tokenizer, lines):
     pieces, _ = tokenizer.encode(lines, run.recipe.model.max_pieces)
     if run.ngrams is not None:
         pieces = run.ngrams.extend(pieces)
@@ -63,8 +58,8 @@ def vectors_of(run: TrainingRun, tokenizer: Tokenizer, lines: list[str]) -> np.n
 
 @pytest.mark.parametrize("spelling", [False, True])
 def test_before_the_first_step_the_vectors_are_those_of_the_packaged_encoder(
-    make_recipe: Make, tmp_path: Path, lines: list[str], spelling: bool
-) -> None:
+    make_recipe, tmp_path, lines, spelling
+):
     """europe5: four bits, n-grams of two, columns for order and length."""
     run = begun(from_(make_recipe, tmp_path, "europe5", model__spelling=spelling), tmp_path / "work")
     sentences = [
@@ -81,9 +76,7 @@ def test_before_the_first_step_the_vectors_are_those_of_the_packaged_encoder(
 
 
 @pytest.mark.parametrize("layers", [0, 1])
-def test_what_training_made_can_be_trained_on(
-    make_recipe: Make, tmp_path: Path, sentence_pairs: list[tuple[str, str]], lines: list[str], layers: int
-) -> None:
+def test_what_training_made_can_be_trained_on(make_recipe, tmp_path, sentence_pairs, lines, layers):
     """Hardly trained first; the second training finds its shape in the encoder, and makes it better."""
     first = train(
         make_recipe(model__layers=layers, model__heads=2, model__ffn=32, train__steps=10), tmp_path / "a"
@@ -117,9 +110,7 @@ def test_what_training_made_can_be_trained_on(
     assert right[1] > max(0.8, right[0] + 0.2)
 
 
-def test_the_first_steps_do_not_undo_what_is_known(
-    make_recipe: Make, tmp_path: Path, sentence_pairs: list[tuple[str, str]]
-) -> None:
+def test_the_first_steps_do_not_undo_what_is_known(make_recipe, tmp_path, sentence_pairs):
     """P@1 in a pool that europe5 is good in, after five steps with the rates that a recipe has by default."""
     recipe = from_(make_recipe, tmp_path, "europe5", train__steps=100)
     assert recipe.train.embedding_learning_rate == RATES["embedding_learning_rate"]
@@ -128,7 +119,7 @@ def test_the_first_steps_do_not_undo_what_is_known(
     tokenizer = Tokenizer(packaged("europe5") / TOKENIZER)
     unseen = sentence_pairs[5000:5300]
 
-    def p_at_1() -> float:
+    def p_at_1():
         en, fr = (vectors_of(run, tokenizer, [pair[side] for pair in unseen]) for side in (0, 1))
         return float(((en @ fr.T).argmax(1) == np.arange(len(unseen))).mean())
 
@@ -141,9 +132,7 @@ def test_the_first_steps_do_not_undo_what_is_known(
     assert p_at_1() > before - 0.02
 
 
-def test_a_vocabulary_that_grows_keeps_what_it_had(
-    make_recipe: Make, tmp_path: Path, lines: list[str]
-) -> None:
+def test_a_vocabulary_that_grows_keeps_what_it_had(make_recipe, tmp_path, lines):
     """New pieces come behind the old ones, whole words among them, and begin with what the encoder made of them."""
     rng = random.Random(1)
     made_up = ["".join(rng.choice(("zor", "blax", "quim", "vuk")) for _ in range(3)) for _ in range(12)]
@@ -187,14 +176,14 @@ def test_a_vocabulary_that_grows_keeps_what_it_had(
     assert cosine > 0.999
 
 
-def test_a_vocabulary_of_another_type_cannot_grow(make_recipe: Make, tmp_path: Path) -> None:
+def test_a_vocabulary_of_another_type_cannot_grow(make_recipe, tmp_path):
     first = train(make_recipe(vocabulary__type="bpe", vocabulary__size=250, train__steps=2), tmp_path / "a")
     recipe = from_(make_recipe, tmp_path, str(first), vocabulary__grow=10)
     with pytest.raises(BitextmineError, match=r"not a unigram vocabulary.*vocabulary\.grow"):
         train(recipe, tmp_path / "b")
 
 
-def test_what_disagrees_with_the_encoder_is_named(make_recipe: Make, tmp_path: Path) -> None:
+def test_what_disagrees_with_the_encoder_is_named(make_recipe, tmp_path):
     dim = read_folder(packaged("europe5"))[0].dim
     with pytest.raises(BitextmineError, match=rf"model\.dim is 64.*europe5.*is {dim}: leave it out"):
         from_(make_recipe, tmp_path, "europe5", model__dim=64)
@@ -210,7 +199,7 @@ def test_what_disagrees_with_the_encoder_is_named(make_recipe: Make, tmp_path: P
     assert not (tmp_path / "out" / "config.json").exists()
 
 
-def test_vectors_are_stored_as_those_of_the_encoder(make_recipe: Make, tmp_path: Path) -> None:
+def test_vectors_are_stored_as_those_of_the_encoder(make_recipe, tmp_path):
     """An encoder in four bits is not twice as large for having learned more."""
     recipe = from_(make_recipe, tmp_path, "europe5", train__steps=2)
     assert recipe.model.storage == "int4"
@@ -221,7 +210,7 @@ def test_vectors_are_stored_as_those_of_the_encoder(make_recipe: Make, tmp_path:
     assert from_(make_recipe, tmp_path, "europe5", model__storage="int8").model.storage == "int8"
 
 
-def test_damaged_weights_are_refused_with_the_recipe(make_recipe: Make, tmp_path: Path) -> None:
+def test_damaged_weights_are_refused_with_the_recipe(make_recipe, tmp_path):
     damaged = tmp_path / "damaged"
     shutil.copytree(packaged("europe5"), damaged)
     content = (damaged / WEIGHTS).read_bytes()
@@ -233,7 +222,7 @@ def test_damaged_weights_are_refused_with_the_recipe(make_recipe: Make, tmp_path
         from_(make_recipe, tmp_path, "damaged")
 
 
-def test_an_encoder_of_another_kind_is_refused(make_recipe: Make, tmp_path: Path) -> None:
+def test_an_encoder_of_another_kind_is_refused(make_recipe, tmp_path):
     foreign = tmp_path / "foreign"
     foreign.mkdir()
     (foreign / "config.json").write_text('{"model_type": "bert"}')
@@ -245,7 +234,7 @@ def test_an_encoder_of_another_kind_is_refused(make_recipe: Make, tmp_path: Path
         from_(make_recipe, tmp_path, str(empty))
 
 
-def test_a_checkpoint_of_another_start_is_refused(make_recipe: Make, tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_start_is_refused(make_recipe, tmp_path):
     """The path of the encoder does not count, its content does."""
     a = train(make_recipe(train__steps=2), tmp_path / "a")
     b = train(make_recipe(train__steps=3), tmp_path / "b")
@@ -258,7 +247,7 @@ def test_a_checkpoint_of_another_start_is_refused(make_recipe: Make, tmp_path: P
         train(from_(make_recipe, tmp_path, str(b), train__steps=3), out)
 
 
-def test_a_language_is_known_from_enough_pairs_on(make_recipe: Make, tmp_path: Path) -> None:
+def test_a_language_is_known_from_enough_pairs_on(make_recipe, tmp_path):
     start = open_start(from_(make_recipe, tmp_path, "europe5"))
     assert start is not None
     few = start.grown_config(start.config.vocab_size, {"en": 6_526, "zh": 1_526, "pl": 5_000}, 0.1)
@@ -269,9 +258,7 @@ def test_a_language_is_known_from_enough_pairs_on(make_recipe: Make, tmp_path: P
     assert EncoderConfig.from_json(more.to_json(), "config.json") == more
 
 
-def test_text_that_the_vocabulary_does_not_know_is_named(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_text_that_the_vocabulary_does_not_know_is_named(tmp_path, caplog):
     # Any letters will do: Chinese ones are unknown, Estonian-like words are cut into known pieces.
     rng = random.Random(3)
     english = [
@@ -297,4 +284,4 @@ def test_text_that_the_vocabulary_does_not_know_is_named(
     with caplog.at_level(logging.WARNING):
         caplog.clear()
         warn_of_unknown(start, shares)
-    assert [record.args[0] for record in caplog.records] == ["zh"]  # type: ignore[index]
+    assert [record.args[0] for record in caplog.records] == ["zh"]

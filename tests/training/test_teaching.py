@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,10 +27,8 @@ from bitextmine.training.recipe import Training
 from bitextmine.training.teacher import VectorStore, chosen_lines, shares, text_key
 from bitextmine.training.trainer import train
 
-Make = Callable[..., Any]
 
-
-def units(seed: int, n: int, d: int) -> np.ndarray:
+def units(seed, n, d):
     rows = np.random.default_rng(seed).standard_normal((n, d))
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
@@ -42,23 +38,23 @@ def units(seed: int, n: int, d: int) -> np.ndarray:
 SIZES = [(2, 3, 5), (7, 4, 4), (33, 8, 3)]  # pairs, the student's numbers, the teacher's
 
 
-def eq_2(s: np.ndarray, t: np.ndarray) -> float:
+def eq_2(s, t):
     n = len(s) // 2
     return sum(((t[i] - s[i]) ** 2).sum() + ((t[n + i] - s[n + i]) ** 2).sum() for i in range(n)) / n
 
 
-def eq_5(s: np.ndarray, t: np.ndarray) -> float:
+def eq_5(s, t):
     n = len(s) // 2
     return sum((t[i] @ t[j] - s[i] @ s[n + j]) ** 2 for i in range(n) for j in range(n)) / n**2
 
 
-def eq_8(s: np.ndarray, t: np.ndarray, same: np.ndarray | None = None) -> float:
+def eq_8(s, t, same=None):
     n = len(s) // 2
     same = np.eye(n) if same is None else same
     return sum((same[i, j] - s[i] @ s[n + j]) ** 2 for i in range(n) for j in range(n)) / n**2
 
 
-def eq_9(s: np.ndarray, t: np.ndarray) -> float:
+def eq_9(s, t):
     n, total = len(s) // 2, 0.0
     for i in range(n):
         below = sum(math.exp(s[i] @ s[n + k] / 0.05) for k in range(n))
@@ -67,12 +63,12 @@ def eq_9(s: np.ndarray, t: np.ndarray) -> float:
     return total / n
 
 
-def all_squares(s: np.ndarray, t: np.ndarray) -> float:
+def all_squares(s, t):
     m = len(s)
     return sum((t[i] @ t[j] - s[i] @ s[j]) ** 2 for i in range(m) for j in range(m)) / m**2
 
 
-def divergence(s: np.ndarray, t: np.ndarray) -> float:
+def divergence(s, t):
     m, total = len(s), 0.0
     for i in range(m):
         rest = [j for j in range(m) if j != i]
@@ -82,7 +78,7 @@ def divergence(s: np.ndarray, t: np.ndarray) -> float:
     return total / m
 
 
-def correlation(s: np.ndarray, t: np.ndarray) -> float:
+def correlation(s, t):
     others = ~np.eye(len(s), dtype=bool)
     return float(1 - np.corrcoef((s @ s.T)[others], (t @ t.T)[others])[0, 1])
 
@@ -97,7 +93,7 @@ ORACLES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
 }
 
 
-def loss_of(name: str, student: torch.Tensor, teacher: np.ndarray, keys: np.ndarray) -> torch.Tensor:
+def loss_of(name, student, teacher, keys):
     from bitextmine.encoder.config import EncoderConfig
     from bitextmine.training.objectives.registry import Setup, objective_class
     from bitextmine.training.recipe.keys import Teacher, Training
@@ -111,9 +107,7 @@ def loss_of(name: str, student: torch.Tensor, teacher: np.ndarray, keys: np.ndar
 
 @pytest.mark.parametrize("name", ORACLES)
 @pytest.mark.parametrize("size", SIZES)
-def test_each_loss_is_that_of_its_oracle_and_so_is_its_gradient(
-    name: str, size: tuple[int, int, int]
-) -> None:
+def test_each_loss_is_that_of_its_oracle_and_so_is_its_gradient(name, size):
     n, d, e = size
     student, teacher = units(1, 2 * n, d), units(2, 2 * n, e)
     keys = np.arange(2 * n, dtype=np.uint64).reshape(2, n)
@@ -133,7 +127,7 @@ def test_each_loss_is_that_of_its_oracle_and_so_is_its_gradient(
         assert float(tensor.grad[at]) == pytest.approx(slope, rel=5e-3, abs=2e-3)
 
 
-def test_distil_is_eq_2_with_a_map_where_the_numbers_differ() -> None:
+def test_distil_is_eq_2_with_a_map_where_the_numbers_differ():
     student, teacher = units(1, 14, 6), units(2, 14, 6)
     keys = np.arange(14, dtype=np.uint64).reshape(2, 7)
     loss = loss_of("distil", torch.tensor(student), teacher, keys)
@@ -150,7 +144,7 @@ def test_distil_is_eq_2_with_a_map_where_the_numbers_differ() -> None:
         assert float(found.detach()) == pytest.approx(eq_2(mapped, teacher), rel=1e-4)
 
 
-def test_eq_8_counts_pairs_that_share_a_sentence_as_the_same() -> None:
+def test_eq_8_counts_pairs_that_share_a_sentence_as_the_same():
     student = units(1, 10, 4)
     keys = np.array([[1, 2, 1, 4, 5], [6, 7, 8, 9, 9]], dtype=np.uint64)
     same = np.eye(5)
@@ -159,7 +153,7 @@ def test_eq_8_counts_pairs_that_share_a_sentence_as_the_same() -> None:
     assert float(found) == pytest.approx(eq_8(student, student, same), rel=1e-6)
 
 
-def test_a_lesson_is_of_vectors_as_the_finished_model_has_them() -> None:
+def test_a_lesson_is_of_vectors_as_the_finished_model_has_them():
     """Of their squared length the columns that tell the sentence's have model.length_share, whatever training on
     translations has meanwhile."""
     torch.manual_seed(1)
@@ -176,7 +170,7 @@ def test_a_lesson_is_of_vectors_as_the_finished_model_has_them() -> None:
     assert model.length_share_in_training == 0.4
 
 
-def test_a_student_like_its_teacher_has_nothing_to_learn() -> None:
+def test_a_student_like_its_teacher_has_nothing_to_learn():
     rows = units(1, 12, 5)
     turned = rows @ np.linalg.qr(np.random.default_rng(0).standard_normal((5, 5)))[0]
     keys = np.arange(12, dtype=np.uint64).reshape(2, 6)
@@ -188,7 +182,7 @@ def test_a_student_like_its_teacher_has_nothing_to_learn() -> None:
 # --- which lines, and where their vectors are kept ----------------------------------------------------------
 
 
-def test_shares_follow_sizes_and_weights_and_no_corpus_gives_more_than_it_has() -> None:
+def test_shares_follow_sizes_and_weights_and_no_corpus_gives_more_than_it_has():
     assert shares([100, 300], [1, 1], 40) == [10, 30]
     assert shares([100, 300], [3, 1], 40) == [20, 20]
     assert shares([10, 300], [30, 1], 60) == [10, 50]
@@ -196,9 +190,7 @@ def test_shares_follow_sizes_and_weights_and_no_corpus_gives_more_than_it_has() 
     assert shares([0, 20], [1, 1], 10) == [0, 10]
 
 
-def test_the_lines_chosen_are_those_of_the_smallest_keys_each_once(
-    make_recipe: Make, sentence_pairs: list[tuple[str, str]]
-) -> None:
+def test_the_lines_chosen_are_those_of_the_smallest_keys_each_once(make_recipe, sentence_pairs):
     rows = [f"{en}\t{fr}" for en, fr in sentence_pairs[:300]]
     recipe = make_recipe([*rows, *rows[:50]])
     (corpus,) = recipe.data.corpora
@@ -211,7 +203,7 @@ def test_the_lines_chosen_are_those_of_the_smallest_keys_each_once(
     assert sum(len(src) for src, _ in pair_chunks(recipe, corpus, 64)) == 350
 
 
-def test_the_store_gives_what_was_put_in_and_drops_what_was_cut_short(tmp_path: Path) -> None:
+def test_the_store_gives_what_was_put_in_and_drops_what_was_cut_short(tmp_path):
     identity = {"model": "x", "hash": "y"}
     store = VectorStore(tmp_path, identity, 3)
     rng = np.random.default_rng(1)
@@ -249,15 +241,15 @@ def test_the_store_gives_what_was_put_in_and_drops_what_was_cut_short(tmp_path: 
 TAUGHT = {"teacher__lines": 300, "teacher__batch": 32}
 
 
-def cosines(encoder: Encoder, pairs: list[tuple[str, str]]) -> np.ndarray:
+def cosines(encoder, pairs):
     found = encoder.encode([pair[0] for pair in pairs])
     return np.asarray((found @ found.T)[np.triu_indices(len(pairs), 1)])
 
 
 @pytest.mark.parametrize("name", [name for name, declared in OBJECTIVES.items() if declared.taught])
 def test_taught_alone_a_student_finds_translations_or_follows_its_teacher(
-    make_recipe: Make, tmp_path: Path, tiny_model: Path, sentence_pairs: list[tuple[str, str]], name: str
-) -> None:
+    make_recipe, tmp_path, tiny_model, sentence_pairs, name
+):
     settings = {"train__objective": {name: 1.0}, "teacher__model": str(tiny_model), "train__steps": 120}
     recipe = make_recipe(**TAUGHT, **settings, train__valid_every=120)
     folder = train(recipe, tmp_path / "out")
@@ -273,12 +265,12 @@ def test_taught_alone_a_student_finds_translations_or_follows_its_teacher(
 
 
 def test_a_teacher_of_one_language_reads_that_side_only_and_a_student_starts_from_an_encoder(
-    make_recipe: Make, tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    make_recipe, tmp_path, tiny_model, monkeypatch
+):
     asked: list[str] = []
     encode = Encoder.encode
 
-    def note(self: Encoder, sentences: Any, **options: Any) -> Any:
+    def note(self, sentences, **options):
         asked.extend(sentences)
         return encode(self, sentences, **options)
 
@@ -312,9 +304,7 @@ def test_a_teacher_of_one_language_reads_that_side_only_and_a_student_starts_fro
     assert 0 < len(asked) < 80, "but for other lines, and those of another vocabulary's held-out pairs"
 
 
-def test_no_pair_that_shares_a_sentence_with_a_held_out_one_is_taught(
-    make_recipe: Make, tmp_path: Path, tiny_model: Path
-) -> None:
+def test_no_pair_that_shares_a_sentence_with_a_held_out_one_is_taught(make_recipe, tmp_path, tiny_model):
     from bitextmine.training.cache import open_caches
     from bitextmine.training.teacher import open_teacher
     from bitextmine.training.vocabulary import open_vocabulary
@@ -337,8 +327,8 @@ def test_no_pair_that_shares_a_sentence_with_a_held_out_one_is_taught(
 
 
 def test_a_teacher_with_passes_of_its_own_teaches_in_these_from_its_first_lesson_on(
-    make_recipe: Make, tmp_path: Path, tiny_model: Path
-) -> None:
+    make_recipe, tmp_path, tiny_model
+):
     """Up to there the weights are those of a training without it; taken up in the middle it goes on alike."""
     import torch
 
@@ -373,7 +363,7 @@ def test_a_teacher_with_passes_of_its_own_teaches_in_these_from_its_first_lesson
         for i, recipe in enumerate(recipes)
     )
 
-    def steps(run: TrainingRun, begin: int, end: int) -> list[Any]:
+    def steps(run, begin, end):
         drawn = [run.draw(step) for step in range(begin, end)]
         for batch, lesson in drawn:
             run.learn(batch, 1.0, lesson)
@@ -397,8 +387,8 @@ def test_a_teacher_with_passes_of_its_own_teaches_in_these_from_its_first_lesson
 
 
 def test_rates_fall_once_more_while_a_teacher_with_passes_of_its_own_teaches(
-    make_recipe: Make, tmp_path: Path, tiny_model: Path
-) -> None:
+    make_recipe, tmp_path, tiny_model
+):
     recipe = make_recipe(
         **TAUGHT,
         train__steps=4,
@@ -433,9 +423,7 @@ def test_rates_fall_once_more_while_a_teacher_with_passes_of_its_own_teaches(
         ),
     ],
 )
-def test_a_teacher_that_cannot_teach_is_told(
-    make_recipe: Make, tmp_path: Path, wrong: dict[str, Any], said: str
-) -> None:
+def test_a_teacher_that_cannot_teach_is_told(make_recipe, tmp_path, wrong, said):
     with pytest.raises(BitextmineError, match=said):
         train(make_recipe(**{"train__objective": {"structure": 1.0}, **wrong}), tmp_path / "out")
     assert not (tmp_path / "out" / "config.json").exists()
@@ -444,13 +432,11 @@ def test_a_teacher_that_cannot_teach_is_told(
     )
 
 
-def test_nan_from_a_teacher_is_told_with_the_line(
-    make_recipe: Make, tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nan_from_a_teacher_is_told_with_the_line(make_recipe, tmp_path, tiny_model, monkeypatch):
     encode = Encoder.encode
     sick: list[str] = []
 
-    def one_is_nan(self: Encoder, sentences: Any, **options: Any) -> Any:
+    def one_is_nan(self, sentences, **options):
         found = encode(self, sentences, **options)
         found[17, 3] = float("nan")
         sick.append(sentences[17])
@@ -467,7 +453,7 @@ def test_nan_from_a_teacher_is_told_with_the_line(
     assert sick[0] in line.split("\t") and repr(sick[0]) in str(caught.value)
 
 
-def precomputed(make_recipe: Make, folder: Path, arrays: dict[str, np.ndarray], **settings: Any) -> Any:
+def precomputed(make_recipe, folder, arrays, **settings):
     import dataclasses
 
     recipe = make_recipe(train__objective={"contrastive": 1.0}, **TAUGHT, **settings)
@@ -483,9 +469,7 @@ def precomputed(make_recipe: Make, folder: Path, arrays: dict[str, np.ndarray], 
     )
 
 
-def test_vectors_of_another_tool_teach_row_by_row(
-    make_recipe: Make, tmp_path: Path, tiny_model: Path, sentence_pairs: list[tuple[str, str]]
-) -> None:
+def test_vectors_of_another_tool_teach_row_by_row(make_recipe, tmp_path, tiny_model, sentence_pairs):
     teacher = load_encoder(tiny_model)
     sides = {name: [pair[i] for pair in sentence_pairs[:1600]] for i, name in enumerate(("src", "tgt"))}
     arrays = {name: 3 * teacher.encode(lines).astype(np.float64) for name, lines in sides.items()}
@@ -494,7 +478,7 @@ def test_vectors_of_another_tool_teach_row_by_row(
     assert np.corrcoef(cosines(load_encoder(folder), unseen), cosines(teacher, unseen))[0, 1] > 0.6
 
 
-def test_vectors_of_another_tool_that_do_not_fit_are_told(make_recipe: Make, tmp_path: Path) -> None:
+def test_vectors_of_another_tool_that_do_not_fit_are_told(make_recipe, tmp_path):
     good = units(1, 1600, 6)
     bad = good.copy()
     bad[:, 2] = np.inf

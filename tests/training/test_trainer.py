@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,13 +13,9 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.journal import Journal
 from bitextmine.training.trainer import train
 
-Make = Callable[..., Any]
-
 
 @pytest.mark.parametrize(("layers", "smaller"), [(0, 0), (2, 1)])
-def test_training_learns_to_find_translations(
-    make_recipe: Make, tmp_path: Path, sentence_pairs: list[tuple[str, str]], layers: int, smaller: int
-) -> None:
+def test_training_learns_to_find_translations(make_recipe, tmp_path, sentence_pairs, layers, smaller):
     recipe = make_recipe(
         train__steps=90,
         train__valid_every=30,
@@ -56,8 +49,8 @@ def test_training_learns_to_find_translations(
     ids=["layers", "spelling"],
 )
 def test_killed_at_any_moment_it_goes_on_and_ends_in_the_same_weights(
-    make_recipe: Make, run_to_die: Callable[..., int], tmp_path: Path, vocabulary: str, model: str
-) -> None:
+    make_recipe, run_to_die, tmp_path, vocabulary, model
+):
     make_recipe()  # for its corpus
     recipe, whole, part = tmp_path / "recipe.toml", tmp_path / "whole", tmp_path / "part"
     recipe.write_text(
@@ -81,14 +74,14 @@ def test_killed_at_any_moment_it_goes_on_and_ends_in_the_same_weights(
     assert logs[0] == logs[1] and any("contrastive" in entry for entry in logs[0])
 
 
-def _timeless(log: list[str]) -> list[dict[str, Any]]:
+def _timeless(log):
     entries = [json.loads(line) for line in log]
     for entry in entries:
         entry.pop("pairs_per_second", None)
     return entries
 
 
-def _step(checkpoint: Path) -> int:
+def _step(checkpoint):
     import torch
 
     try:
@@ -97,7 +90,7 @@ def _step(checkpoint: Path) -> int:
         return -1
 
 
-def test_a_checkpoint_of_another_recipe_is_refused(make_recipe: Make, tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_recipe_is_refused(make_recipe, tmp_path):
     train(make_recipe(), tmp_path / "out")
     before = {p.name: p.read_bytes() for p in (tmp_path / "out").iterdir() if p.is_file()}
     with pytest.raises(BitextmineError, match=r"a checkpoint of another recipe.*--force"):
@@ -108,7 +101,7 @@ def test_a_checkpoint_of_another_recipe_is_refused(make_recipe: Make, tmp_path: 
         train(make_recipe(), tmp_path / "out")
 
 
-def test_a_folder_that_another_process_trains_into_is_refused(make_recipe: Make, tmp_path: Path) -> None:
+def test_a_folder_that_another_process_trains_into_is_refused(make_recipe, tmp_path):
     work = tmp_path / "out" / "work"
     work.mkdir(parents=True)
     with Journal(work / "journal", "train", {}):
@@ -118,15 +111,13 @@ def test_a_folder_that_another_process_trains_into_is_refused(make_recipe: Make,
     train(make_recipe(train__steps=2), tmp_path / "out")
 
 
-def test_a_loss_that_is_not_finite_stops_and_names_the_step(
-    make_recipe: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_loss_that_is_not_finite_stops_and_names_the_step(make_recipe, tmp_path, monkeypatch):
     from bitextmine.training.objectives.sentence import Contrastive
 
     call = Contrastive.forward
     count = 0
 
-    def sick(self, views):  # type: ignore[no-untyped-def]
+    def sick(self, views):
         nonlocal count
         count += 1
         return call(self, views) * (float("nan") if count == 7 else 1)
@@ -137,17 +128,3 @@ def test_a_loss_that_is_not_finite_stops_and_names_the_step(
     import torch
 
     assert torch.load(tmp_path / "out" / "work" / "checkpoint.pt", weights_only=True)["step"] == 6
-
-
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        (["one column only"], "line 1: 1 columns, not 2"),
-        (["good line\tbonne ligne", "bad"], "line 2: "),
-        (["same\tsame"] * 50, "none of its 50 pairs is left after filtering"),
-        (["\tempty"] * 50, "none of its 50 pairs is left"),
-    ],
-)
-def test_bad_corpora(make_recipe: Make, tmp_path: Path, rows: list[str], said: str) -> None:
-    with pytest.raises(BitextmineError, match=said):
-        train(make_recipe(rows), tmp_path / "out")

@@ -11,9 +11,6 @@ import re
 import resource
 import shutil
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -33,27 +30,24 @@ from bitextmine.training.recipe import Training
 from bitextmine.training.run import TrainingRun, compile_layers, rate_share, validate
 from bitextmine.training.trainer import train
 
-Make = Callable[..., Any]
 LAYER = {"model__layers": 1, "model__dim": 16, "model__heads": 2, "model__ffn": 32}
 
 
 # --- early stopping ------------------------------------------------------------------------------------------
 
 
-def test_early_stopping_keeps_the_best_weights(
-    make_recipe: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_early_stopping_keeps_the_best_weights(make_recipe, tmp_path, monkeypatch, caplog):
     scores = iter([50.0, 60.0, 60.0, 58.0])
     seen: list[dict[str, torch.Tensor]] = []
 
-    def measured(model: SentenceModel, *rest: Any) -> dict[str, float]:
+    def measured(model, *rest):
         seen.append({name: value.clone() for name, value in model.state_dict().items()})
         return {"mean": next(scores)}
 
     kept: list[dict[str, torch.Tensor]] = []
     save = trainer.write_folder
 
-    def saved(folder: Path, config: Any, weights: Any, *rest: Any, **more: Any) -> None:
+    def saved(folder, config, weights, *rest, **more):
         kept.append({name: torch.from_numpy(value.copy()) for name, value in weights.items()})
         save(folder, config, weights, *rest, **more)
 
@@ -72,7 +66,7 @@ def test_early_stopping_keeps_the_best_weights(
     assert all(torch.equal(kept[1][name], value) for name, value in kept[0].items())
 
 
-def test_patience_needs_pairs_to_measure_on(make_recipe: Make, tmp_path: Path) -> None:
+def test_patience_needs_pairs_to_measure_on(make_recipe, tmp_path):
     with pytest.raises(BitextmineError, match=r"train\.patience: no corpus has the 50 held-out pairs"):
         train(make_recipe(train__patience=2, data__valid_pairs=0), tmp_path / "out")
 
@@ -81,12 +75,12 @@ def test_patience_needs_pairs_to_measure_on(make_recipe: Make, tmp_path: Path) -
 
 
 def test_weights_that_are_not_finite_never_replace_the_last_good_checkpoint(
-    make_recipe: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    make_recipe, tmp_path, monkeypatch
+):
     """A finite loss may have a gradient that is not: the loss tells a step too late."""
     learn = TrainingRun.learn
 
-    def poisoned(self: TrainingRun, *args: Any) -> dict[str, float]:
+    def poisoned(self, *args):
         losses = learn(self, *args)
         if self.step == 5:
             with torch.no_grad():
@@ -105,13 +99,11 @@ def test_weights_that_are_not_finite_never_replace_the_last_good_checkpoint(
     train(recipe, tmp_path / "out")  # goes on from there
 
 
-def test_a_full_disk_leaves_the_last_checkpoint(
-    make_recipe: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_leaves_the_last_checkpoint(make_recipe, tmp_path, monkeypatch):
     recipe = make_recipe(train__checkpoint_seconds=0.0)
     learn, before = TrainingRun.learn, resource.getrlimit(resource.RLIMIT_FSIZE)
 
-    def then_full(self: TrainingRun, *args: Any) -> dict[str, float]:
+    def then_full(self, *args):
         losses = learn(self, *args)
         if self.step == 6:
             resource.setrlimit(resource.RLIMIT_FSIZE, (2000, before[1]))
@@ -136,7 +128,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(
 
 
 @pytest.mark.parametrize("schedule", ["cosine", "linear", "constant", "inverse-sqrt"])
-def test_the_learning_rate_rises_then_falls_as_the_schedule_says(schedule: str) -> None:
+def test_the_learning_rate_rises_then_falls_as_the_schedule_says(schedule):
     settings = Training(schedule=schedule, warmup=0.1, floor=0.05)
     shares = [rate_share(step, 200, settings) for step in range(200)]
     assert shares[:20] == pytest.approx([(step + 1) / 20 for step in range(20)])
@@ -151,7 +143,7 @@ def test_the_learning_rate_rises_then_falls_as_the_schedule_says(schedule: str) 
 # --- log, plot, card -----------------------------------------------------------------------------------------
 
 
-def test_log_card_and_plot(make_recipe: Make, tmp_path: Path) -> None:
+def test_log_card_and_plot(make_recipe, tmp_path):
     objective = {"contrastive": 1.0, "ugt": 0.5}
     recipe = make_recipe(train__objective=objective, train__learning_rate=2e-3)
     folder = train(recipe, tmp_path / "out")
@@ -175,9 +167,7 @@ def test_log_card_and_plot(make_recipe: Make, tmp_path: Path) -> None:
     assert (folder / "training.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_without_matplotlib_a_line_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_matplotlib_a_line_says_so(tmp_path, monkeypatch, caplog):
     for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg"):
         monkeypatch.setitem(sys.modules, name, None)
     (tmp_path / "log.jsonl").write_text('{"step": 1, "loss": 2.0}\n')
@@ -198,7 +188,7 @@ def test_without_matplotlib_a_line_says_so(
         '{"step": 1, "loss": 2.0, "sim": 1.0, "p_at_1": {"$a_b$": 3.0, "c": 5.0, "mean": 4.0}}\n' * 3,
     ],
 )
-def test_any_log_can_be_drawn(tmp_path: Path, lines: str) -> None:
+def test_any_log_can_be_drawn(tmp_path, lines):
     pytest.importorskip("matplotlib")
     (tmp_path / "log.jsonl").write_text(lines)
     assert plot_log(tmp_path / "log.jsonl", tmp_path / "training.png")
@@ -208,9 +198,7 @@ def test_any_log_can_be_drawn(tmp_path: Path, lines: str) -> None:
 # --- validation, precision, compilation ----------------------------------------------------------------------
 
 
-def test_p_at_1_is_measured_without_dropout_and_training_goes_on_with_it(
-    make_recipe: Make, begin: Make
-) -> None:
+def test_p_at_1_is_measured_without_dropout_and_training_goes_on_with_it(make_recipe, begin):
     recipe = make_recipe(**LAYER, model__dropout=0.5)
     run = begin(recipe)
     modes = []
@@ -220,7 +208,7 @@ def test_p_at_1_is_measured_without_dropout_and_training_goes_on_with_it(
     assert all(module.training for module in run.model.modules())
 
 
-def small_model(layers: int = 2) -> SentenceModel:
+def small_model(layers=2):
     torch.manual_seed(1)
     model = SentenceModel(EncoderConfig(60, 32, layers, heads=4, ffn=64, dropout=0.0, max_pieces=20))
     model.initialise(0.5)
@@ -231,7 +219,7 @@ SENTENCES = Pieces.from_lists([[1, 2, 3, 4], [5, 6], [], [7, 8, 9]])
 
 
 @pytest.mark.parametrize("recompute", [False, True])
-def test_bfloat16_in_the_layers_is_near_float32_and_weights_stay_float32(recompute: bool) -> None:
+def test_bfloat16_in_the_layers_is_near_float32_and_weights_stay_float32(recompute):
     model = small_model()
     exact = sentence_vectors(model, SENTENCES, 100)
     low = sentence_vectors(model, SENTENCES, 100, recompute, torch.bfloat16)
@@ -248,7 +236,7 @@ def test_bfloat16_in_the_layers_is_near_float32_and_weights_stay_float32(recompu
     torch.testing.assert_close(states[1], states[0], rtol=0.05, atol=0.05)
 
 
-def test_the_precision_of_the_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_precision_of_the_layers(monkeypatch):
     cpu, gpu = torch.device("cpu"), torch.device("cuda")
     assert layer_precision("auto", cpu) == torch.float32
     assert layer_precision("bfloat16", cpu) == torch.bfloat16
@@ -264,7 +252,7 @@ def test_the_precision_of_the_layers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("equal", [True, False])
-def test_lengths_that_the_caller_knows_change_nothing(equal: bool) -> None:
+def test_lengths_that_the_caller_knows_change_nothing(equal):
     config = EncoderConfig(vocab_size=30, dim=8, layers=1, heads=2, ffn=16, max_pieces=9, dropout=0.0)
     torch.manual_seed(3)
     model = SentenceModel(config)
@@ -279,7 +267,7 @@ def test_lengths_that_the_caller_knows_change_nothing(equal: bool) -> None:
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
-def test_training_on_a_gpu_learns(make_recipe: Make, tmp_path: Path) -> None:
+def test_training_on_a_gpu_learns(make_recipe, tmp_path):
     recipe = make_recipe(
         **LAYER, train__learning_rate=2e-3, train__objective={"contrastive": 1.0, "ugt": 1.0}
     )
@@ -290,7 +278,7 @@ def test_training_on_a_gpu_learns(make_recipe: Make, tmp_path: Path) -> None:
 
 @pytest.mark.timeout(900)  # the compiler is slow on a busy machine
 @pytest.mark.skipif(not shutil.which("g++"), reason="no C++ compiler")
-def test_compiled_layers_compute_the_same_under_the_same_names() -> None:
+def test_compiled_layers_compute_the_same_under_the_same_names():
     plain, compiled = small_model(1), small_model(1)
     compile_layers(compiled)
     assert list(compiled.state_dict()) == list(plain.state_dict())
@@ -304,7 +292,7 @@ def test_compiled_layers_compute_the_same_under_the_same_names() -> None:
         torch.testing.assert_close(b, a, rtol=1e-3, atol=1e-4)
 
 
-def test_compiling_without_a_compiler_names_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiling_without_a_compiler_names_the_key(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda *args, **kwargs: None)
     with pytest.raises(BitextmineError, match=r"train\.compile: no C\+\+ compiler"):
         compile_layers(small_model(1))
@@ -314,7 +302,7 @@ def test_compiling_without_a_compiler_names_the_key(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("layers", [0, 3])
-def test_any_number_of_layers_with_either_vocabulary(make_recipe: Make, tmp_path: Path, layers: int) -> None:
+def test_any_number_of_layers_with_either_vocabulary(make_recipe, tmp_path, layers):
     from bitextmine.encoder import load_encoder
 
     kind, precision = ("bpe", "bfloat16") if layers else ("unigram", "auto")
@@ -327,7 +315,7 @@ def test_any_number_of_layers_with_either_vocabulary(make_recipe: Make, tmp_path
     assert (recipe.vocabulary.type, encoder.describe()["layers"]) == (kind, layers)
 
 
-def test_how_many_corpora_are_missing_is_told(make_recipe: Make, tmp_path: Path) -> None:
+def test_how_many_corpora_are_missing_is_told(make_recipe, tmp_path):
     recipe = make_recipe()
     other = dataclasses.replace(recipe.data.corpora[0], pairs="other.en-fr.tsv")
     recipe = dataclasses.replace(
@@ -343,9 +331,7 @@ def test_how_many_corpora_are_missing_is_told(make_recipe: Make, tmp_path: Path)
     assert not (tmp_path / "out").exists(), "corpora are looked for before anything is made"
 
 
-def test_too_little_text_is_told(
-    make_recipe: Make, tmp_path: Path, sentence_pairs: list[tuple[str, str]], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_too_little_text_is_told(make_recipe, tmp_path, sentence_pairs, caplog):
     rows = [f"{en}\t{fr}" for en, fr in sentence_pairs[:400]]
     recipe = make_recipe(rows, train__steps=0, train__batch=256, vocabulary__size=4000)
     with caplog.at_level("INFO"):
@@ -367,9 +353,7 @@ def test_too_little_text_is_told(
 @pytest.mark.parametrize(
     ("steps", "patience", "measured"), [(40, 0, [*range(4, 41, 4)]), (40, 3, [40]), (7, 0, [*range(1, 8)])]
 )
-def test_p_at_1_is_measured_ten_times_at_least(
-    make_recipe: Make, tmp_path: Path, steps: int, patience: int, measured: list[int]
-) -> None:
+def test_p_at_1_is_measured_ten_times_at_least(make_recipe, tmp_path, steps, patience, measured):
     folder = train(
         make_recipe(train__valid_every=0, train__steps=steps, train__patience=patience), tmp_path / "out"
     )
@@ -377,7 +361,7 @@ def test_p_at_1_is_measured_ten_times_at_least(
     assert [entry["step"] for entry in entries if "p_at_1" in entry] == measured
 
 
-def test_measuring_changes_no_weight(make_recipe: Make, tmp_path: Path) -> None:
+def test_measuring_changes_no_weight(make_recipe, tmp_path):
     for name, every in (("often", 0), ("once", 40)):
         train(make_recipe(train__valid_every=every), tmp_path / name)
     often, once = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("often", "once"))
