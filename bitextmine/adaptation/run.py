@@ -274,12 +274,13 @@ class Adaptation:
         entry = {"round": 0, **mined["entry"]}
         held_out = self._record("held out")
         assert held_out is not None
-        found = ""
-        if (count := sum(mined["written"])) < FEWEST_PAIRS:
-            found = f"{counted(count, 'pair')} to train on at an error rate of {self.options.error_rate:g}"
-        elif (count := sum(len(src) for src, _ in held_out["pairs"])) < FEWEST_HELD_OUT:
-            found = f"{counted(count, 'pair')} certain enough to be held out"
-        if found:
+        written, certain = sum(mined["written"]), sum(len(src) for src, _ in held_out["pairs"])
+        if written < FEWEST_PAIRS or certain < FEWEST_HELD_OUT:
+            found = f"{counted(certain, 'pair')} certain enough to be held out"
+            if written < FEWEST_PAIRS:
+                found = (
+                    f"{counted(written, 'pair')} to train on at an error rate of {self.options.error_rate:g}"
+                )
             self._say(entry)
             raise TooSmall(
                 f"{'; '.join(map(str, self.piles))}: {found}, too few to learn from: these corpora are too small, hold "
@@ -344,11 +345,7 @@ class Adaptation:
         estimates = [(mined.precision[-1] if len(mined) else 0, *mined.interval) for mined in found]
         shares = 100 * np.average(estimates, axis=0, weights=np.maximum(sizes, 1e-9))
         precision, *interval = shares.round(2).tolist()
-        entry: dict[str, Any] = {
-            "pairs": int(sizes.sum()),
-            "estimated_precision": precision,
-            "precision_interval": interval,
-        }
+        entry = {"pairs": int(sizes.sum()), "estimated_precision": precision, "precision_interval": interval}
         if self.gold:
             by_gold = [gold_shares(*each) for each in zip(found, self.piles, self.gold, strict=True)]
             for key in ("precision", "recall"):
@@ -378,17 +375,15 @@ class Adaptation:
                 ):
                     hits = found_again(queries[asked].astype(np.float32), right, pool)
                     gold["-".join(langs)] = round(100 * float(hits.mean()), 2)
-        found = Measured(
-            np.concatenate([part.whole for part in parts]), np.concatenate([part.half for part in parts])
-        )
-        whole, half = found.percent()
+        whole_hits, half_hits = ([getattr(part, name) for part in parts] for name in ("whole", "half"))
+        found = Measured(np.concatenate(whole_hits), np.concatenate(half_hits))
+        whole, half = (round(share, 2) for share in found.percent())
         entry: dict[str, Any] = {
             "held_out_pairs": len(found.whole) // 2,
-            "p_at_1": round(whole, 2),
-            "p_at_1_half": round(half, 2),
+            "p_at_1": whole,
+            "p_at_1_half": half,
         }
-        if gold:
-            entry["gold_p_at_1"] = gold
+        entry |= {"gold_p_at_1": gold} if gold else {}
         return {"entry": entry, "whole": found.whole.astype(int).tolist(), "half": found.half.tolist()}
 
     # --- the result ------------------------------------------------------------------------------------------

@@ -155,7 +155,7 @@ class LineFilter:
     def tokenized(
         self, texts: tuple[list[str], list[str]], tokenizer: Tokenizer
     ) -> tuple[TokenPairs, np.ndarray]:
-        """Tokenise n pairs; return those that pass, and their rows (m,) int64."""
+        """Tokenise n pairs; return the m that pass, and their rows (m,) int64."""
         src, tgt = (self.side(i, texts[i], tokenizer) for i in (0, 1))
         keep = self.passing(src, tgt, dict.fromkeys(("read", "kept", *FILTERED), 0))
         keys = np.stack([src.keys[keep], tgt.keys[keep]])

@@ -37,7 +37,7 @@ class World:
 
     @property
     def first(self) -> bool:
-        """Whether this process writes the files and the messages."""
+        """Return True in the process that writes the files and the messages."""
         return self.rank == 0
 
     def share(self, n: int, rank: int | None = None) -> slice:

@@ -52,7 +52,6 @@ from bitextmine.training.vocabulary import content_pieces
 log = logging.getLogger(__name__)
 
 LOG_EVERY = 50
-RATED = ("", "embedding_")  # the groups of parameters with a learning rate in the recipe
 VALID_EVERY = 500
 SMALLEST_POOL = 50  # P@1 among fewer pairs means nothing
 ALIGNED = 500  # lines of each corpus to initialise a map from student to teacher with
@@ -187,12 +186,12 @@ class TrainingRun:
 
     @property
     def done(self) -> bool:
-        """True after the last step, or when patience has run out."""
+        """Return True after the last step, or when patience has run out."""
         patience = self.recipe.train.patience
         return self.step >= self.steps or bool(patience and self.waited >= patience)
 
     def state(self) -> dict[str, Any]:
-        """Return what `restore` needs, as tensors and plain values."""
+        """Return the content of a checkpoint, for `restore`: tensors and plain values."""
         parts = {name: getattr(self, name).state_dict() for name in ("model", "objectives", "optimizer")}
         plain = {name: getattr(self, name) for name in self.KEPT}
         return {**plain, **parts, "ngrams": self.ngram_names, "tally": self.tally.state()}
@@ -249,10 +248,9 @@ class TrainingRun:
                 entry: dict[str, Any] = {"step": self.step}
                 measure = self.step == self.steps or self.step % every == 0
                 if measure or self.step % LOG_EVERY == 0:
+                    rates = t.learning_rate, t.embedding_learning_rate
                     entry |= self.tally.means()
-                    entry |= {
-                        f"{name}learning_rate": share * getattr(t, f"{name}learning_rate") for name in RATED
-                    }
+                    entry |= {"learning_rate": share * rates[0], "embedding_learning_rate": share * rates[1]}
                     if measure:
                         self._measure()
                         entry["p_at_1"] = self.scores

@@ -219,7 +219,7 @@ class Edits:
     """
 
     def __init__(self, pieces: Sequence[str]) -> None:
-        """Find what may be changed in a vocabulary."""
+        """Index the changeable pieces of a vocabulary."""
         number = {piece: i for i, piece in enumerate(pieces)}
         plain = [piece.removeprefix(SPACE) for piece in pieces]
         self.begins = np.array([piece.startswith(SPACE) for piece in pieces])
@@ -286,7 +286,7 @@ def _any(pieces: Pieces, wanted: np.ndarray, rng: np.random.Generator) -> np.nda
 def piece_frequencies(
     caches: Sequence[PairCache], vocab_size: int, pairs: int = PAIRS_PER_CORPUS
 ) -> np.ndarray:
-    """Return (vocab_size,) float64, above 0, sum 1: the share of each piece among those that training will see.
+    """Return (vocab_size,) float64, above 0, sum 1: the share of each piece in the text drawn in training.
 
     Estimated on up to ``pairs`` pairs of each corpus. A piece that they lack counts as seen half a time.
     """

@@ -315,7 +315,7 @@ def with_start(recipe: Recipe, given: Collection[str]) -> Recipe:
 
 
 def _with_assistant(recipe: Recipe, given: Collection[str]) -> Recipe:
-    """Return the recipe with the shape of its distil.assistant, but for what makes the student smaller."""
+    """Return the recipe with the shape of its distil.assistant, except for the keys that make a student small."""
     name = recipe.distil.assistant
     if not name:
         return recipe
