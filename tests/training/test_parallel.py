@@ -103,7 +103,7 @@ def test_two_processes_have_the_losses_of_one_and_resume(
 
     # A process that touches the work folder for the so-manieth time kills itself; torchrun then ends the other one.
     bitextmine.start_to_die(tmp_path / "hooks", 1 << 30, "--version", stdout=subprocess.DEVNULL).wait()
-    die = {"PYTHONPATH": str(tmp_path / "hooks"), "DIE_AT": "34", "DIE_OF": "9", "DIE_IN": "killed/work"}
+    die = {"PYTHONPATH": str(tmp_path / "hooks"), "DIE_AT": "27", "DIE_OF": "9", "DIE_IN": "killed/work"}
     torchrun("killed", code=1, **die)
     assert (tmp_path / "killed" / "work" / "checkpoint.pt").exists()
     assert not (tmp_path / "killed" / "model.safetensors").exists()

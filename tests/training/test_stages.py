@@ -68,7 +68,7 @@ def test_all_stages_make_a_smaller_student_that_does_as_its_teacher(
     make_recipe, tmp_path, tiny_model, sentence_pairs
 ):
     make_recipe()
-    path = write_recipe(tmp_path, tiny_model, steps=100)
+    path = write_recipe(tmp_path, tiny_model, steps=70)
     folder = train(load_recipe(path, {"train.checkpoint_seconds": 60.0}), tmp_path / "out")
     unseen = sentence_pairs[5000:5100]
     for made, least in ((folder / "work" / "stages" / "1-assistant", 0.5), (folder, 0.5)):
