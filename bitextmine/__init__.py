@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from bitextmine.evaluation.retrieval import evaluate_retrieval
     from bitextmine.evaluation.sts import StsReport, evaluate_sts
     from bitextmine.exporting.run import export_encoder as export
-    from bitextmine.mining.api import mine
     from bitextmine.mining.bitext import Bitext
+    from bitextmine.mining.run import mine
     from bitextmine.reporting import write_report as report
     from bitextmine.scoring.api import FilteredPairs, filter, score
     from bitextmine.search.knn import knn
@@ -60,7 +60,7 @@ __all__ = [
 _LAZY = {
     "adapt": "bitextmine.adaptation.run",
     "align": "bitextmine.alignment.run",
-    "mine": "bitextmine.mining.api",
+    "mine": "bitextmine.mining.run",
     "Bitext": "bitextmine.mining.bitext",
     "Encoder": "bitextmine.encoder",
     "Neighbours": "bitextmine.search.neighbours",

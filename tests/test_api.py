@@ -17,7 +17,7 @@ import pytest
 import bitextmine
 from bitextmine.distributed.ray import ExecutorKeywords
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.mining import api as api_of_mine
+from bitextmine.mining import run as run_of_mine
 from bitextmine.mining.options import MiningOptions, WorkOptions
 from bitextmine.run import Run
 from bitextmine.scoring.rules import RuleSet, make_rule
@@ -69,18 +69,18 @@ def test_every_name_is_there_and_nothing_else():
 def test_functions_stay_functions_in_whatever_order_modules_are_imported():
     for first in ("import bitextmine.mining.run", "import bitextmine", "from bitextmine.mining import run"):
         loaded_after(f"{first}\nfrom bitextmine import mine\nassert mine.__name__ == 'mine'\n")
-    assert inspect.signature(bitextmine.mine) == inspect.signature(api_of_mine.mine)
+    assert inspect.signature(bitextmine.mine) == inspect.signature(run_of_mine.mine)
 
 
 def test_the_keywords_of_mine_are_the_fields_of_the_options():
     fields = {field.name for kind in (MiningOptions, WorkOptions, Run) for field in dataclasses.fields(kind)}
-    keywords = api_of_mine.MiningKeywords.__annotations__.keys() - ExecutorKeywords.__annotations__.keys()
+    keywords = run_of_mine.MiningKeywords.__annotations__.keys() - ExecutorKeywords.__annotations__.keys()
     assert keywords == fields - {"run", "executor"}
 
 
 def test_examples_in_the_documentation():
     examples = {
-        "mining.api": 4,
+        "mining.run": 4,
         "scoring.api": 6,
         "search.knn": 3,
         "evaluation.retrieval": 3,

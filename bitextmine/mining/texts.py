@@ -43,28 +43,6 @@ def text_of(
     return Corpus(lines, lang, name=name)
 
 
-def _find_text(
-    option: str,
-    lang: str | None,
-    path: str | os.PathLike[str] | None,
-    directory: str | os.PathLike[str],
-    name: str | None,
-    errors: str,
-) -> Corpus:
-    """Return the corpus that a command line names: a file, or the one in that language in a folder.
-
-    ``option`` is ``--src`` or ``--tgt``; ``name`` picks one of several corpora in the folder.
-
-    Raises:
-        BitextmineError: no corpus fits, or more than one; the file is a pipe.
-    """
-    if path is not None:
-        _check_file(path, f"{option}-file")
-        return Corpus(path, lang, errors, option=option)
-    assert lang is not None
-    return Corpus(find_corpus(directory, lang, name), lang, errors)
-
-
 def _check_file(path: str | os.PathLike[str], option: str) -> None:
     if read_once(path):
         what = "standard input" if os.fspath(path) == "-" else f"the pipe {path}"
@@ -99,7 +77,8 @@ def find_pairs(
         errors: as for `Corpus`.
 
     Raises:
-        UsageError: the arguments contradict each other.
+        UsageError: the arguments contradict each other; a file is a pipe.
+        BitextmineError: no corpus of a language is in the folder, or more than one.
     """
     if files:
         if len(files) != 2:
@@ -124,8 +103,13 @@ def find_pairs(
             )
         if len(set(langs)) < len(langs) and not paths:
             raise UsageError(f"{option} names a language twice: {', '.join(langs)}")
-        both = itertools.zip_longest(langs, paths)
-        sides.append([_find_text(option, lang, path, directory, name, errors) for lang, path in both])
+        for path in paths:
+            _check_file(path, f"{option}-file")
+        sides.append(
+            [Corpus(path, lang, errors, option=option) for path, lang in itertools.zip_longest(paths, langs)]
+            if paths
+            else [Corpus(find_corpus(directory, lang, name), lang, errors) for lang in langs]
+        )
     return list(itertools.product(sides[0], sides[1]))
 
 
