@@ -115,7 +115,7 @@ def main() -> None:
     parser.add_argument("--model", action="append", help="encoder, as for the other commands (default)")
     parser.add_argument("--show", action="store_true", help="print some of the variants")
     args = parser.parse_args()
-    sides = parallel(args.data, "flores/devtest.{}.txt*")
+    sides = parallel(args.data, "FLORES")
     made = variants(sides["en"])
     if args.show:
         for kind, i, text in made[:30]:
