@@ -21,9 +21,9 @@ ALONE = {"OMP_NUM_THREADS": "1"}
 
 @pytest.fixture(scope="module")
 def piles(parallel_text, tmp_path_factory):
-    """corpus.en and corpus.fr, with 1,500 translations and 300 other lines on each side, and gold.tsv."""
+    """corpus.en and corpus.fr, with 900 translations and 180 other lines on each side, and gold.tsv."""
     folder = tmp_path_factory.mktemp("piles")
-    pairs = parallel_text(folder, 1500, 300)
+    pairs = parallel_text(folder, 900, 180)
     lines = {
         lang: (folder / f"corpus.{lang}").read_text(encoding="utf-8").splitlines() for lang in ("en", "fr")
     }
@@ -119,7 +119,7 @@ def test_text_without_pairs(bitextmine, sentence_pairs, tmp_path, weak_model):
         (["--src", "en", "--tgt", "de"], 1, ["no corpus in language 'de'"]),
         (["--src-file", "few/few.en", "--tgt-file", "corpus.fr"], 1, ["few.en has 20 different lines"]),
         (["--src-file", "few/same.en", "--tgt-file", "corpus.fr"], 1, ["same.en has 1 "]),
-        (["--src", "en", "--tgt", "fr", "--gold", "far.tsv"], 1, ["9,999", "corpus.fr has 1,800 lines"]),
+        (["--src", "en", "--tgt", "fr", "--gold", "far.tsv"], 1, ["9,999", "corpus.fr has 1,080 lines"]),
         (["--src", "en", "--tgt", "fr", "--out", "taken"], 1, ["taken"]),
         (["--src", "en", "--tgt", "fr", "--out", "corpus.en"], 1, ["corpus.en"]),
         (["--src", "en"], 2, ["no target corpus"]),

@@ -307,26 +307,6 @@ def test_wrong_usage(bm, tmp_path, args, word):
     assert word in result.err and "Traceback" not in result.err
 
 
-def test_tmx_needs_languages(bm, tmp_path):
-    for name in ("one.txt", "two.txt"):
-        (tmp_path / name).write_text("One.\n")
-    error = bm.fails("align", "one.txt", "two.txt", "--format", "tmx")
-    assert "one.txt" in error and "--src-lang" in error
-    out = bm(
-        "align",
-        "one.txt",
-        "two.txt",
-        "--format",
-        "tmx",
-        "--src-lang",
-        "en",
-        "--tgt-lang",
-        "pt-BR",
-        cwd=tmp_path,
-    ).out
-    assert 'xml:lang="pt-BR"' in out
-
-
 def test_languages_are_checked(bm, tmp_path):
     for lang in ("English", "fr"):
         (tmp_path / f"doc.{lang}").write_text("One.\n")
@@ -336,6 +316,9 @@ def test_languages_are_checked(bm, tmp_path):
     )
     error = bm.fails("align", "doc.English", "doc.fr", "-o", "out.tmx")
     assert "doc.English: TMX needs a language" in error and "--src-lang" in error
+    stated = ("--format", "tmx", "--src-lang", "en", "--tgt-lang", "pt-BR")
+    assert 'xml:lang="pt-BR"' in bm("align", "doc.English", "doc.fr", *stated).out
+    assert "no/out.tsv" in bm.fails("align", "doc.English", "doc.fr", "-o", "no/out.tsv")
 
 
 PAGE = """<!DOCTYPE html>
@@ -386,13 +369,6 @@ def test_scores_are_probable_where_links_are_right(bm, document, tmp_path):
         rows = [line.split("\t") for line in bm("align", *names).out.splitlines()]
         scores = [float(row[0]) for row in rows if row[1] and row[2]]
         assert sum(score * sign > 0 for score in scores) > 0.9 * len(scores)
-
-
-def test_standard_input_and_a_missing_folder(bm, document, tmp_path):
-    document(tmp_path)
-    piped = bm("align", "-", "doc.fr", stdin=(tmp_path / "doc.en").read_bytes()).out
-    assert piped == bm("align", "doc.en", "doc.fr").out
-    assert "no/out.tsv" in bm.fails("align", "doc.en", "doc.fr", "-o", "no/out.tsv")
 
 
 def test_a_document_that_is_part_of_the_other(bm, sentence_pairs, tmp_path):

@@ -196,30 +196,6 @@ def test_examples_are_valid(name):
             command.make_context(command.name, words[1:], parent=context)
 
 
-def test_choices_are_those_of_the_stage():
-    from bitextmine.alignment.choices import FORMATS
-    from bitextmine.mining.choices import Dedup, Duplicates, Margin, Retrieval, SearchWay
-    from bitextmine.scoring.choices import DUPLICATES, JOINS, PRESETS
-
-    def offered(command):
-        options = program.commands[command].params
-        return {o.name: set(o.type.choices) for o in options if isinstance(o.type, click.Choice)}
-
-    wanted = {"margin": Margin, "retrieval": Retrieval, "dedup": Dedup, "duplicates": Duplicates}
-    wanted["search"] = SearchWay
-    options = {option.name: option for option in program.commands["mine"].params}
-    for name, choices in wanted.items():
-        assert offered("mine")[name] == set(choices)
-        assert all(f"{one}: {one.meaning}" in options[name].help for one in choices)
-    assert offered("score")["margin"] == set(Margin)
-    assert offered("filter") == {
-        "preset": {*PRESETS, "none"},
-        "duplicates": set(DUPLICATES),
-        "join": set(JOINS),
-    }
-    assert offered("align")["format"] == set(FORMATS)
-
-
 # --- options named in messages -----------------------------------------------------------------------------
 
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")

@@ -14,14 +14,6 @@ from .test_mine import sample
 PAIRS = "0.9\tA doctor.\tUn médecin.\n0.8\tA table.\tUne table.\n"
 
 
-def test_counts(bm, tmp_path):
-    (tmp_path / "pair.tsv").write_text("Good morning.\tBonjour.\n")
-    said = bm("report", "pair.tsv", "-o", "pair.html")
-    assert (said.out, said.err) == ("", "pair.html: a report on 1 pair\n")
-    page = (tmp_path / "pair.html").read_text()
-    assert bm("report", "pair.tsv", "-o", "-").out == page.replace("-o pair.html", "-o -")
-
-
 def test_outputs(bm, tmp_path):
     (tmp_path / "pairs.tsv").write_text(PAIRS)
     (tmp_path / "corpus.de").write_text("Guten Tag.\n")

@@ -217,11 +217,6 @@ def test_pairs_without_scores(tmp_path):
     assert "Scores</h2>" not in page.source
 
 
-def test_no_score_is_a_number(tmp_path):
-    page = make(tmp_path, "nan\ta sentence\tune phrase\n" * 3, columns=Columns("1", "2", "3"))
-    assert "3 pairs without a usable score" in page.text
-
-
 def test_one_pair(tmp_path):
     page = make(tmp_path, "1.25\tOne sentence.\tUne phrase.\n", threshold=1.25)
     assert "1 pair" in page.text
@@ -246,14 +241,11 @@ def test_a_threshold_out_of_sight(tmp_path):
     assert "The threshold 50.0000 lies outside the chart" in make(tmp_path, pairs(20), threshold=50).text
 
 
-def test_empty_file(tmp_path):
-    page = make(tmp_path, "")
+@pytest.mark.parametrize("text", ["", "score\tsrc\ttgt\n"], ids=["empty", "header"])
+def test_no_pairs(tmp_path, text):
+    page = make(tmp_path, text)
     assert "There are no pairs in this file" in page.text
     assert "svg" not in page.count
-
-
-def test_header_alone(tmp_path):
-    assert "There are no pairs in this file" in make(tmp_path, "score\tsrc\ttgt\n").text
 
 
 # --- where it comes from ---------------------------------------------------------------------------------
@@ -356,50 +348,19 @@ def test_markup_in_the_texts_is_shown_not_obeyed(tmp_path):
     assert "url(" not in page.source and "@import" not in page.source
 
 
-def _leaves(value, path=()):
-    """The places of all the values that are neither lists nor objects."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _leaves(inner, (*path, key))
-    elif isinstance(value, list):
-        for key, inner in enumerate(value):
-            yield from _leaves(inner, (*path, key))
-    else:
-        yield path
-
-
-def _with(value, path, new):
-    if not path:
-        return new
-    copy = list(value) if isinstance(value, list) else dict(value)
-    copy[path[0]] = _with(value[path[0]], path[1:], new)
-    return copy
-
-
 SCRIPT = "<script>alert(1)</script>\"' onload=x"
 
 
-@pytest.mark.parametrize("path", [p for p in _leaves(MANIFEST) if p != ("kind",)], ids=str)
-def test_no_field_of_a_manifest_becomes_markup(tmp_path, path):
-    """A signature that is none is refused with its words, which is shown as well."""
-    (tmp_path / "pairs.tsv.json").write_text(json.dumps(_with(MANIFEST, path, SCRIPT)))
-    page = make(tmp_path, pairs(40, 1.01))
-    assert "script" not in page.count
-    assert "<script" not in page.source
-
-
-PARTS = re.findall(r"(\w+):", str(MANIFEST["signature"]))
-
-
-@pytest.mark.parametrize("part", PARTS)
-def test_no_part_of_a_signature_becomes_markup(tmp_path, part):
-    for value in (SCRIPT, f"fpr-{SCRIPT}"):
-        parts = {**parse_signature(str(MANIFEST["signature"])), part: value}
-        for mark in (signature(**parts), "|".join(f"{key}:{text}" for key, text in parts.items())):
-            (tmp_path / "pairs.tsv.json").write_text(json.dumps({**MANIFEST, "signature": mark}))
-            page = make(tmp_path, pairs(40, 1.01))
-            assert "script" not in page.count
-            assert value in page.text
+def test_nothing_in_a_manifest_becomes_markup(tmp_path):
+    parts = {key: f"{key}-{SCRIPT}" for key in parse_signature(str(MANIFEST["signature"]))}
+    rows = {"src": {"corpus": f"rows-{SCRIPT}", "lines": 1}, "tgt": {"corpus": SCRIPT, "lines": SCRIPT}}
+    wrong = {**MANIFEST, "rows": rows, "notes": [f"notes-{SCRIPT}"]}
+    for mark in (signature(**parts), "|".join(f"{key}:{text}" for key, text in parts.items()), SCRIPT):
+        (tmp_path / "pairs.tsv.json").write_text(json.dumps({**wrong, "signature": mark}))
+        page = make(tmp_path, pairs(40, 1.01))
+        assert "script" not in page.count and "<script" not in page.source
+        if "%" in mark:
+            assert all(text in page.text for text in (*parts.values(), f"rows-{SCRIPT}", f"notes-{SCRIPT}"))
 
 
 @pytest.mark.parametrize("place", range(5))
