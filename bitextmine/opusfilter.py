@@ -23,8 +23,7 @@ from opusfilter import CLEAN_HIGH, ConfigurationError, FilterABC
 
 from bitextmine.encoder import Encoder, load_encoder
 from bitextmine.errors import BitextmineError
-from bitextmine.scoring.columns.catalogue import COLUMNS, PairTexts
-from bitextmine.scoring.request import WINDOW, Request, column_names
+from bitextmine.scoring.columns.catalogue import COLUMNS, WINDOW, PairTexts, Request, column_names
 from bitextmine.scoring.rules import choose_rules
 
 __all__ = ["BitextFilter"]

@@ -280,7 +280,7 @@ def timed(
 
 def report_seen(arguments: argparse.Namespace) -> None:
     """The table that finds duplicates, filled with distinct hashes and then asked for some of them again."""
-    from bitextmine.scoring.seen import Seen
+    from bitextmine.scoring.sieve import Seen
 
     rng = np.random.default_rng(1)
     seen = Seen()

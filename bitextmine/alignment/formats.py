@@ -106,10 +106,6 @@ class AlignedDocument:
     def __repr__(self) -> str:
         return f"<AlignedDocument: {counted(len(self), 'link')}, {self.signature}>"
 
-    def pairs(self) -> list[LinkedText]:
-        """Return the links of two sides."""
-        return [link for link in self.links if link.src_lines and link.tgt_lines]
-
     def to_frame(self) -> pandas.DataFrame:
         """Return the links as a pandas frame: score, src_lines and tgt_lines (tuples, from 1), src, tgt."""
         import pandas
@@ -165,7 +161,7 @@ def open_links(
     with open_pairs(output, outline, FORMATS[format]) as writer:
 
         def write(document: AlignedDocument) -> None:
-            pairs = document.pairs()
+            pairs = [link for link in document if link.src_lines and link.tgt_lines]
             rows = [[*([document.name] if named else []), pair.src, pair.tgt] for pair in pairs]
             scores = np.array([pair.score for pair in pairs], dtype=np.float64)
             writer.write(RecordBlock(names, rows), None, [Added("score", scores)])

@@ -37,13 +37,9 @@ class Part:
     first: int = 0
     lines: tuple[str, ...] | None = None
 
-    def read(self, errors: str) -> Sequence[str]:
-        """Return the lines."""
-        return read_lines(self.path, errors) if self.lines is None else self.lines
-
     @property
     def name(self) -> str:
-        """The file's name, with the line number (from 1) of a part."""
+        """Return the file's name, with the line number (from 1) of a part."""
         file = place(self.path).name
         return file if self.lines is None else f"{file}:{self.first + 1}"
 
@@ -78,13 +74,15 @@ class Reader:
         return self._read(part, side) if found is None else found
 
     def _read(self, part: Part, side: int) -> Sequence[str]:
-        if self._presplit or part.lines is not None:
-            return part.read(self._run.errors)
+        if part.lines is not None:
+            return part.lines
+        if self._presplit:
+            return read_lines(part.path, self._run.errors)
         lang = self._langs[side] or language_of(part.path) or "en"
         if SUFFIXES.get(strip_compression(part.path).suffix.lower()) is Kind.HTML:
             found = self._pages(part.path, lang)
         else:
-            lines = part.read(self._run.errors)
+            lines = read_lines(part.path, self._run.errors)
             if _is_page(lines) and not is_stream(part.path):
                 found = self._pages(part.path, lang)
             elif _is_cut(lines, lang):

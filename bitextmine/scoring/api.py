@@ -14,8 +14,7 @@ from bitextmine.console import counted
 from bitextmine.display import Shown, new_figure
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.mining.bitext import MinedPair
-from bitextmine.scoring.columns.catalogue import COLUMNS, PairTexts, pair_hash
-from bitextmine.scoring.request import WINDOW, Request, column_names
+from bitextmine.scoring.columns.catalogue import COLUMNS, WINDOW, PairTexts, Request, column_names, pair_hash
 from bitextmine.scoring.rules import Rule, RuleSet, choose_rules, make_rule
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ class FilteredPairs(Shown):
 
     @property
     def counts(self) -> dict[str, int]:
-        """Pairs rejected by reason, in the order of testing."""
+        """Return the number of pairs rejected for each reason, in the order of testing."""
         found = self.rejected["reason"].value_counts()
         return {reason: int(found.get(reason, 0)) for reason in (*self.rules, "duplicate")}
 

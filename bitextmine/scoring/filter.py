@@ -29,11 +29,10 @@ from bitextmine.files.tables import (
 )
 from bitextmine.languages.scripts import join_sentences
 from bitextmine.run import Run
-from bitextmine.scoring.request import column_names
+from bitextmine.scoring.columns.catalogue import column_names
 from bitextmine.scoring.rules import RuleSet
 from bitextmine.scoring.score import FLOATS, INTEGERS
-from bitextmine.scoring.seen import DEFAULT_MEMORY
-from bitextmine.scoring.sieve import Nearest, Sieve
+from bitextmine.scoring.sieve import DEFAULT_MEMORY, Nearest, Sieve
 from bitextmine.signature import signature
 
 _PLACE = re.compile(r"(.+) (\d+)\.(\d+)(?:-\d+\.\d+)?")  # document or URL, paragraph, first sentence

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
@@ -22,9 +23,8 @@ from bitextmine.files.streams import display_name, keep_apart
 from bitextmine.files.tables import Block, Malformed, Table, check_pairs_output, open_pairs, open_table
 from bitextmine.languages.identify import is_installed
 from bitextmine.run import Run
-from bitextmine.scoring.columns.catalogue import COLUMNS, PairTexts, identifier
+from bitextmine.scoring.columns.catalogue import COLUMNS, WINDOW, PairTexts, Request, column_names, identifier
 from bitextmine.scoring.columns.neighbourhood import WindowNeighbourhood
-from bitextmine.scoring.request import WINDOW, Request, column_names, good_rows
 from bitextmine.signature import signature
 
 if TYPE_CHECKING:
@@ -186,6 +186,12 @@ def score(
         malformed.finish()
     made = _signature(request, None if encoder is None else encoder.hash)
     return Scored(malformed.rows, malformed.count, malformed.first, names, made, tuple(notes))
+
+
+def good_rows(block: Block) -> NDArray[np.int64]:
+    """Return the rows of a block that can be read."""
+    bad = block.bad()
+    return np.array([row for row in range(len(block)) if row not in bad], dtype=np.int64)
 
 
 def _texts(block: Block, table: Table) -> Texts:

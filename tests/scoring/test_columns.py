@@ -13,6 +13,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.scoring.columns.catalogue import (
     COLUMNS,
     PairTexts,
+    Request,
     Tools,
     copied,
     length_ratio,
@@ -22,7 +23,6 @@ from bitextmine.scoring.columns.catalogue import (
 from bitextmine.scoring.columns.neighbourhood import IndexNeighbourhood, WindowNeighbourhood
 from bitextmine.scoring.columns.numbers import number_agreement, roman_value, word_values
 from bitextmine.scoring.columns.quality import INPUTS, LEAST_AROUND, PIECE_INPUTS, Networks, similarity
-from bitextmine.scoring.request import Request
 
 # --- numbers ---------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bitextmine.scoring.seen import Seen
+from bitextmine.scoring.sieve import Seen
 
 
 def oracle(batches):
