@@ -1,8 +1,7 @@
 """Work on a cluster.
 
 ray          a Ray cluster as executor, and the options that ask for it; the only module that imports Ray
-models       an encoder's files sent to the workers, by their content
-encoding     shards of a corpus encoded by workers, for `embeddings.embed`
+encoding     an encoder's files sent to the workers, and shards of a corpus encoded by them
 shards       shards of rows: their bounds, the driver's description, and the worker's view
 tiles        exact search over tiles; tiles of any search, and how their results are merged
 

@@ -1,4 +1,4 @@
-"""Encode a corpus on workers: shards of lines go out, rows come back in files, in order."""
+"""Encode a corpus on workers: the model and shards of lines go out, rows come back in files, in order."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bitextmine.distributed.models import SentModel, encoder_of, send_model
 from bitextmine.distributed.shards import shard_rows
 from bitextmine.embeddings.embed import EncodedLines, Lines
 from bitextmine.embeddings.npy import DTYPE, npy_header, open_vectors, shards_path, vectors_digest
-from bitextmine.errors import BitextmineError
-from bitextmine.executor import Executor, Kept, Task, Workers
-from bitextmine.files.atomic import replacing
+from bitextmine.encoder.folder import resolve
+from bitextmine.encoder.hub import FILES
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.executor import Executor, Kept, Shared, Task, Workers
+from bitextmine.files.atomic import replacing, staging_folder
 from bitextmine.files.journal import journal_folder, remove_folder
 from bitextmine.files.jsonfile import read_json, write_json
 
@@ -115,7 +118,7 @@ class ClusterEncoding(contextlib.ExitStack):
                 self._workers.check_fits(
                     sum(len(line) for text in texts for line in text), "the text of a shard"
                 )
-            args = (how, self._facts, texts, str(shard.path), shard.key)
+            args = (how, self._facts, texts, str(shard.path))
             what = f"encoding lines {shard.start + 1} to {shard.stop}"
             yield Task(f"{_HERE}:encode_shard", args, what, key=shard)
 
@@ -126,8 +129,7 @@ class _Shard:
     def __init__(self, folder: Path, lines: Sequence[Lines]) -> None:
         self.lines = [part.without_text() for part in lines]  # the text is in the call
         self.start, self.stop = lines[0].start, lines[-1].start + lines[-1].count
-        self.key = f"{self.start}-{self.stop}"
-        self.path = folder / f"{self.key}.npy"
+        self.path = folder / f"{self.start}-{self.stop}.npy"
 
 
 def encoder_facts(kept: Kept, model: SentModel, device: str, batch_tokens: int | None) -> dict[str, Any]:
@@ -146,7 +148,6 @@ def encode_shard(
     facts: dict[str, Any],
     texts: Sequence[list[str]],
     path: str,
-    key: str,
 ) -> dict[str, Any]:
     """Encode chunks of lines on a worker, and write their rows to a file; a finished file is not made again.
 
@@ -156,13 +157,15 @@ def encode_shard(
         facts: those of the first worker (`encoder_facts`); other ones would mean other bytes, and are an error.
         texts: the chunks.
         path: the file.
-        key: the lines of the shard.
 
     Returns:
-        The key, the digest of the rows, and the number of lines that were cut in each chunk.
+        The digest of the rows, and the number of lines that were cut in each chunk.
     """
-    if (found := _finished(Path(path), key)) is not None:
-        return found
+    beside = Path(path).with_suffix(".json")  # a worker of a killed run may have finished both
+    with contextlib.suppress(BitextmineError, OSError):
+        found = read_json(beside)
+        if vectors_digest(path) == found.get("digest"):
+            return found
     model, device, batch_tokens = how
     encoder = encoder_of(kept, model, device)
     here = encoder_facts(kept, model, device, batch_tokens)
@@ -191,18 +194,9 @@ def encode_shard(
             file.write(data)
     except OSError as e:
         raise BitextmineError(f"{path}: cannot write: {e.strerror or e}") from None
-    made = {"key": key, "digest": hashlib.blake2b(data, digest_size=32).hexdigest(), "cut": cuts}
-    write_json(Path(path).with_suffix(".json"), made)
+    made = {"digest": hashlib.blake2b(data, digest_size=32).hexdigest(), "cut": cuts}
+    write_json(beside, made)
     return made
-
-
-def _finished(path: Path, key: str) -> dict[str, Any] | None:
-    """Return the result for a file that a worker of a killed run has finished."""
-    with contextlib.suppress(BitextmineError, OSError):
-        made = read_json(path.with_suffix(".json"))
-        if made.get("key") == key and vectors_digest(path) == made.get("digest"):
-            return made
-    return None
 
 
 def _read_shard(path: Path, facts: dict[str, Any]) -> np.ndarray:
@@ -216,3 +210,78 @@ def _remove(path: Path) -> None:
     for each in (path.with_suffix(".json"), path):
         with contextlib.suppress(OSError):
             each.unlink()
+
+
+@dataclass(frozen=True)
+class SentModel:
+    """An encoder as tasks carry it: the digest of its files, their names, and their contents by name.
+
+    Files are sent by their content, so that no node need see the folder.
+    """
+
+    key: str
+    names: tuple[str, ...]
+    contents: Shared
+
+
+def send_model(workers: Workers, model: str | os.PathLike[str] | Encoder) -> SentModel:
+    """Send the files of an encoder to the workers; each node that needs them fetches them once.
+
+    Raises:
+        UsageError: the encoder was not read from a folder.
+        BitextmineError: there is no room for it.
+    """
+    if isinstance(model, (str, os.PathLike)):
+        folder = resolve(model)
+    elif model.folder is not None:
+        folder = model.folder
+    else:
+        raise UsageError(f"model {model.name!r}: on a cluster, give the encoder's name or folder")
+    files = {path for pattern in FILES for path in folder.glob(pattern) if path.is_file()}
+    contents = {str(path.relative_to(folder)): path.read_bytes() for path in sorted(files)}
+    workers.check_fits(sum(map(len, contents.values())), f"the model {folder.name}")
+    names = tuple(contents)
+    return SentModel(_files_digest(folder, names), names, workers.put(contents))
+
+
+def encoder_of(kept: Kept, model: SentModel, device: str) -> Encoder:
+    """Return the encoder on a worker: the one of the last task, or read from its files."""
+    from bitextmine.encoder import load_encoder
+
+    if kept.get("encoder of") != (model.key, device):
+        kept.pop("encoder", None)
+        kept["encoder"] = load_encoder(_unpacked(model), device)
+        kept["encoder of"] = (model.key, device)
+    encoder: Encoder = kept["encoder"]
+    return encoder
+
+
+def _unpacked(model: SentModel) -> Path:
+    """Return a folder of this machine with the files, shared by all workers of this user."""
+    base = Path(tempfile.gettempdir(), f"bitextmine-models-{os.getuid()}")
+    base.mkdir(mode=0o700, exist_ok=True)
+    if base.lstat().st_uid != os.getuid():
+        raise BitextmineError(f"{base}: belongs to another user; set TMPDIR on that node to another folder")
+    folder = base / model.key
+    if _files_digest(folder, model.names) != model.key:
+        with staging_folder(folder) as staged:
+            for name, content in model.contents.get().items():
+                (staged / name).parent.mkdir(parents=True, exist_ok=True)
+                (staged / name).write_bytes(content)
+            if _files_digest(folder, model.names) != model.key:  # another worker may have been faster
+                if folder.exists():
+                    folder.rename(staged / "damaged")
+                staged.rename(folder)
+    return folder
+
+
+def _files_digest(folder: Path, names: Iterable[str]) -> str:
+    """Return the SHA-256 of files and their names; "" if one is missing."""
+    digest = hashlib.sha256()
+    try:
+        for name in names:
+            with open(folder / name, "rb") as file:
+                digest.update(f"{name}\n{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    except OSError:
+        return ""
+    return digest.hexdigest()

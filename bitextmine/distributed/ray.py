@@ -185,9 +185,8 @@ class RayWorkers(Workers):
         super().__init__(options.rows, options.report)
         self._ray, self._options = ray, options
         # Made once: the processes keep state with the function.
-        self._run = ray.remote(num_cpus=options.cpus, num_gpus=options.gpus, max_retries=0)(
-            _remote_function()
-        )
+        remote = ray.remote(num_cpus=options.cpus, num_gpus=options.gpus, max_retries=0)
+        self._run = remote(_remote_function())
         self._folders: dict[str, str] = {}
         self._checked = False
         self._unfit: set[str] = set()
@@ -203,9 +202,7 @@ class RayWorkers(Workers):
             if self._nodes:
                 self._told = self._looked
             elif self._looked - self._told >= _TELL_SECONDS:
-                log.warning(
-                    "no node has room for a worker: waiting for one to join the Ray cluster (Ctrl-C stops)"
-                )
+                log.warning("no node has room: waiting for one to join the Ray cluster (Ctrl-C stops)")
                 self._told = self._looked
         return _QUEUED * max(1, sum(node.workers for node in self._nodes))
 
@@ -231,7 +228,10 @@ class RayWorkers(Workers):
                 if not order:
                     return
                 if order[0].done is None:
-                    self._wait(running)
+                    refs = list(running)
+                    if self._ray.wait(refs, num_returns=1, timeout=1.0)[0]:
+                        for ref in self._ray.wait(refs, num_returns=len(refs), timeout=0)[0]:
+                            self._take(running, ref)
                     continue
                 sent = order.popleft()
                 assert sent.done is not None
@@ -310,13 +310,6 @@ class RayWorkers(Workers):
         except (self._ray.exceptions.ObjectStoreFullError, self._ray.exceptions.OutOfDiskError):
             raise BitextmineError(_FULL) from None
 
-    def _wait(self, running: dict[Any, _Sent]) -> None:
-        """Take the results that arrive within a second."""
-        refs = list(running)
-        if self._ray.wait(refs, num_returns=1, timeout=1.0)[0]:
-            for ref in self._ray.wait(refs, num_returns=len(refs), timeout=0)[0]:
-                self._take(running, ref)
-
     def _take(self, running: dict[Any, _Sent], ref: Any) -> None:
         errors = self._ray.exceptions
         sent = running.pop(ref)
@@ -370,10 +363,8 @@ class RayWorkers(Workers):
                     told = time.monotonic()
                     log.warning("waiting for node %s to answer (Ctrl-C stops)", node.address)
             except errors.RayError as e:
-                if (
-                    not isinstance(e, errors.TaskUnschedulableError)
-                    or time.monotonic() - begin >= _JOIN_SECONDS
-                ):
+                late = time.monotonic() - begin >= _JOIN_SECONDS
+                if late or not isinstance(e, errors.TaskUnschedulableError):
                     raise BitextmineError(
                         f"node {node.address} of the Ray cluster: no worker starts there: {_first_line(e)}"
                     ) from None

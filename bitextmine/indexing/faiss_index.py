@@ -101,12 +101,12 @@ class Index:
 
     @property
     def dim(self) -> int:
-        """The number of dimensions."""
+        """Return the number of dimensions."""
         return int(self.faiss.d)
 
     @property
     def rows(self) -> int:
-        """The number of distinct vectors."""
+        """Return the number of distinct vectors."""
         return int(self.faiss.ntotal)
 
     @property
@@ -119,13 +119,13 @@ class Index:
 
     @property
     def inverted(self) -> Any:
-        """The inverted file, if it is one over the vectors as they are (not rotated or projected)."""
+        """Return the inverted file, if it is one over the vectors as they are (not rotated or projected)."""
         found = faiss.downcast_index(self.faiss)
         return found if isinstance(found, faiss.IndexIVF) else None
 
     @property
     def centres(self) -> NDArray[np.float32]:
-        """The centres of an inverted file's lists, float32 (lists, d)."""
+        """Return the centres of an inverted file's lists, float32 (lists, d)."""
         ivf = self.inverted
         found: NDArray[np.float32] = ivf.quantizer.reconstruct_n(0, ivf.nlist)
         return found
@@ -175,10 +175,10 @@ class Index:
             self.mapped.check()
 
     def _check_dim(self, queries: Vectors) -> None:
-        if queries.ndim != 2 or queries.shape[1] != self.dim:
+        if (width := queries.shape[-1]) != self.dim:
             raise BitextmineError(
-                f"the index holds vectors of {self.dim} numbers, the queries are {queries.shape[-1]} wide; "
-                "make both with the same model"
+                f"the index holds vectors of {self.dim} numbers, the queries are {width} wide; make both with the same "
+                "model"
             )
 
     def check_rows(self, found: int) -> None:
@@ -196,7 +196,7 @@ class Index:
 
     @cached_property
     def _copy(self) -> Any:
-        """The copy on all GPUs; None if they cannot hold it."""
+        """Return the copy on all GPUs; None if they cannot hold it."""
         try:
             return faiss.index_cpu_to_all_gpus(self.faiss)
         except RuntimeError as error:  # a kind that is for CPUs only, or too little memory there

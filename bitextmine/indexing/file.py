@@ -74,6 +74,7 @@ def _put_in_place(built: Built, file: Path, facts: dict[str, Any]) -> dict[str, 
     A reader sees all of it or an error, never parts of two.
     """
     manifest, lists = Path(f"{file}.json"), lists_path(file)
+    facts = {"kind": "index", "version": __version__, **facts}
     if built.lists is not None:
         merged: Any = _read(built.file)
         ivf: Any = faiss.extract_index_ivf(merged)
@@ -81,9 +82,8 @@ def _put_in_place(built: Built, file: Path, facts: dict[str, Any]) -> dict[str, 
         stored.filename = lists.name
         write_index(merged, built.file)
         del stored, ivf, merged
-    facts = {"kind": "index", "version": __version__, **facts, "bytes": built.file.stat().st_size}
-    if built.lists is not None:
         facts["lists_bytes"] = built.lists.stat().st_size
+    facts["bytes"] = built.file.stat().st_size
     facts["sha256"] = _checksum(built.file, built.lists)
     try:
         manifest.unlink(missing_ok=True)  # an index without a manifest is not mistaken for another's
@@ -111,17 +111,18 @@ def _checksum(file: Path, lists: Path | None) -> str:
 def verify_index(file: Path) -> str:
     """Return the result of comparing an index with the checksum of its manifest; BitextmineError if it is damaged."""
     facts = _read_facts(Path(f"{file}.json"))
-    if (wrong := _sizes(file, facts) or _damage(file, facts)) is not None:
+    if (wrong := _wrong_size(file, facts)) is not None:
         raise BitextmineError(f"{wrong}; run index --force")
+    if not _has_checksum(file, facts):
+        raise BitextmineError(
+            f"{file}: damaged: its checksum is not that of {file.name}.json; run index --force"
+        )
     return "checksum matches" if "sha256" in facts else "no checksum: made by an older version"
 
 
-def _damage(file: Path, facts: dict[str, Any]) -> str | None:
-    """Return the reason if an index does not have its checksum."""
+def _has_checksum(file: Path, facts: dict[str, Any]) -> bool:
     lists = lists_path(file) if "lists_bytes" in facts else None
-    if facts.get("sha256") in (None, _checksum(file, lists)):
-        return None
-    return f"{file}: damaged: its checksum is not that of {file.name}.json"
+    return facts.get("sha256") in (None, _checksum(file, lists))
 
 
 def load_index(path: str | os.PathLike[str]) -> Index:
@@ -138,15 +139,15 @@ def load_index(path: str | os.PathLike[str]) -> Index:
     if not manifest.exists():
         raise BitextmineError(f"{file}: its manifest {manifest.name} is missing; run index again")
     facts = _read_facts(manifest)
-    if (wrong := _sizes(file, facts)) is not None:
+    if (wrong := _wrong_size(file, facts)) is not None:
         raise BitextmineError(f"{wrong}; run index again")
     found = _read(file)
     lists = lists_path(file)
     mapped = MappedLists(found, file, lists if lists.exists() else file)
     for key, value in (("dim", int(found.d)), ("distinct_rows", int(found.ntotal))):
-        if facts.get(key) != value:
+        if (told := facts.get(key)) != value:
             raise BitextmineError(
-                f"{file}: {key} is {value}, but {manifest.name} says {facts.get(key)}; run index again"
+                f"{file}: {key} is {value}, but {manifest.name} says {told}; run index again"
             )
     _check_ids(found, facts["rows"], file)
     mapped.check()
@@ -157,8 +158,7 @@ def load_index(path: str | os.PathLike[str]) -> Index:
     return index
 
 
-@dataclass
-class _Times:
+class _Times(msgspec.Struct):
     queries: float
     search_seconds: float
     exact_seconds: float
@@ -224,16 +224,16 @@ def _check_name(file: Path) -> None:
         ) from None
 
 
-def _sizes(file: Path, facts: dict[str, Any]) -> str | None:
+def _wrong_size(file: Path, facts: dict[str, Any]) -> str | None:
     """Return the reason if the files are not as long as their manifest says."""
-    for path, key in ((file, "bytes"), (lists_path(file), "lists_bytes")):
-        if key == "lists_bytes" and key not in facts:
-            continue
+    wanted = [(file, facts.get("bytes"))]
+    if "lists_bytes" in facts:
+        wanted.append((lists_path(file), facts["lists_bytes"]))
+    for path, size in wanted:
         if not path.exists():
             return f"{path}: missing: the lists of {file.name} are in it"
-        size = path.stat().st_size
-        if facts.get(key) != size:
-            return f"{path}: {size:,} bytes, but {file.name}.json says {facts.get(key)}"
+        if (found := path.stat().st_size) != size:
+            return f"{path}: {found:,} bytes, but {file.name}.json says {size}"
     return None
 
 
@@ -263,12 +263,12 @@ def check_index(npy_path: str | os.PathLike[str], kind: str | None = None) -> st
         facts = _read_facts(manifest)
     except BitextmineError as error:
         return f"unusable: {error}"
-    if _sizes(file, facts) is not None:
+    if _wrong_size(file, facts) is not None:
         whole = lists_path(file).exists() or "lists_bytes" not in facts
         return "truncated" if whole else "its lists are missing"
     if facts.get("embedding") != _identity(embedding):
         return "the vectors changed"
-    if facts["bytes"] + facts.get("lists_bytes", 0) <= _CHEAP and _damage(file, facts) is not None:
+    if facts["bytes"] + facts.get("lists_bytes", 0) <= _CHEAP and not _has_checksum(file, facts):
         return "damaged: its checksum is wrong"
     if kind is not None and facts.get("type") != kind:
         return f"made as {facts.get('type')!r}, not {kind!r}"

@@ -164,7 +164,7 @@ class Lists:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """The number of rows in each list."""
+        """Return the number of rows in each list."""
         return np.diff(self.bounds)
 
 

@@ -28,7 +28,7 @@ from bitextmine.scoring.columns.neighbourhood import WindowNeighbourhood
 from bitextmine.signature import signature
 
 if TYPE_CHECKING:
-    from bitextmine.distributed.models import SentModel
+    from bitextmine.distributed.encoding import SentModel
     from bitextmine.encoder import Encoder
     from bitextmine.executor import Kept, Workers
 
@@ -226,7 +226,7 @@ def _remotely(
     workers: Workers, request: Request, model: str | None, device: str, blocks: Iterator[tuple[Block, Texts]]
 ) -> Iterator[tuple[Block, list[Any]]]:
     """Yield the same, computed by workers. Every node must see indexes under the same path."""
-    from bitextmine.distributed.models import send_model
+    from bitextmine.distributed.encoding import send_model
 
     workers.share([Path(index).absolute().parent for index in request.indexes or ()])
     sent = None if model is None else send_model(workers, model)
@@ -253,7 +253,7 @@ def columns_of(
     The blocks before them (`back`) are encoded as they were there: the composition of a batch decides the last bits.
     """
     if kept.get("request") != request:
-        from bitextmine.distributed.models import encoder_of
+        from bitextmine.distributed.encoding import encoder_of
 
         encoder = None if model is None else encoder_of(kept, model, device)
         kept["tools"], kept["request"] = request.tools(encoder), request

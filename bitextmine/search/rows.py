@@ -61,7 +61,7 @@ class VectorRows:
 
     @property
     def dim(self) -> int:
-        """The number of dimensions."""
+        """Return the number of dimensions."""
         return int(self.vectors.shape[1])
 
     def block(self, start: int, stop: int) -> Vectors:
