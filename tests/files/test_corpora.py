@@ -14,24 +14,13 @@ from bitextmine.files.streams import strip_compression
 
 
 @pytest.mark.parametrize(
-    ("stem", "packed"),
-    zip(
-        (
-            "corpus.fr",
-            "a/b.c/corpus.fr",
-            "europarl-v7.fr-en.fr",
-            "news.2024.zh-Hans",
-            "c.pt_BR",
-            "c.fra_Latn",
-        ),
-        ("", ".gz", ".zst", ".XZ", "", ""),
-        strict=True,
-    ),
+    "stem", ["corpus.fr", "a/b.c/c.fr", "v7.fr-en.fr", "c.2024.zh-Hans", "c.pt_BR", "c.fra_Latn"]
 )
-def test_a_name_tells_the_language(stem: str, packed: str) -> None:
-    assert strip_compression(stem + packed) == Path(stem)
-    assert corpus_language(stem + packed) == stem.rpartition(".")[2]
-    assert corpus_language(stem + packed, "xx") == "xx"
+def test_a_name_tells_the_language(stem: str) -> None:
+    for path in (stem, f"{stem}.gz", f"{stem}.zst", f"{stem}.XZ"):
+        assert strip_compression(path) == Path(stem)
+        assert corpus_language(path) == stem.rpartition(".")[2]
+        assert corpus_language(path, "xx") == "xx"
 
 
 @pytest.mark.parametrize(
