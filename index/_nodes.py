@@ -36,8 +36,10 @@ class Nodes:
         self.nodes: list[Any] = []
 
     def _start(self, **more: Any) -> Any:
-        """A new node, once the cluster has it in its list, however long that takes. One whose own agent takes more than
-        15 seconds to start gives up, as on a busy machine: then it is another one."""
+        """Start a node and wait until the cluster lists it.
+
+        A node gives up if its agent takes more than 15 seconds to start, as on a busy machine; then another is started.
+        """
         for left in reversed(range(5)):
             try:
                 # else Ray waits half a minute, and leaves it to itself
@@ -58,13 +60,13 @@ class Nodes:
         raise RuntimeError("five nodes died as they started")
 
     def add(self, **more: Any) -> Any:
-        """One more node. more: further arguments of Ray's `Cluster.add_node`."""
+        """Add a node; ``more`` are further arguments of Ray's `Cluster.add_node`."""
         node = self._start(num_cpus=1, **more)
         self.nodes.append(node)
         return node
 
     def remove(self, node: Any = None) -> None:
-        """A node, the first one by default, goes, with all that runs there."""
+        """Remove a node (default: the first) with all its processes."""
         node = self.nodes[0] if node is None else node
         self.nodes.remove(node)
         self._cluster.remove_node(node, allow_graceful=False)

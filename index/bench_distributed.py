@@ -136,7 +136,7 @@ def look(peaks: dict[int, tuple[str, int]], over: threading.Event) -> None:
 
 
 def role_of(command: bytes) -> str | None:
-    """What a process is; None for what is neither Ray's nor the command."""
+    """Return the role of a process; None unless it is Ray's or the command."""
     for mark, role in (
         (b"ray::Worker", "worker"),
         (b"ray::", "idle"),  # a worker of Ray's that runs nothing of this

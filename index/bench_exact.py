@@ -36,7 +36,7 @@ FAISS = "faiss.knn x2"
 
 
 def method(words: str) -> dict[str, Any]:
-    """What `--methods` calls engine[:arithmetic][:instruction set], as options of the search."""
+    """Parse engine[:arithmetic][:instruction set] of `--methods` as options of the search."""
     engine, *details = words.split(":")
     found: dict[str, Any] = {"engine": Engine(engine)}
     for detail in details:
@@ -86,7 +86,7 @@ def run(name: str, x: np.ndarray, y: np.ndarray, args: argparse.Namespace) -> tu
 
 
 def agreement(ours: tuple[np.ndarray, ...], theirs: tuple[np.ndarray, ...]) -> str:
-    """How many neighbours differ, and by how much the similarities of those that do."""
+    """Return the number of different neighbours, and the differences of their similarities."""
     differing, worst, total = 0, 0.0, 0
     for sim, ids, their_sim, their_ids in ((*ours[:2], *theirs[:2]), (*ours[2:], *theirs[2:])):
         other = ids != their_ids

@@ -82,7 +82,7 @@ class Run:
         return self._process
 
     def tiles(self) -> list[Path]:
-        """The files of finished tiles, those that lie there."""
+        """Return the files of the finished tiles."""
         return [path for path in (self.folder / TILES).glob("*.npz") if ".lists." not in path.name]
 
     def until(self, true: Callable[[], object]) -> None:
@@ -105,7 +105,7 @@ class Run:
         self.said += said
 
     def stopped(self, code: int) -> None:
-        """It was killed: waits for its end, and that of its workers; remembers which tiles are there."""
+        """Wait until the killed command and its workers have ended; count the tiles that are left."""
         self.end(code)
         while self.nodes.workers():
             time.sleep(0.05)
@@ -114,7 +114,7 @@ class Run:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """The command stands still meanwhile."""
+        """Stop the command while the block runs."""
         self.process.send_signal(signal.SIGSTOP)
         time.sleep(0.2)
         yield
@@ -276,7 +276,7 @@ def write_texts(folder: Path, corpora: list[Path], count: int) -> None:
 
 
 def copied(what: Path, folder: Path) -> Path:
-    """A folder with the same files."""
+    """Copy a folder."""
     return Path(shutil.copytree(what, folder))
 
 
@@ -286,7 +286,7 @@ def command(way: str) -> list[str]:
 
 
 def row(run: Run, way: str, before: str, seconds: float, plain: Path) -> str:
-    """A line of the table."""
+    """Return a row of the table."""
     needed = found = again = lost = 0
     for line in run.said.splitlines():
         if searched := re.search(r"search: .*?([\d,]+) tiles?, (\d+) of them found finished; ", line):

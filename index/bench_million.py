@@ -69,7 +69,7 @@ def made_up(folder: Path, rows: int, dim: int, seed: int) -> tuple[Path, Path]:
 
 
 def head(npy: Path, rows: int, folder: Path) -> Path:
-    """The first rows of an embedding as one of its own."""
+    """Write the first rows of an embedding as an embedding."""
     vectors, manifest = open_embedding(npy)
     out = folder / npy.name
     if not out.exists():
@@ -103,7 +103,7 @@ def search(files: list[Path], k: int) -> None:
 
 
 def peak_mib() -> tuple[float, float]:
-    """The process's peak resident memory, and what of its memory now is not pages of files."""
+    """Return the peak resident memory of this process, and its anonymous memory now, in MiB."""
     lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return tuple(int(lines[name].split()[0]) / 1024 for name in ("VmHWM", "RssAnon"))  # type: ignore[return-value]
 

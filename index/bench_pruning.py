@@ -32,7 +32,7 @@ def length(rows: np.ndarray) -> np.ndarray:
 
 
 def lost(rows: np.ndarray, levels: int) -> np.ndarray:
-    """The length of what is lost when each row is rounded to so many levels of its largest number."""
+    """Return the length of the error of rounding each row to ``levels`` levels of its largest number."""
     scale = np.maximum(np.abs(rows).max(axis=1, keepdims=True), 1e-30) / levels
     return length(rows - np.rint(rows / scale) * scale)
 

@@ -70,7 +70,7 @@ class Wrapped(InputModule):
 
 
 def random_folder(layers: int, dim: int, folder: Path) -> Path:
-    """A model folder with random weights and the packaged encoder's vocabulary."""
+    """Write a model folder with random weights and the vocabulary of the packaged encoder."""
     tokenizer = packaged("default") / TOKENIZER
     config = EncoderConfig(
         Tokenizer(tokenizer).vocab_size, dim, layers, heads=dim // 64, ffn=2 * dim, max_pieces=200

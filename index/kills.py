@@ -40,7 +40,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def phase(folder: Path, langs: list[str]) -> str:
-    """What a run had got to, by the files that it left."""
+    """Return the phase that a run had reached, by the files it left."""
     if not all((folder / f"corpus.{lang}.json").exists() for lang in langs):
         return "embedding"
     if (folder / "pairs.tsv").exists():

@@ -87,7 +87,7 @@ def read_documents(path: str) -> list[list[Row]]:
 
 
 def cut(text: str, rng: random.Random) -> list[str]:
-    """A sentence in two, at punctuation in its middle part; as it is where there is none."""
+    """Cut a sentence in two at punctuation in its middle part, if there is any."""
     spots = [m.end() for m in re.finditer(r"[.;:,!?] (?=\S)", text)]
     good = [at for at in spots if 0.2 * len(text) < at < 0.8 * len(text)]
     strong = [at for at in good if text[at - 2] in ".;:!?"]
@@ -135,7 +135,7 @@ def one_sided(line: str, side: int) -> tuple[list[str], list[str]]:
 
 
 def moved(units: Sequence[tuple[list[str], list[str]]], length: int, rng: random.Random) -> Made:
-    """The documents of these units, with the target side of a block of them put at another place."""
+    """Return the documents of the units, with the target side of a block of them moved."""
     start = rng.randrange(max(1, len(units) - 2 * length))
     rest = [i for i in range(len(units)) if not start <= i < start + length]
     at = rng.randrange(start, len(rest) + 1)
@@ -172,7 +172,7 @@ def as_pairs(alignment: Alignment) -> list[Pair]:
 
 
 def vecalign(peer: object, pad: np.ndarray) -> Method:
-    """Vecalign's program with its own defaults, on our vectors of windows."""
+    """Run Vecalign's program with its defaults on our vectors of windows."""
 
     def run(made: Made, src: Windows, tgt: Windows) -> list[Pair]:
         vectors = [overlaps(side, pad) for side in (src, tgt)]
@@ -218,7 +218,7 @@ def gale_church(peer: object) -> Method:
 
 
 def real(args: argparse.Namespace, encoder: object, peers: dict[str, Method]) -> None:
-    """A table of real documents, one row each and one for all of them."""
+    """Print a table of the real documents, a row for each and one for all."""
     aligners = {"bitextmine": ours(encoder), **peers}
     print("| document | links | " + " | ".join(f"{name}, strict / lax" for name in aligners) + " |")
     print("|---|---:|" + "---|" * len(aligners))

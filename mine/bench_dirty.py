@@ -65,7 +65,7 @@ class Mixture:
 
     @property
     def pairs(self) -> int:
-        """The number of translated sentences."""
+        """Return the number of translated sentences."""
         return len(set(self.meaning[0][self.meaning[0] >= 0].tolist()))
 
 

@@ -214,8 +214,11 @@ def report_noise(arguments: argparse.Namespace) -> None:
 
 
 def report_speed(arguments: argparse.Namespace) -> None:
-    """Each command on 100,000 and on many more rows, as a process of its own: seconds by the clock and of processor
-    time, rows per second of processor time (which other work on the machine changes little), peak memory."""
+    """Print the speed of each command on 100,000 and on many more rows, each in a process of its own.
+
+    The columns are seconds of the clock and of processor time, rows per second of processor time (other work on the
+    machine changes it little) and peak memory.
+    """
     program = [sys.executable, "-m", "bitextmine"]
     sources = ("docs", "business", "devdocs", "laws")
     files = [Path(arguments.data) / f"train/{s}.en-fr.tsv.zst" for s in sources]
@@ -279,7 +282,7 @@ def timed(
 
 
 def report_seen(arguments: argparse.Namespace) -> None:
-    """The table that finds duplicates, filled with distinct hashes and then asked for some of them again."""
+    """Measure the table that finds duplicates: fill it with distinct hashes, then look some of them up."""
     from bitextmine.scoring.sieve import Seen
 
     rng = np.random.default_rng(1)
@@ -300,7 +303,7 @@ def report_seen(arguments: argparse.Namespace) -> None:
 
 
 def peak() -> float:
-    """The most memory that this process has had, in MiB."""
+    """Return the peak memory of this process in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

@@ -57,7 +57,7 @@ SITES = {
 
 
 def response(url: str, body: bytes, kind: str) -> bytes:
-    """A record of the crawl, compressed."""
+    """Return a compressed record of the crawl."""
     http = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n\r\n".encode() + body
     head = (
         f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: {url}\r\nContent-Length: {len(http)}\r\n"
@@ -67,7 +67,7 @@ def response(url: str, body: bytes, kind: str) -> bytes:
 
 
 def pairs() -> list[tuple[str, str]]:
-    """The sentences of the samples, English and French, in the order of their files."""
+    """Return the English and French sentences of the samples, in the order of their files."""
     found = []
     for path in sorted(SAMPLES.glob("parallel-*.tsv")):
         with path.open(encoding="utf-8", newline="") as file:

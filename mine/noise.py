@@ -95,7 +95,7 @@ def _one_side(pair: Texts, side: int, text: str) -> Texts:
 
 
 def half_untranslated(s: Stream, at: int, rng: random.Random) -> Texts | None:
-    """One side is partly the other: its own beginning and the other's end, or the reverse."""
+    """Replace the beginning or end of one side by that of the other side."""
     src, tgt = (text.split() for text in s.pairs[at])
     if min(len(src), len(tgt)) < 6:
         return None
@@ -106,7 +106,7 @@ def half_untranslated(s: Stream, at: int, rng: random.Random) -> Texts | None:
 
 
 def half_foreign(s: Stream, at: int, rng: random.Random) -> Texts | None:
-    """The end of the target is of another sentence in the source's language."""
+    """Replace the end of the target by that of another sentence in the source language."""
     tgt, other = s.pairs[at][1].split(), s.another(at, rng)[0].split()
     if min(len(tgt), len(other)) < 6:
         return None
@@ -115,7 +115,7 @@ def half_foreign(s: Stream, at: int, rng: random.Random) -> Texts | None:
 
 
 def looped(s: Stream, at: int, rng: random.Random) -> Texts | None:
-    """A phrase of the target comes again and again, as from a translation machine."""
+    """Repeat a phrase of the target, as machine translation does."""
     tgt = s.pairs[at][1].split()
     if len(tgt) < 3:
         return None
@@ -132,7 +132,7 @@ def looped(s: Stream, at: int, rng: random.Random) -> Texts | None:
 
 
 def truncated(s: Stream, at: int, rng: random.Random) -> Texts | None:
-    """A part of one side is missing."""
+    """Leave out a part of one side."""
     side = rng.randrange(2)
     words = s.pairs[at][side].split()
     if min(len(words), len(s.pairs[at][1 - side].split())) < 6:
@@ -152,7 +152,7 @@ def truncated(s: Stream, at: int, rng: random.Random) -> Texts | None:
 
 
 def added(s: Stream, at: int, rng: random.Random) -> Texts | None:
-    """One side has another sentence, or part of one, besides."""
+    """Add another sentence, or part of one, to one side."""
     side = rng.randrange(2)
     text, more = s.pairs[at][side], s.another(at, rng)[side]
     if s.fit:
@@ -164,7 +164,7 @@ def added(s: Stream, at: int, rng: random.Random) -> Texts | None:
 
 
 def numbers(s: Stream, at: int, rng: random.Random) -> Texts | None:
-    """One number of one side is another."""
+    """Change a number on one side."""
     pair = s.pairs[at]
     if not (re.search(r"\d", pair[0]) and re.search(r"\d", pair[1])):
         return None
@@ -182,7 +182,7 @@ def numbers(s: Stream, at: int, rng: random.Random) -> Texts | None:
 
 
 def negation(s: Stream, at: int, rng: random.Random) -> Texts | None:
-    """A negation is put in or taken out, on the English side or by the other language's words."""
+    """Insert or remove a negation, on the English side or with the words of the other language."""
     side = rng.randrange(2)
     code, text = s.langs[side], s.pairs[at][side]
     if code != "en" and s.fit and rng.random() < 0.7 and "en" in s.langs:
@@ -202,7 +202,7 @@ def negation(s: Stream, at: int, rng: random.Random) -> Texts | None:
 
 
 def names(s: Stream, at: int, rng: random.Random) -> Texts | None:
-    """A name that both sides have is another on one of them."""
+    """Replace a name that both sides have on one of them."""
     pair = s.pairs[at]
     side = rng.randrange(2)
     there = [m for m in re.finditer(r"(?<=[\w,] )[^\W\d_]\w{3,}", pair[side]) if m.group()[0].isupper()]
@@ -217,12 +217,12 @@ def names(s: Stream, at: int, rng: random.Random) -> Texts | None:
 
 
 def shuffled(s: Stream, at: int, rng: random.Random) -> Texts | None:
-    """The target of another pair."""
+    """Take the target of another pair."""
     return s.pairs[at][0], s.another(at, rng)[1]
 
 
 def alike(s: Stream, at: int, rng: random.Random) -> Texts | None:
-    """The target of another pair that has words of the source or target in common, the most of 300."""
+    """Take the target of the pair, of 300, that shares most words with this one."""
     own = {word.lower() for text in s.pairs[at] for word in _WORD.findall(text)}
     others = [s.another(at, rng)[1] for _ in range(300)]
     best = max(others, key=lambda text: len(own & (w := set(_WORD.findall(text.lower())))) / (3 + len(w)))
@@ -230,12 +230,12 @@ def alike(s: Stream, at: int, rng: random.Random) -> Texts | None:
 
 
 def wrong_language(s: Stream, at: int, rng: random.Random) -> Texts | None:
-    """The target is in another language (of other sentences, as translations are not at hand for most)."""
+    """Take a sentence of a third language, mostly not a translation, as the target."""
     return (s.pairs[at][0], rng.choice(s.other)) if s.other else None
 
 
 def copied(s: Stream, at: int, rng: random.Random) -> Texts | None:
-    """The target is the source, with a word left out or in other case."""
+    """Copy the source to the target, without one of its words or in other case."""
     words = s.pairs[at][0].split()
     if len(words) < 4:
         return None

@@ -67,12 +67,12 @@ class Cell:
 
 
 def objective(*parts: str) -> dict[str, float]:
-    """The weights of the paper (Eq. 7): 2 for align and sim, 1 for the rest."""
+    """Return the weights of the paper (Eq. 7): 2 for align and sim, 1 for the rest."""
     return {part: 2.0 if part in ("align", "sim") else 1.0 for part in parts}
 
 
 def grid() -> list[Cell]:
-    """The cells, in the order in which they are worth having."""
+    """Return the cells, the most useful first."""
     best = {"train.objective": objective("contrastive"), **CONTRASTIVE}
     still = {"train.embedding_learning_rate": 1e-9, "train.learning_rate": 1e-9, "train.steps": 1}
     combinations = [
@@ -115,7 +115,7 @@ def grid() -> list[Cell]:
 
 
 def recipe_text(setting: str, changes: dict[str, Any]) -> str:
-    """A recipe in TOML."""
+    """Return a recipe in TOML."""
     tables: dict[str, list[str]] = {}
     for key, value in changes.items():
         table, _, name = key.partition(".")
@@ -204,7 +204,7 @@ def start_folder(folder: Path, recipe: str) -> None:
 
 
 def make_pools(out: Path, bench: Path, size: int) -> Path:
-    """A folder of distractors, evenly spaced over those of ``bench``, that make pools of ``size`` with the queries."""
+    """Write distractors, evenly spaced over those of ``bench``, for pools of ``size`` with the queries."""
     from bitextmine.files.lines import iter_lines
 
     queries = sum(1 for _ in iter_lines(bench / "queries.tsv.zst", "strict")) - 1

@@ -148,7 +148,7 @@ def sampled(args: argparse.Namespace) -> list[Path]:
 
 
 def recipe_text(changes: dict[str, Any], corpora: Sequence[str]) -> str:
-    """A recipe in TOML."""
+    """Return a recipe in TOML."""
     tables: dict[str, list[str]] = {"data": []}
     for key, value in changes.items():
         table, _, name = key.partition(".")
@@ -222,7 +222,7 @@ UNTAUGHT: dict[str, Any] = {
 
 
 def sum_settings(cell: Cell, args: argparse.Namespace) -> dict[str, Any]:
-    """What of the recipe europe5 is another: where it starts, for how long, and what it is cut to."""
+    """Return the changes to the recipe europe5: its start, length and final dimensions."""
     from bitextmine.encoder.folder import read_folder, resolve
 
     assert cell.settings is not None
@@ -247,7 +247,7 @@ def sum_settings(cell: Cell, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def make_start(args: argparse.Namespace) -> None:
-    """An assistant that makes of a sentence what a sum of pieces does: OUT/start.
+    """Write an assistant that computes the sum of the pieces of a sentence to OUT/start.
 
     Of the numbers of a state the first two are a constant, 2 sqrt(dim) long, and the rest, which add up to 0, a
     piece's vector: what layer norms divide by depends little on the piece then, so that the mean over the pieces keeps
@@ -354,7 +354,7 @@ def run_cell(cell: Cell, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def share_stages(cell: Cell, args: argparse.Namespace) -> None:
-    """The finished stages before the last of a cell that differs in contrast alone."""
+    """Copy the finished stages of the cell that differs only in contrast."""
     base = next((other for other in cells(args) if other.name == cell.base), None)
     stages = args.out / cell.name / "work" / "stages"
     if base is None or base.group != "student" or stages.exists():
@@ -366,7 +366,7 @@ def share_stages(cell: Cell, args: argparse.Namespace) -> None:
 
 
 def taught_pairs(folder: Path, args: argparse.Namespace) -> list[str]:
-    """How many pairs each stage had, as NAME=PAIRS."""
+    """Return the number of pairs of each stage, as NAME=PAIRS."""
     logs = [*sorted(folder.glob("work/stages/*/log.jsonl")), folder / "log.jsonl"]
     said = []
     for log in logs:
@@ -527,7 +527,7 @@ def hit_draws(arrays: Any, name: str) -> np.ndarray:
 
 
 def interval(draws: np.ndarray) -> tuple[float, float, float]:
-    """What it is, and the middle 95% of the draws."""
+    """Return the value and the middle 95% of the draws."""
     low, high = np.quantile(draws[1:], [0.025, 0.975])
     return float(draws[0]), float(low), float(high)
 
@@ -676,7 +676,7 @@ def main() -> None:
 
 
 def one_row(name: str, args: argparse.Namespace) -> dict[str, Any]:
-    """What a process of its own does."""
+    """Measure one row, in a process of its own."""
     models = dict(pair.split("=", 1) for pair in args.models)
     if name in models:
         return {

@@ -104,7 +104,7 @@ class Plain(nn.Module):
 
 
 def plain_loss(plain: Plain, head: nn.Module | None, views: Views, recipe: Recipe) -> Tensor:
-    """The recipe's loss with whole matrices; views only tells which pieces are masked."""
+    """Compute the loss of the recipe with whole matrices; ``views`` only gives the masked pieces."""
     n = len(views.batch)
     if head is None:
         u, v = (functional.normalize(plain(side)) for side in (views.batch.src, views.batch.tgt))

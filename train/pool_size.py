@@ -25,14 +25,14 @@ COLUMNS = ("model", "direction", "measure", "pool", "P@1", "low", "high", "corre
 
 
 def measure(queries: Path, folder: Path, pairs: str, model: str) -> dict[str, Any]:
-    """What `evaluate retrieval` says of a folder of distractors."""
+    """Run `evaluate retrieval` with a folder of distractors and return its report."""
     command = [sys.executable, "-m", "bitextmine", "evaluate", "retrieval", "--queries", str(queries)]
     command += ["--distractors", str(folder), "--pairs", pairs, "--model", model, "--format", "json"]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
 def distractors(folder: Path, languages: list[str], seed: int) -> dict[str, list[str]]:
-    """Each language's lines, shuffled."""
+    """Return the lines of each language, shuffled."""
     lines = {}
     for lang in languages:
         (path,) = folder.glob(f"distractors.{lang}.*")

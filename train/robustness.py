@@ -36,7 +36,7 @@ def no_punctuation(line: str) -> str:
 
 
 def typos(line: str, rng: np.random.Generator) -> str:
-    """Each character is with TYPO_SHARE dropped, doubled, replaced by a letter or swapped with the next."""
+    """Drop, double, replace or swap each character with probability TYPO_SHARE."""
     out, i = [], 0
     while i < len(line):
         if rng.random() >= TYPO_SHARE:
@@ -65,7 +65,7 @@ def second_half(line: str) -> str:
 
 
 def other_numbers(line: str, rng: np.random.Generator) -> str:
-    """Each run of digits becomes another one of its length."""
+    """Replace each run of digits by another of its length."""
 
     def another(found: re.Match[str]) -> str:
         while True:

@@ -87,7 +87,7 @@ class Bitext(Shown):
 
     @property
     def threshold(self) -> float | None:
-        """The lowest score kept; None without a threshold."""
+        """Return the lowest score kept; None without a threshold."""
         value = self.details.get("threshold", {}).get("value")
         return None if value is None else float(value)
 

@@ -42,17 +42,17 @@ class Unique:
 
     @property
     def lines(self) -> int:
-        """The number of lines of the corpus."""
+        """Return the number of lines of the corpus."""
         return len(self.line_to_row)
 
     @property
     def empty(self) -> int:
-        """The number of empty or blank lines."""
+        """Return the number of empty or blank lines."""
         return int((self.line_to_row < 0).sum())
 
     @property
     def repeated(self) -> int:
-        """The number of lines that repeat an earlier one."""
+        """Return the number of lines that repeat an earlier one."""
         return self.lines - self.empty - len(self.rows)
 
     def without(self, dropped: NDArray[np.bool_]) -> Unique:

@@ -48,12 +48,12 @@ class Side:
 
     @property
     def npy(self) -> Path | None:
-        """The file of the embedding; None in memory."""
+        """Return the file of the embedding; None in memory."""
         return self.matrix.path if isinstance(self.matrix, VectorFile) else None
 
     @cached_property
     def vectors(self) -> NDArray[Any]:
-        """The vectors of the lines that are mined, float16 (rows of unique, d)."""
+        """Return the vectors of the lines that are mined, float16 (rows of unique, d)."""
         folder = tempfile.gettempdir() if self.npy is None else self.npy.parent
         return packed_rows(self.matrix, self.unique.rows, folder, self.in_memory)
 

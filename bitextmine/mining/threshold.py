@@ -169,7 +169,7 @@ class Estimate:
 
     @property
     def without_translation(self) -> float:
-        """The share of lines without a translation."""
+        """Return the share of lines without a translation."""
         return max(0.0, 1 - float(self.true.sum()) / max(1, self.lines))
 
     def precision(self, threshold: float) -> float:

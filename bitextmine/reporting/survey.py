@@ -124,12 +124,12 @@ class Survey:
 
     @property
     def is_text(self) -> bool:
-        """The file is tab-separated text."""
+        """Tell if the file is tab-separated text."""
         return self.table.format.lines
 
     @property
     def repeats_missed(self) -> int:
-        """The largest error of the counts of repeats."""
+        """Return the largest error of the counts of repeats."""
         return max(watched.counts.missed for watched in self._watched.values())
 
     def add(self, block: Block) -> None:

@@ -47,7 +47,7 @@ def read_parallel(source: Path) -> list[dict[str, str]]:
 
 
 def read_alone(source: Path, lang: str) -> list[str]:
-    """The sentences of one language that have no translation."""
+    """Return the sentences of one language that have no translation."""
     return [line for path in sorted(source.glob(f"alone.{lang}*.txt")) for line in _lines(path)]
 
 
