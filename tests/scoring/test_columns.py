@@ -232,6 +232,7 @@ def test_quality_tells_right_pairs_from_spoilt_ones(model, stated):
     right = PairTexts(EN, FR, tools).column("quality")
     spoilt = PairTexts([EN[0]] * len(SPOILT), SPOILT, tools).column("quality")
     assert right.min() > 0.5 and right.min() > spoilt.max()
+    assert not PairTexts(["", EN[0], " "], ["", "\t", FR[0]], tools).column("quality").any()
     networks = Networks.read(packaged(model) / QUALITY)
     pairs = PairTexts(EN, FR, tools)
     inputs = pairs.inputs()

@@ -279,7 +279,8 @@ def _length(pairs: PairTexts) -> Floats:
 
 def _quality(pairs: PairTexts) -> Floats:
     quality = pairs.tools.quality
-    return quality.probabilities(pairs.inputs(), pairs.piece_inputs() if quality.by_pieces else None)
+    found = quality.probabilities(pairs.inputs(), pairs.piece_inputs() if quality.by_pieces else None)
+    return np.where(np.minimum(*pairs.lengths) > 0, found, 0.0)  # the networks never saw an empty side
 
 
 _COMPUTED = (
