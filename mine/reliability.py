@@ -6,8 +6,9 @@ Example:  python mine/reliability.py europarl=corpus.en.zst,corpus.fr.zst,gold.t
 A text is two corpora and a gold file, or a table of sentences that translate each other, with a header of languages. Of
 a table the first two languages count, and a share --paired of its rows stays whole; of the others one side stays, by
 turns. Prints, for each text, the share of pairs among the candidates, estimated and in truth, and the expected
-calibration error (bins of 0.1) of all candidates, and of those that are at least 5% likely. -o gets the bins: how many
-candidates, their mean probability, and the share that is true.
+calibration error (bins of 0.1) of all candidates, and of those that are at least 5% likely; then precision, recall and
+F1 of the pairs by the default threshold, and F1 by the best threshold. -o gets the bins: the number of candidates,
+their mean probability, and the share that is true.
 """
 
 from __future__ import annotations
@@ -38,8 +39,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("-o", "--output", type=Path, help="TSV of the bins")
     args = parser.parse_args()
-    print("| text | candidates | pairs: estimated | in truth | calibration error | of the likely |")
-    print("|---|---|---|---|---|---|")
+    print(
+        "| text | candidates | pairs: estimated | in truth | calibration error | of the likely "
+        "| precision / recall by default | F1 by default / at the best threshold |"
+    )
+    print("|---" * 8 + "|")
     rows = ["text\tcandidates\tprobability\ttrue"]
     for text in args.texts:
         name, _, files = text.partition("=")
@@ -50,8 +54,14 @@ def main() -> None:
         likely = p >= LIKELY
         errors = calibration_error(p, true, BINS), calibration_error(p[likely], true[likely], BINS)
         share = found.details["log_odds"]["share_of_pairs"]
+        kept = bitextmine.mine(src, tgt, model=args.model)
+        right = np.isin(pair_codes(kept.src_index, kept.tgt_index, len(tgt)), gold).sum()
+        precision, recall = right / max(len(kept), 1), right / len(gold)
+        f1 = 2 * right / (len(kept) + len(gold))
+        best = (2 * np.cumsum(true[np.argsort(-p)]) / (np.arange(len(p)) + 1 + len(gold))).max()
         print(
-            f"| {name} | {len(found):,} | {share:.1%} | {true.mean():.1%} | {errors[0]:.4f} | {errors[1]:.4f} |",
+            f"| {name} | {len(found):,} | {share:.1%} | {true.mean():.1%} | {errors[0]:.4f} | {errors[1]:.4f} "
+            f"| {100 * precision:.1f} / {100 * recall:.1f} | {100 * f1:.1f} / {100 * best:.1f} |",
             flush=True,
         )
         where = np.minimum((p * BINS).astype(int), BINS - 1)
