@@ -108,6 +108,7 @@ class TrainingRun:
             self._align_maps(lessons)
         self.step = self.pairs = 0
         self.scores: dict[str, float] = {}
+        self.ends: list[torch.Tensor] = []  # with train.cycles: the sum of the weights at the ends of cycles
         self.best: dict[str, Any] = {}  # with train.patience: step, pairs, scores and weights of the best P@1
         self.waited = 0  # measurements since the best
         self.tally = Tally()
@@ -126,11 +127,15 @@ class TrainingRun:
         taught = math.ceil(teacher.epochs * per_pass / size) if lessons else 0
         self.taught_from = self.untaught if taught else 0
         self.steps = self.untaught + taught
+        self.cycle = math.ceil(self.untaught / t.cycles)
+        if self.cycle * (t.cycles - 1) >= self.untaught:
+            raise BitextmineError(f"recipe: train.cycles: {self.untaught} steps have no {t.cycles} equal parts")
 
     def _make_samplers(self, lessons: Lessons | None) -> None:
         recipe, t = self.recipe, self.recipe.train
         splits = split_table(self.inputs.tokenizer) if t.piece_splits else None
-        split_steps = round(self.untaught * (1 - t.piece_splits_end))
+        split = round(self.cycle * (1 - t.piece_splits_end))  # steps of each cycle
+        split_steps = [step for step in range(self.untaught) if step % self.cycle < split]
         edited = any(OBJECTIVES[name].edits for name in t.objective)
         edits = Edits(self.inputs.tokenizer.pieces()) if edited else None
         drawn: list[PairCache | Source] = [*self.caches]
@@ -140,8 +145,9 @@ class TrainingRun:
         self.lesson_sampler = None
         if lessons:
             own = dataclasses.replace(t, batch=recipe.teacher.batch, seed=hash_seed(t.seed, LESSONS))
-            settings, left = dataclasses.replace(recipe, train=own), split_steps - self.taught_from
-            self.lesson_sampler = Sampler(lessons.corpora, settings, splits, left, self.ngrams)
+            settings = dataclasses.replace(recipe, train=own)
+            late = [step - self.taught_from for step in split_steps]
+            self.lesson_sampler = Sampler(lessons.corpora, settings, splits, late, self.ngrams)
 
     def _check_sizes(self, lessons: Lessons | None) -> None:
         t = self.recipe.train
@@ -194,7 +200,7 @@ class TrainingRun:
         """Return the content of a checkpoint, for `restore`: tensors and plain values."""
         parts = {name: getattr(self, name).state_dict() for name in ("model", "objectives", "optimizer")}
         plain = {name: getattr(self, name) for name in self.KEPT}
-        return {**plain, **parts, "ngrams": self.ngram_names, "tally": self.tally.state()}
+        return {**plain, **parts, "ngrams": self.ngram_names, "tally": self.tally.state(), "ends": self.ends}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go to a `state`; BitextmineError if it comes from other training data."""
@@ -207,6 +213,7 @@ class TrainingRun:
             setattr(self, name, saved[name])
         for name in ("model", "objectives", "optimizer"):
             getattr(self, name).load_state_dict(saved[name])
+        self.ends = [end.to(self.world.device) for end in saved.get("ends", [])]
         self.tally = Tally(saved["tally"])
         self.sampler.skip(self.step)
         if self.lesson_sampler:
@@ -291,6 +298,8 @@ class TrainingRun:
             torch.nn.utils.clip_grad_norm_(rest, t.clip)
         self.optimizer.step()
         self.step += 1
+        if t.cycles > 1 and self.step <= self.untaught:
+            self._end_cycle()
         # Taught pairs are trained on anyway.
         self.pairs += len(batch) if batch is not None else len(lesson) if lesson is not None else 0
         return losses
@@ -299,9 +308,28 @@ class TrainingRun:
         """Return the next step's learning rate as a share of the peak."""
         t = self.recipe.train
         if self.step < self.untaught:
-            return rate_share(self.step, self.untaught, t)
+            begun = self.step // self.cycle * self.cycle
+            return rate_share(self.step - begun, min(self.cycle, self.untaught - begun), t)
         done = (self.step - self.untaught) / (self.steps - self.untaught)
         return falling(self.recipe.teacher.rate, t.floor, done)
+
+    @torch.no_grad()
+    def _end_cycle(self) -> None:
+        """Add the weights at the end of a cycle to those before; after the last cycle, take their mean.
+
+        The mean of weights from the ends of several cycles of the learning rate generalises better than each of them
+        (Izmailov et al. 2018, "Averaging weights leads to wider optima").
+        """
+        if self.step % self.cycle and self.step < self.untaught:
+            return
+        self.optimizer.catch_up_all()
+        self.ends = self.ends or [torch.zeros_like(weight) for weight in self.learned]
+        for total, weight in zip(self.ends, self.learned, strict=True):
+            total += weight
+        if self.step == self.untaught:
+            for total, weight in zip(self.ends, self.learned, strict=True):
+                weight.copy_(total / self.recipe.train.cycles)
+            self.ends = []
 
     def _measure(self) -> None:
         self.optimizer.catch_up_all()

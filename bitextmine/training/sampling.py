@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,7 +64,7 @@ class Sampler:
     """Draws batches of one corpus each: sentences of the same kind of text are the hardest negatives of each other.
 
     A corpus is chosen with a probability proportional to its pairs times its weight, and gives its pairs in a random
-    order that changes with every pass. In the first ``split_steps`` steps some pieces are split as ``splits`` says.
+    order that changes with every pass. In ``split_steps`` some pieces are split as ``splits`` says.
     ``ngrams`` adds n-grams to words in several pieces; with ``edits`` one side's sentences come with changed copies.
     """
 
@@ -73,12 +73,12 @@ class Sampler:
         caches: Sequence[PairCache | Source],
         recipe: Recipe,
         splits: Splits | None = None,
-        split_steps: int = 0,
+        split_steps: Iterable[int] = (),
         ngrams: Ngrams | None = None,
         edits: Edits | None = None,
     ) -> None:
         self.ngrams, self.edits = ngrams, edits
-        self.splits, self.split_steps, self.share = splits, split_steps, recipe.train.piece_splits
+        self.splits, self.split_steps, self.share = splits, frozenset(split_steps), recipe.train.piece_splits
         self.caches, self.seed, self.max_pieces = caches, recipe.train.seed, recipe.model.max_pieces
         self.batch = recipe.train.batch
         self.sizes = np.array([len(cache.train) for cache in caches], dtype=np.float64)
@@ -120,7 +120,7 @@ class Sampler:
         return rows
 
     def _vary(self, pieces: Pieces, step: int, rng: np.random.Generator) -> Pieces:
-        if self.splits is not None and step < self.split_steps:
+        if self.splits is not None and step in self.split_steps:
             pieces = split_pieces(pieces, self.splits, self.share, rng)
         return with_ngrams(pieces, self.ngrams, self.max_pieces)
 

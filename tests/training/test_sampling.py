@@ -70,7 +70,7 @@ def test_pieces_come_in_halves_until_the_last_steps(make_recipe, prepare):
     tokenizer, caches = prepare(recipe)
     plain, split, again = (
         Sampler(caches, recipe),
-        *(Sampler(caches, recipe, split_table(tokenizer), split_steps=3) for _ in range(2)),
+        *(Sampler(caches, recipe, split_table(tokenizer), split_steps=range(3)) for _ in range(2)),
     )
     again.skip(2)
     for step in range(5):

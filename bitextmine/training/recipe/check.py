@@ -173,6 +173,11 @@ def _model_rules(recipe: Recipe) -> Iterator[str]:
         yield f"train.length_share_in_training: found {share} without model.length_share; set that, too"
     if m.length_share and m.dim <= COLUMNS:
         yield f"model.length_share: its {COLUMNS} columns leave none of model.dim {m.dim}"
+    if recipe.train.cycles > 1 and recipe.train.patience:
+        yield (
+            f"train.cycles: found {recipe.train.cycles} with train.patience, which may end the training before the "
+            "weights are averaged; leave one of them out"
+        )
     if not recipe.train.objective:
         yield "train.objective: names no objective"
 

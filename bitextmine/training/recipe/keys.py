@@ -126,6 +126,7 @@ class Training:
     warmup: Share = 0.02
     schedule: Literal["cosine", "linear", "constant", "inverse-sqrt"] = "cosine"
     floor: Share = 0.02
+    cycles: Count = 1
     clip: NotNegative = 1.0
     batch_tokens: Count = 16_384
     recompute: bool = False
