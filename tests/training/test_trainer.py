@@ -44,12 +44,15 @@ def test_training_learns_to_find_translations(make_recipe, tmp_path, sentence_pa
 
 @pytest.mark.timeout(900)  # five processes, however busy the machine
 @pytest.mark.parametrize(
-    ("vocabulary", "model"),
-    [("size = 150", "layers = 1\nheads = 2\nffn = 32"), ('type = "bpe"\nsize = 250', "spelling = true")],
+    ("vocabulary", "model", "key"),
+    [
+        ("size = 150", "layers = 1\nheads = 2\nffn = 32", "patience = 9"),
+        ('type = "bpe"\nsize = 250', "spelling = true", "cycles = 3"),
+    ],
     ids=["layers", "spelling"],
 )
 def test_killed_at_any_moment_it_goes_on_and_ends_in_the_same_weights(
-    make_recipe, run_to_die, tmp_path, vocabulary, model
+    make_recipe, run_to_die, tmp_path, vocabulary, model, key
 ):
     make_recipe()  # for its corpus
     recipe, whole, part = tmp_path / "recipe.toml", tmp_path / "whole", tmp_path / "part"
@@ -57,7 +60,7 @@ def test_killed_at_any_moment_it_goes_on_and_ends_in_the_same_weights(
         '[[data.corpora]]\npairs = "pairs.en-fr.tsv"\nlangs = ["en", "fr"]\n'
         f"[vocabulary]\n{vocabulary}\n"
         f"[model]\ndim = 16\n{model}\n"
-        "[train]\nsteps = 24\nbatch = 64\nvalid_every = 7\npatience = 9\ncheckpoint_seconds = 0.0\n"
+        f"[train]\n{key}\nsteps = 24\nbatch = 64\nvalid_every = 7\ncheckpoint_seconds = 0.0\n"
     )
     assert run_to_die(recipe, whole) == 0
     saved = 0

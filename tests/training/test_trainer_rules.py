@@ -66,6 +66,40 @@ def test_early_stopping_keeps_the_best_weights(make_recipe, tmp_path, monkeypatc
     assert all(torch.equal(kept[1][name], value) for name, value in kept[0].items())
 
 
+# --- cycles of the learning rate -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spelling", [False, True])
+def test_cycles_end_in_the_mean_of_the_weights_at_their_ends(make_recipe, begin, monkeypatch, spelling):
+    def weights_by_step(training):
+        found = {}
+        for entry in training.entries():
+            training.optimizer.catch_up_all()
+            found[entry["step"]] = [weight.detach().clone() for weight in training.learned]
+        return found
+
+    settings = {"train__steps": 20, "train__cycles": 3, "model__spelling": spelling}
+    averaged = weights_by_step(begin(make_recipe(**settings)))
+    monkeypatch.setattr(TrainingRun, "_end_cycle", lambda self: None)
+    each = weights_by_step(begin(make_recipe(**settings)))
+    for number, weight in enumerate(averaged[20]):
+        mean = np.mean([each[end][number].numpy() for end in (7, 14, 20)], axis=0)
+        assert np.allclose(weight.numpy(), mean, atol=1e-6) and not np.allclose(mean, each[20][number].numpy())
+
+
+def test_the_learning_rate_starts_again_with_each_cycle(make_recipe, begin):
+    training = begin(make_recipe(train__steps=20, train__cycles=2))
+    shares = []
+    for training.step in range(20):
+        shares.append(training._rate())
+    assert shares[:10] == shares[10:] and shares[9] < 0.1 < 0.9 < max(shares)
+
+
+def test_more_cycles_than_steps_are_refused(make_recipe, begin):
+    with pytest.raises(BitextmineError, match=r"train\.cycles: 5 steps have no 4 equal parts"):
+        begin(make_recipe(train__steps=5, train__cycles=4))
+
+
 def test_patience_needs_pairs_to_measure_on(make_recipe, tmp_path):
     with pytest.raises(BitextmineError, match=r"train\.patience: no corpus has the 50 held-out pairs"):
         train(make_recipe(train__patience=2, data__valid_pairs=0), tmp_path / "out")
