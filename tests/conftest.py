@@ -1,7 +1,5 @@
 """Shared by end-to-end tests: the installed command, made-up text in two languages, a tiny model."""
 
-from __future__ import annotations
-
 import fcntl
 import itertools
 import json

@@ -1,7 +1,5 @@
 """The Python API: what `import bitextmine` offers, against the command and against plain NumPy."""
 
-from __future__ import annotations
-
 import dataclasses
 import doctest
 import importlib
@@ -40,10 +38,7 @@ def encoder():
     return bitextmine.load_encoder("europe5")
 
 
-# --- what importing it costs -----------------------------------------------------------------------------
-
-
-def loaded_after(code: str) -> set[str]:
+def loaded_after(code):
     done = subprocess.run(
         [sys.executable, "-c", f"{code}\nimport sys\nprint(*sys.modules)"], capture_output=True, check=True
     )
@@ -90,9 +85,6 @@ def test_examples_in_the_documentation():
         found = doctest.testmod(importlib.import_module(f"bitextmine.{name}"))
         assert found.attempted >= least
         assert not found.failed
-
-
-# --- mine ------------------------------------------------------------------------------------------------
 
 
 def test_lines_in_memory_files_and_the_command_give_the_same_pairs(bitextmine, samples, encoder):
@@ -209,9 +201,6 @@ def test_arguments_that_are_wrong(tmp_path):
         bitextmine.mine(tmp_path / "same.en", tmp_path / "same.en")
 
 
-# --- score -----------------------------------------------------------------------------------------------
-
-
 def test_score_is_what_the_command_adds(bitextmine, samples, tmp_path):
     command = bitextmine
     import bitextmine as package
@@ -276,9 +265,6 @@ def test_pairs_that_cannot_be_scored(pairs, options, message):
         bitextmine.score(pairs, **options)
 
 
-# --- knn -------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, int])
 def test_knn_is_sorting_all_products(dtype):
     rng = np.random.default_rng(1)
@@ -307,9 +293,6 @@ def test_knn_refuses():
             bitextmine.knn(np.eye(3), np.eye(3), **{"k": 1, **options})
     with pytest.raises(BitextmineError):
         bitextmine.knn(np.eye(3), np.eye(2), 1)
-
-
-# --- evaluate_retrieval ----------------------------------------------------------------------------------
 
 
 def test_retrieval_from_lists_is_retrieval_from_files(encoder, root, tmp_path):
@@ -367,9 +350,6 @@ def test_distractors_that_go_unused_are_named(encoder):
 def test_retrieval_refuses(encoder, given, message):
     with pytest.raises(UsageError, match=message):
         bitextmine.evaluate_retrieval(**{"queries": QUERIES, "model": encoder, **given})
-
-
-# --- filter, train, export, report; notebooks ----------------------------------------------------------------
 
 
 def test_filter_keeps_what_the_command_keeps(samples, encoder, bitextmine, tmp_path):

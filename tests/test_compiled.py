@@ -1,15 +1,11 @@
 """The loader of compiled modules: what it takes, what it refuses, and what the environment asks for."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from importlib.machinery import EXTENSION_SUFFIXES
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -63,10 +59,10 @@ int32_t none(void) { return 5; }
 
 
 @pytest.fixture
-def build(root: Path, tmp_path: Path) -> Callable[..., ctypes.CDLL]:
+def build(root, tmp_path):
     """Compile the module with further definitions and load it."""
 
-    def make(*definitions: str) -> ctypes.CDLL:
+    def make(*definitions):
         if COMPILER is None:
             pytest.skip("no C compiler")
         (tmp_path / "made.c").write_text(SOURCE)
@@ -79,7 +75,7 @@ def build(root: Path, tmp_path: Path) -> Callable[..., ctypes.CDLL]:
 
 
 @pytest.fixture(autouse=True)
-def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def fresh(tmp_path, monkeypatch):
     """As in a process that has loaded nothing yet, with no wish in its environment and the modules in `tmp_path`."""
     monkeypatch.setattr(compiled, "_LOADED", {})
     monkeypatch.setattr(compiled, "_PACKAGE", tmp_path)
@@ -88,7 +84,7 @@ def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_required_modules_load(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_required_modules_load(name, root, monkeypatch):
     """Fails where BITEXTMINE_COMPILED=require (.ci/run sets it) and the module was not built or is stale."""
     if WISH == "off":
         pytest.skip(f"{compiled.VARIABLE} is off")
@@ -101,11 +97,11 @@ def test_required_modules_load(name: str, root: Path, monkeypatch: pytest.Monkey
         pytest.skip(str(e))
 
 
-def test_structures_have_the_sizes_of_the_table() -> None:
+def test_structures_have_the_sizes_of_the_table():
     assert MODULES["search"].sizes == {"tile": ctypes.sizeof(Tile)}
 
 
-def test_a_build_that_agrees_is_called(build: Callable[..., ctypes.CDLL]) -> None:
+def test_a_build_that_agrees_is_called(build):
     library = build()
     numbers, out = np.arange(5, dtype=np.int32), np.zeros(1, dtype=np.float32)
     assert library.total(numbers, 5, None, None) == 10
@@ -115,7 +111,7 @@ def test_a_build_that_agrees_is_called(build: Callable[..., ctypes.CDLL]) -> Non
     assert library.nothing(ctypes.byref(room)) is None and room[2] == 7
 
 
-def test_arguments_that_c_would_misread_are_refused(build: Callable[..., ctypes.CDLL]) -> None:
+def test_arguments_that_c_would_misread_are_refused(build):
     library = build()
     for wrong, said in (
         (np.arange(5), "expected int32, got int64"),
@@ -144,15 +140,13 @@ def test_arguments_that_c_would_misread_are_refused(build: Callable[..., ctypes.
     ],
     ids=["before tables", "version", "number", "pointer", "function", "structure"],
 )
-def test_a_stale_build_is_refused(
-    definitions: list[str], said: str, build: Callable[..., ctypes.CDLL]
-) -> None:
+def test_a_stale_build_is_refused(definitions, said, build):
     with pytest.raises(Refused, match=f"{LIBRARY}.*{said}") as e:
         build(*definitions)
     assert not isinstance(e.value, NotBuilt)
 
 
-def test_a_build_for_another_python_is_named(tmp_path: Path) -> None:
+def test_a_build_for_another_python_is_named(tmp_path):
     (tmp_path / "_made.c").touch()
     with pytest.raises(NotBuilt):
         compiled.load(EXPECTED)
@@ -162,9 +156,7 @@ def test_a_build_for_another_python_is_named(tmp_path: Path) -> None:
     assert not isinstance(e.value, NotBuilt)
 
 
-def test_a_refused_library_is_warned_of_once_or_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_refused_library_is_warned_of_once_or_an_error(tmp_path, monkeypatch, caplog):
     (tmp_path / LIBRARY).write_bytes(b"\x7fELF not really" * 50)
     for wish in (None, "auto", "off", ""):
         if wish is not None:
@@ -180,9 +172,7 @@ def test_a_refused_library_is_warned_of_once_or_an_error(
         compiled.library("made")
 
 
-def test_missing_libraries_are_warned_of_once_or_an_error(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_missing_libraries_are_warned_of_once_or_an_error(monkeypatch, caplog):
     assert [compiled.library(name) for name in ("made", "search", "made")] == [None] * 3
     (record,) = caplog.records
     assert "ten times as slowly" in record.getMessage() and "C compiler" in record.getMessage()
@@ -191,9 +181,7 @@ def test_missing_libraries_are_warned_of_once_or_an_error(
         compiled.library("made")
 
 
-def test_off_ignores_a_good_library(
-    build: Callable[..., ctypes.CDLL], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_off_ignores_a_good_library(build, monkeypatch):
     build()
     monkeypatch.setenv(compiled.VARIABLE, "off")
     assert compiled.library("made") is None
@@ -201,7 +189,7 @@ def test_off_ignores_a_good_library(
     assert compiled.library("made") is compiled.library("made") is not None
 
 
-def test_the_command_works_with_the_plain_path(bitextmine, tmp_path: Path) -> None:
+def test_the_command_works_with_the_plain_path(bitextmine, tmp_path):
     (tmp_path / "corpus.fr").write_text("Bonjour.\nLa séance est levée.\n\nBonjour.\n", encoding="utf-8")
     for out, wish in (("a.npy", "off"), ("b.npy", "auto")):
         bitextmine("embed", "corpus.fr", "--out", out, cwd=tmp_path, env={compiled.VARIABLE: wish})
@@ -210,7 +198,7 @@ def test_the_command_works_with_the_plain_path(bitextmine, tmp_path: Path) -> No
     assert compiled.VARIABLE in said
 
 
-def test_a_copy_of_the_package_without_its_libraries(root: Path, tmp_path: Path) -> None:
+def test_a_copy_of_the_package_without_its_libraries(root, tmp_path):
     """What CI asks for fails in a checkout in which nothing was compiled, and works without the demand."""
     package = tmp_path / "bitextmine"
     shutil.copytree(
@@ -223,7 +211,7 @@ def test_a_copy_of_the_package_without_its_libraries(root: Path, tmp_path: Path)
         "print(*map(compiled.library, ('encoder', 'search')), compiled.__file__)"
     )
 
-    def run(wish: str) -> subprocess.CompletedProcess[str]:
+    def run(wish):
         env = {**os.environ, compiled.VARIABLE: wish, "PYTHONPATH": str(tmp_path)}
         return subprocess.run(
             [sys.executable, "-c", code], env=env, cwd=tmp_path, capture_output=True, text=True, check=False

@@ -1,9 +1,5 @@
 """Tables and progress bars."""
 
-from __future__ import annotations
-
-import pytest
-
 from bitextmine.console import aligned, progress
 
 
@@ -17,13 +13,13 @@ def test_numbers_to_the_right_words_to_the_left_no_trailing_blanks():
     assert aligned(["only", "head"], []) == "only  head"
 
 
-def test_progress_is_silent_where_nobody_looks(capfd: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_silent_where_nobody_looks(capfd):
     with progress(10, "embed", "lines") as bar:
         bar.update(10)
     assert capfd.readouterr() == ("", "")
 
 
-def test_progress_tells_rate_and_time_left(capfd: pytest.CaptureFixture[str]) -> None:
+def test_progress_tells_rate_and_time_left(capfd):
     with progress(10, "embed", "lines", show=True) as bar:
         bar.update(5)
         bar.refresh()

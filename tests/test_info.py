@@ -1,7 +1,5 @@
 """What a file or a folder is, in words: `bitextmine.info.describe`. The command itself is tried in tests/cli/."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 

@@ -4,8 +4,6 @@ A user is a command of one process. It is killed before its 1st, 2nd, ... touch 
 folder each time and then again and again in the same one; after each, the command is run to its end.
 """
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys
@@ -54,7 +52,7 @@ class User:
     kills: Sequence[int]
 
 
-def _vectors(folder: Path) -> None:
+def _vectors(folder):
     rng = np.random.default_rng(1)
     for name, rows in (("x", 300), ("y", 200)):
         vectors = rng.standard_normal((rows, 24)).astype(np.float32)
@@ -93,7 +91,7 @@ with checkpoint.Checkpoint("search.part") as saved:
 """
 
 
-def _lists(folder: Path) -> None:
+def _lists(folder):
     rng = np.random.default_rng(2)
     np.save(folder / "x.npy", rng.standard_normal((3000, 16)).astype(np.float16))
 
@@ -109,7 +107,7 @@ Path("lists.bin").write_bytes(built.lists.read_bytes())
 """
 
 
-def _documents(folder: Path) -> None:
+def _documents(folder):
     (folder / "texts").mkdir()
     for number, lang in enumerate(("en", "fr") * 4):
         text = "".join(f"Word {i} is <b>here</b>. And there.\n\n" for i in range(5 + number))
@@ -138,7 +136,7 @@ USERS = {
 }
 
 
-def run(folder: Path, user: User, count: int) -> int:
+def run(folder, user, count):
     """Run the user's script in a folder, to die at an event (0: never)."""
     script = folder.parent / "script.py"
     script.write_text(_DIE + textwrap.dedent(user.script))
@@ -146,7 +144,7 @@ def run(folder: Path, user: User, count: int) -> int:
 
 
 @pytest.mark.parametrize("name", USERS)
-def test_a_killed_run_resumes_with_the_same_bytes(name: str, tmp_path: Path) -> None:
+def test_a_killed_run_resumes_with_the_same_bytes(name, tmp_path):
     user = USERS[name]
     plain, killed = tmp_path / "plain", tmp_path / "killed"
     for folder in (plain, killed):

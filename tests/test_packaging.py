@@ -1,7 +1,5 @@
 """The wheel: what is in it, and that it works in an environment of its own, away from the checkout."""
 
-from __future__ import annotations
-
 import email
 import os
 import shutil
@@ -18,7 +16,7 @@ from bitextmine import __version__
 
 
 @pytest.fixture(scope="module")
-def sdist(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sdist(root, tmp_path_factory):
     """Built from a copy of what belongs to it, so that nothing is left in the checkout; its folder, unpacked."""
     source = tmp_path_factory.mktemp("source")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
@@ -37,7 +35,7 @@ def sdist(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def wheel(sdist: Path) -> Path:
+def wheel(sdist):
     """Built from the source distribution, as pip does it where no wheel fits."""
     pip = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet"]
     run(*pip, "-w", "dist", ".", cwd=sdist)
@@ -45,7 +43,7 @@ def wheel(sdist: Path) -> Path:
     return built
 
 
-def run(*args: str | Path, **kwargs) -> str:
+def run(*args, **kwargs):
     done = subprocess.run([str(a) for a in args], capture_output=True, check=False, **kwargs)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout.decode()
@@ -93,7 +91,7 @@ def test_metadata(wheel, root):
 
 
 @pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed(wheel, tmp_path_factory):
     """The folder of scripts of a new environment with the wheel in it; its dependencies come from this one."""
     home = tmp_path_factory.mktemp("venv")
     venv.create(home, with_pip=False, symlinks=True)

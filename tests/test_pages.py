@@ -1,7 +1,5 @@
 """Pages: links lead to files and headings, commands parse, the map is complete, and README.md is short and true."""
 
-from __future__ import annotations
-
 import doctest
 import re
 import shlex
@@ -26,13 +24,13 @@ DEVELOPERS = ("CONTRIBUTING.md", "CHANGELOG.md")
 LINK = re.compile(r'\]\(([^()\s]+)\)|(?:src|srcset|href)="([^"]+)"')
 
 
-def text_of(page: Path) -> str:
+def text_of(page):
     """A page without code blocks."""
     text = re.sub(r"(?ms)^```.*?^```", "", page.read_text(encoding="utf-8"))
     return re.sub(r"(?m)^ {4,}\S.*$", "", text)
 
 
-def anchors(page: Path) -> set[str]:
+def anchors(page):
     """GitHub's anchors for the headings of a page."""
     headings = re.findall(r"(?m)^#+ +(.+)$", text_of(page))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
@@ -90,7 +88,7 @@ def test_tables_name_all_scripts(stage):
     assert there <= set(names)
 
 
-def commands_of(page: Path) -> set[str]:
+def commands_of(page):
     """The bitextmine commands in the indented blocks of a page, without pipes, redirections and comments."""
     text = page.read_text(encoding="utf-8").replace("\\\n", " ")
     return {

@@ -1,7 +1,5 @@
 """Signatures."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,17 +10,17 @@ from bitextmine.errors import BitextmineError
 from bitextmine.signature import parse_signature, signature
 
 
-def test_a_signature_looks_like_sacrebleus() -> None:
+def test_a_signature_looks_like_sacrebleus():
     text = signature(k=4, margin="ratio", threshold=1.06, seed=None, dedup=True, index=False, version="0.1.0")
     assert text == "k:4|margin:ratio|threshold:1.06|seed:none|dedup:yes|index:no|version:0.1.0"
 
 
-def test_the_version_comes_last() -> None:
+def test_the_version_comes_last():
     assert signature(k=4) == f"k:4|version:{__version__}"
     assert signature() == f"version:{__version__}"
 
 
-def test_numpy_numbers_look_like_pythons() -> None:
+def test_numpy_numbers_look_like_pythons():
     assert (
         signature(k=np.int64(4), t=np.float64(0.1), u=np.bool_(True), version=1)
         == "k:4|t:0.1|u:yes|version:1"
@@ -30,7 +28,7 @@ def test_numpy_numbers_look_like_pythons() -> None:
 
 
 @given(st.dictionaries(st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,8}", fullmatch=True), st.text(st.characters())))
-def test_any_value_comes_back(parts: dict[str, str]) -> None:
+def test_any_value_comes_back(parts):
     text = signature(**parts)
     assert parse_signature(text) == {**parts, "version": parts.get("version", __version__)}
     assert parse_signature(f"  {text}\n") == parse_signature(text)
@@ -39,11 +37,11 @@ def test_any_value_comes_back(parts: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "k", "k:4|", "k:4||m:x", "k:4|k:5", ":4", "a b:4"])
-def test_what_is_no_signature_is_refused(text: str) -> None:
+def test_what_is_no_signature_is_refused(text):
     with pytest.raises(BitextmineError, match="not a signature"):
         parse_signature(text)
 
 
-def test_a_key_is_a_word() -> None:
+def test_a_key_is_a_word():
     with pytest.raises(ValueError, match=r"'a\|b'"):
         signature(**{"a|b": 1})

@@ -3,12 +3,9 @@
 Every import counts, those inside functions and those for type checkers too. Read from the source, nothing is imported.
 """
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 
 import pytest
 
@@ -37,12 +34,12 @@ LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 Imports = Mapping[str, set[str]]
 
 
-def module_name(path: Path, root: Path) -> str:
+def module_name(path, root):
     parts = path.relative_to(root).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported(tree: ast.Module, names: set[str]) -> Iterator[str]:
+def imported(tree, names):
     """The modules among ``names`` that a file imports, wherever it does."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -56,7 +53,7 @@ def imported(tree: ast.Module, names: set[str]) -> Iterator[str]:
                     yield str(node.module)
 
 
-def imports_of(package: Path) -> Imports:
+def imports_of(package):
     files = {module_name(path, package.parent): path for path in sorted(package.rglob("*.py"))}
     return {
         name: set(imported(ast.parse(path.read_text(encoding="utf-8")), set(files))) - {name}
@@ -64,7 +61,7 @@ def imports_of(package: Path) -> Imports:
     }
 
 
-def circle(imports: Imports) -> list[str]:
+def circle(imports):
     """Modules each of which imports the one before it, the first also being the last; empty if there are none such."""
     try:
         TopologicalSorter(imports).prepare()
@@ -73,11 +70,11 @@ def circle(imports: Imports) -> list[str]:
     return []
 
 
-def room_of(module: str) -> str:
+def room_of(module):
     return [*module.split("."), "bitextmine"][1]
 
 
-def upward(imports: Imports) -> list[str]:
+def upward(imports):
     """Arrows between rooms that do not lead down."""
     return [
         f"{name} imports {target}"
@@ -88,26 +85,26 @@ def upward(imports: Imports) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def imports(root: Path) -> Imports:
+def imports(root):
     found = imports_of(root / "bitextmine")
     assert len(found) > 100
     return found
 
 
-def test_no_module_reaches_itself(imports: Imports) -> None:
+def test_no_module_reaches_itself(imports):
     assert circle(imports) == []
 
 
-def test_every_room_has_its_place(imports: Imports) -> None:
+def test_every_room_has_its_place(imports):
     unknown = {room_of(module) for module in imports} - set(LEVEL)
     assert not unknown, f"say in ROOMS where {', '.join(sorted(unknown))} stand"
 
 
-def test_rooms_import_one_way(imports: Imports) -> None:
+def test_rooms_import_one_way(imports):
     assert upward(imports) == []
 
 
-def test_the_checks_find_what_they_are_for(tmp_path: Path) -> None:
+def test_the_checks_find_what_they_are_for(tmp_path):
     package = tmp_path / "bitextmine"
     for name, text in {
         "__init__.py": "from bitextmine.version import __version__\n",

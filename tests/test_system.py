@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import os
 import platform
@@ -78,9 +76,6 @@ def test_control_groups_of_version_1(tmp_path):
     assert memory._limits(str(tmp_path / "fs"), str(tmp_path / "none")) == []
 
 
-# --- pages of files --------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("mode", ["r", "r+", "c"])
 def test_released_pages_read_the_same(tmp_path, mode):
     rows = np.random.default_rng(1).random((5000, 64), dtype=np.float32)
@@ -120,8 +115,6 @@ def test_bfloat16_as_the_system_tells(cpuinfo, found, monkeypatch):
     assert bfloat16_instructions.__wrapped__() == found
 
 
-# --- the search ------------------------------------------------------------------------------------------------------
-
 PEAK = """
     import json, sys
     import numpy as np
@@ -144,7 +137,7 @@ PEAK = """
 
 
 @pytest.fixture(scope="module")
-def long_and_short(tmp_path_factory) -> tuple[Path, Path]:
+def long_and_short(tmp_path_factory):
     """82 MB of vectors, and half a megabyte."""
     folder = tmp_path_factory.mktemp("vectors")
     rng = np.random.default_rng(3)

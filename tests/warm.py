@@ -7,8 +7,6 @@ the teardown of modules is skipped.
 Arguments: the descriptor of a socket; "torch" to load it too (the process is then slower to fork and to end).
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import gc

@@ -1,7 +1,5 @@
 """The questions that decide whether an encoder is better, and what they are asked about."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,25 +1,20 @@
 """Sentence alignment in a few slow lines: costs from their definition, and every node of the dynamic program."""
 
-from __future__ import annotations
-
 import numpy as np
-
-from bitextmine.alignment.costs import Prices
-from bitextmine.alignment.windows import Windows
 
 Step = tuple[int, int, int, int]
 
 
-def window(side: Windows, size: int, start: int) -> np.ndarray:
+def window(side, size, start):
     return side.vectors(size, start, start + 1)[0].astype(np.float64)
 
 
-def mean_far(x: np.ndarray, others: Windows) -> float:
+def mean_far(x, others):
     every = others.vectors(1, 0, len(others)).astype(np.float64)
     return max(1e-3, float(np.mean([*(1 - x @ y for y in every), *[0.9] * 4])))
 
 
-def cost(src: Windows, tgt: Windows, step: Step, prices: Prices, level: float) -> float:
+def cost(src, tgt, step, prices, level):
     """Of linking sentences i .. i + s - 1 with j .. j + t - 1, without the evidence of pieces."""
     i, s, j, t = step
     x, y = window(src, s, i), window(tgt, t, j)
@@ -31,12 +26,12 @@ def cost(src: Windows, tgt: Windows, step: Step, prices: Prices, level: float) -
     return float(value * (s + t) / 2 + prices.join * (s + t - 2))
 
 
-def total(src: Windows, tgt: Windows, steps: list[Step], prices: Prices, level: float) -> float:
+def total(src, tgt, steps, prices, level):
     """The cost of an alignment."""
     return sum(cost(src, tgt, step, prices, level) if step[1] and step[3] else prices.skip for step in steps)
 
 
-def least(src: Windows, tgt: Windows, largest: int, prices: Prices, level: float) -> float:
+def least(src, tgt, largest, prices, level):
     """The cost of the best alignment there is."""
     n, m = len(src), len(tgt)
     best = np.full((n + 1, m + 1), np.inf)
@@ -54,7 +49,7 @@ def least(src: Windows, tgt: Windows, largest: int, prices: Prices, level: float
     return float(best[n, m])
 
 
-def missed(best: np.ndarray, weight: np.ndarray, window: range, reach: int) -> float:
+def missed(best, weight, window, reach):
     """Of a sentence's pieces; best (pieces, partners): the match of each in each sentence of the other document."""
     lost = 0.0
     for row, heavy in zip(best, weight, strict=True):

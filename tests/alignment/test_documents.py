@@ -1,7 +1,5 @@
 """Which documents belong together."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,7 @@ from bitextmine.alignment.documents import match_documents
 from bitextmine.alignment.windows import VectorWindows
 
 
-def collection(seed: int, count: int, noise: float = 0.6) -> tuple[list[VectorWindows], list[VectorWindows]]:
+def collection(seed, count, noise=0.6):
     """Documents of 5 to 40 sentences, those of one number in two languages."""
     rng = np.random.default_rng(seed)
     sides: tuple[list[VectorWindows], list[VectorWindows]] = ([], [])
@@ -22,27 +20,27 @@ def collection(seed: int, count: int, noise: float = 0.6) -> tuple[list[VectorWi
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 30])
-def test_each_finds_its_own(count: int) -> None:
+def test_each_finds_its_own(count):
     src, tgt = collection(count, count)
     order = np.random.default_rng(1).permutation(count)
     found = match_documents(src, [tgt[i] for i in order])
     assert [(i, int(order[j])) for i, j in found] == [(i, i) for i in range(count)]
 
 
-def test_what_has_no_partner_gets_none() -> None:
+def test_what_has_no_partner_gets_none():
     src, tgt = collection(5, 40)
     found = match_documents(src[:30], tgt[10:])
     assert [(i, j + 10) for i, j in found] == [(i, i) for i in range(10, 30)]
 
 
-def test_documents_without_sentences() -> None:
+def test_documents_without_sentences():
     src, tgt = collection(6, 5)
     empty = VectorWindows(np.zeros((0, 48), dtype=np.float32))
     assert match_documents([], tgt) == match_documents(src, []) == []
     assert match_documents([empty, *src], [*tgt, empty])[-5:] == [(i + 1, i) for i in range(5)]
 
 
-def test_documents_that_are_all_alike() -> None:
+def test_documents_that_are_all_alike():
     src, _ = collection(7, 1)
     found = match_documents(src * 4, src * 3)
     assert len({i for i, _ in found}) == len({j for _, j in found}) == len(found)

@@ -1,7 +1,5 @@
 """The dynamic program against an oracle, compiled against NumPy, banded against whole."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 
@@ -10,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bitextmine.alignment.aligner import LOWEST, Alignment, align_windows
+from bitextmine.alignment.aligner import LOWEST, align_windows
 from bitextmine.alignment.costs import Costs, Prices
 from bitextmine.alignment.evidence import REACH, Evidence
 from bitextmine.alignment.program import Band, cheapest, kinds
@@ -24,16 +22,14 @@ oracle = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(oracle)
 
 
-def side(
-    rng: np.random.Generator, rows: np.ndarray, noise: float, sizes: int, lengths: np.ndarray | None = None
-) -> VectorWindows:
+def side(rng, rows, noise, sizes, lengths=None):
     lengths = rng.integers(20, 200, len(rows)) if lengths is None else lengths
     rows = rows + noise * rng.normal(size=rows.shape)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     return VectorWindows(rows.astype(np.float32), sizes, lengths)
 
 
-def made(seed: int, n: int, drop: float = 0.1, noise: float = 0.3, dim: int = 64, sizes: int = 5):
+def made(seed, n, drop=0.1, noise=0.3, dim=64, sizes=5):
     """Two sides of about n sentences, from each of which some are left out, and the numbers of those that are in."""
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(n, dim))
@@ -43,7 +39,7 @@ def made(seed: int, n: int, drop: float = 0.1, noise: float = 0.3, dim: int = 64
     return (*(side(rng, rows[k], noise / dim**0.5, sizes, lengths[k]) for k in kept), *kept)
 
 
-def steps_of(path) -> list[tuple[int, int, int, int]]:
+def steps_of(path):
     return np.stack([path.x[:-1], np.diff(path.x), path.y[:-1], np.diff(path.y)], axis=1).tolist()
 
 
@@ -52,7 +48,7 @@ PRICES = Prices(far=2.0, join=0.5, length=1.5, skip=2.5)
 
 @pytest.mark.parametrize("largest", [2, 3, 4, 6])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_way_is_the_cheapest_there_is(seed: int, largest: int) -> None:
+def test_the_way_is_the_cheapest_there_is(seed, largest):
     src, tgt, *_ = made(seed, 4 + 2 * seed, drop=0.3)
     if not len(src) or not len(tgt):
         pytest.skip("empty")
@@ -68,7 +64,7 @@ def test_the_way_is_the_cheapest_there_is(seed: int, largest: int) -> None:
 @pytest.mark.skipif(library("alignment") is None, reason="not compiled")
 @pytest.mark.parametrize("largest", [2, 6])
 @pytest.mark.parametrize("lengths", [(1, 1), (1, 9), (40, 7), (130, 120), (300, 2)])
-def test_compiled_and_not_agree_to_the_bit(lengths: tuple[int, int], largest: int) -> None:
+def test_compiled_and_not_agree_to_the_bit(lengths, largest):
     rng = np.random.default_rng(3)
     n, m = lengths
     src, tgt = (side(rng, rng.normal(size=(size, 8)), 0, 5) for size in lengths)
@@ -85,16 +81,16 @@ def test_compiled_and_not_agree_to_the_bit(lengths: tuple[int, int], largest: in
 class Rows:
     """A network of made-up vectors of pieces."""
 
-    def __init__(self, rng: np.random.Generator, count: int) -> None:
+    def __init__(self, rng, count):
         self.rows = rng.integers(-127, 128, (count, 16)).astype(np.int8)
         self.norms = rng.random(count).astype(np.float32) + 0.2
 
-    def piece_rows(self) -> tuple[np.ndarray, np.ndarray]:
+    def piece_rows(self):
         return self.rows, self.norms
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_evidence_missed_is_that_of_the_definition(seed: int) -> None:
+def test_the_evidence_missed_is_that_of_the_definition(seed):
     rng = np.random.default_rng(seed)
     network = Rows(rng, 40)
     pieces = [
@@ -126,7 +122,7 @@ def test_the_evidence_missed_is_that_of_the_definition(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_band_loses_nothing(seed: int) -> None:
+def test_the_band_loses_nothing(seed):
     """Neither from a coarse beginning, nor with a long stretch left out, far wider than the band."""
     src, tgt, *_ = made(seed, 900)
     rows = tgt.vectors(1, 0, len(tgt))
@@ -139,7 +135,7 @@ def test_the_band_loses_nothing(seed: int) -> None:
     assert np.array_equal(whole.tgt_ends, banded.tgt_ends)
 
 
-def test_what_belongs_together_is_found() -> None:
+def test_what_belongs_together_is_found():
     src, tgt, a, b = made(7, 2000, drop=0.05, noise=0.5)
     found = align_windows(src, tgt, Settings())
     place = {row: j for j, row in enumerate(b.tolist())}
@@ -149,7 +145,7 @@ def test_what_belongs_together_is_found() -> None:
     assert len(pairs - true) < 0.01 * len(true)
 
 
-def check(alignment: Alignment, n: int, m: int, largest: int) -> None:
+def check(alignment, n, m, largest):
     """Every sentence in one link, in order, and no link too large."""
     links = list(alignment)
     assert [i for link in links for i in link.src] == list(range(n))
@@ -173,9 +169,7 @@ vectors = st.integers(0, 2**32 - 1).map(np.random.default_rng)
     st.sampled_from([0, 200, 1 << 30]),
     st.booleans(),
 )
-def test_monotone_complete_and_no_line_twice(
-    n: int, m: int, largest: int, seed: int, whole: int, few: bool
-) -> None:
+def test_monotone_complete_and_no_line_twice(n, m, largest, seed, whole, few):
     """few: of a handful of vectors, equal ones and zeros among them."""
     rng = np.random.default_rng(seed)
     x, y = (rng.normal(size=(size, 5)).astype(np.float32) for size in (n, m))
@@ -192,13 +186,13 @@ def test_monotone_complete_and_no_line_twice(
     check(found, n, m, largest)
 
 
-def test_documents_that_do_not_belong_together_are_told() -> None:
+def test_documents_that_do_not_belong_together_are_told():
     src, tgt, *_ = made(1, 100)
     _, other, *_ = made(2, 100)
     assert not align_windows(src, tgt, Settings()).doubtful
     assert align_windows(src, other, Settings()).doubtful
 
 
-def test_the_same_sentence_again_and_again() -> None:
+def test_the_same_sentence_again_and_again():
     rows = np.tile(np.eye(4, dtype=np.float32)[0], (30, 1))
     check(align_windows(VectorWindows(rows, 5), VectorWindows(rows[:20], 5), Settings()), 30, 20, 6)

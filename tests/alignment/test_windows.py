@@ -1,9 +1,5 @@
 """Vectors of windows against encoding the text that they make together."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -23,7 +19,7 @@ LINES = [
 ]
 
 
-def test_running_sums_are_what_encoding_gives() -> None:
+def test_running_sums_are_what_encoding_gives():
     encoder = load_encoder("europe5")
     (windows,) = make_windows(encoder, [LINES * 3], 5)
     assert isinstance(windows, SumWindows)
@@ -37,7 +33,7 @@ def test_running_sums_are_what_encoding_gives() -> None:
         assert (np.einsum("ij,ij->i", found, true)[some] > (0.99999 if size == 1 else 0.998)).all()
 
 
-def test_without_columns_for_order_they_are_exact(tiny_model: Path) -> None:
+def test_without_columns_for_order_they_are_exact(tiny_model):
     encoder = load_encoder(tiny_model)
     (windows,) = make_windows(encoder, [LINES], 4)
     for size in (2, 3, 4):
@@ -45,7 +41,7 @@ def test_without_columns_for_order_they_are_exact(tiny_model: Path) -> None:
         assert np.allclose(windows.vectors(size, 0, len(texts)), encoder.encode(texts), atol=1e-5)
 
 
-def test_documents_encoded_together_are_as_alone() -> None:
+def test_documents_encoded_together_are_as_alone():
     encoder = load_encoder("europe5")
     both = make_windows(encoder, [LINES, LINES[3:], []], 3)
     for windows, lines in zip(both, (LINES, LINES[3:], []), strict=True):
@@ -57,7 +53,7 @@ def test_documents_encoded_together_are_as_alone() -> None:
         assert windows.characters.tolist() == [len(line) for line in lines]
 
 
-def test_any_part_in_any_order() -> None:
+def test_any_part_in_any_order():
     encoder = load_encoder("europe5")
     (windows,) = make_windows(encoder, [LINES * 500], 2)
     whole = windows.vectors(2, 0, 3999)
@@ -65,7 +61,7 @@ def test_any_part_in_any_order() -> None:
         assert np.array_equal(windows.vectors(2, start, stop), whole[start:stop])
 
 
-def test_other_encoders_encode_the_text() -> None:
+def test_other_encoders_encode_the_text():
     encoder = load_encoder("europe5")
     windows = EncodedWindows(encoder, LINES, 3)
     for size in (1, 2, 3):
@@ -74,7 +70,7 @@ def test_other_encoders_encode_the_text() -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 8])
-def test_halves(n: int) -> None:
+def test_halves(n):
     rows = np.random.default_rng(1).normal(size=(n, 6)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     half = VectorWindows(rows, 1, np.arange(n)).halved()
@@ -85,7 +81,7 @@ def test_halves(n: int) -> None:
         assert half.characters[i] == np.arange(n)[2 * i : 2 * i + 2].sum()
 
 
-def test_align_in_python(tmp_path: Path) -> None:
+def test_align_in_python(tmp_path):
     en = ["Good morning.", "The train to Paris leaves at noon. It is late.", "", "I do not eat meat."]
     fr = ["Bonjour.", "Le train pour Paris part à midi.", "Il est en retard.", "Je ne mange pas de viande."]
     found = bitextmine.align(en, fr, src_lang="en", tgt_lang="fr", model="europe5")

@@ -1,12 +1,7 @@
 """Fixtures for tests of the commands."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -47,21 +42,19 @@ else:
 
 
 @pytest.fixture
-def bm(bitextmine: Any, tiny_model: Path, tmp_path: Path) -> Here:
+def bm(bitextmine, tiny_model, tmp_path):
     """The installed command in the test's folder, with the tiny model as the default."""
     return Here(bitextmine, tmp_path, {"BITEXTMINE_MODEL": str(tiny_model)})
 
 
 @pytest.fixture
-def bash(
-    bitextmine: Any, tiny_model: Path, tmp_path: Path
-) -> Callable[..., subprocess.CompletedProcess[str]]:
+def bash(bitextmine, tiny_model, tmp_path):
     """Run a line of shell in the test's folder; `bitextmine` is the installed command, the tiny model its default."""
     folder = tmp_path / ".bin"
     folder.mkdir()
     (folder / "bitextmine").symlink_to(bitextmine.argv[0])
 
-    def run(line: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    def run(line, code=0):
         env = bitextmine.environment({"BITEXTMINE_MODEL": str(tiny_model)})
         line = f"set -o pipefail; PATH={folder}:$PATH; {line}"
         done = subprocess.run(["bash", "-c", line], cwd=tmp_path, env=env, capture_output=True, text=True)
@@ -73,9 +66,7 @@ def bash(
 
 
 @pytest.fixture(scope="module")
-def mined_folder(
-    bitextmine: Any, tiny_model: Path, parallel_text: Any, tmp_path_factory: Any
-) -> tuple[Path, str]:
+def mined_folder(bitextmine, tiny_model, parallel_text, tmp_path_factory):
     """Two corpora of 35 lines with their embeddings, and the output of mining them."""
     folder = tmp_path_factory.mktemp("mined")
     parallel_text(folder, 30, extra=5)
@@ -83,7 +74,7 @@ def mined_folder(
 
 
 @pytest.fixture
-def mined(mined_folder: tuple[Path, str], tmp_path: Path) -> str:
+def mined(mined_folder, tmp_path):
     """A copy of `mined_folder` as the test's own; the output of mining it."""
     folder, printed = mined_folder
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
@@ -91,17 +82,17 @@ def mined(mined_folder: tuple[Path, str], tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def corpora(tmp_path: Path, parallel_text: Any) -> None:
+def corpora(tmp_path, parallel_text):
     """Two corpora of five lines and a file of pairs."""
     parallel_text(tmp_path, 5)
     (tmp_path / "pairs.tsv").write_text("a\tb\n")
 
 
 @pytest.fixture
-def act(tmp_path: Path) -> Callable[..., dict[str, Any]]:
+def act(tmp_path):
     """Make the options that run `code` at the n-th call of a function, or opening of a file (on="touch")."""
 
-    def options(code: str, on: str, at: int = 1, **more: str) -> dict[str, Any]:
+    def options(code, on, at=1, **more):
         hooks = tmp_path / "hooks"
         hooks.mkdir(exist_ok=True)
         (hooks / "sitecustomize.py").write_text(_ACT)
@@ -112,10 +103,10 @@ def act(tmp_path: Path) -> Callable[..., dict[str, Any]]:
 
 
 @pytest.fixture
-def run() -> Callable[..., tuple[list[bytes], str]]:
+def run():
     """Run a command in this process: the lines of its standard output, and its standard error."""
 
-    def invoke(command: str, data: bytes, options: tuple[object, ...], code: int) -> tuple[list[bytes], str]:
+    def invoke(command, data, options, code):
         done = CliRunner().invoke(program, [command, *map(str, options)], input=data)
         assert done.exit_code == code, done.stderr
         assert done.stdout_bytes == b"" or done.stdout_bytes.endswith(b"\n")
@@ -125,11 +116,11 @@ def run() -> Callable[..., tuple[list[bytes], str]]:
 
 
 @pytest.fixture
-def score(run: Any, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def score(run, tiny_model, monkeypatch):
     monkeypatch.setenv("BITEXTMINE_MODEL", str(tiny_model))
     return lambda data, *options, code=0: run("score", data, options, code)
 
 
 @pytest.fixture
-def sieve(run: Any) -> Any:
+def sieve(run):
     return lambda data, *options, code=0: run("filter", data, options, code)

@@ -1,7 +1,5 @@
 """What the tests of several commands use."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,26 +8,26 @@ MINE = ("mine", "--src", "en", "--tgt", "fr", "--threshold", "none")
 NO_MODEL = ("--model", "no-such-model")  # reported only if an error is not found before the model is loaded
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def contents(folder):
     """Every file below a folder, hidden ones too."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def texts(tsv: str) -> list[tuple[str, ...]]:
+def texts(tsv):
     return [tuple(row.split("\t")[-2:]) for row in tsv.splitlines()]
 
 
-def scores(tsv: str) -> list[float]:
+def scores(tsv):
     return [float(row.split("\t")[0]) for row in tsv.splitlines()]
 
 
-def table(path: Path) -> list[dict[str, str]]:
+def table(path):
     """The rows of a TSV file with a header."""
     header, *rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
     return [dict(zip(header, row, strict=True)) for row in rows]
 
 
-def write(path: Path, lines: list[str]) -> None:
+def write(path, lines):
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
 
 
@@ -41,21 +39,17 @@ class Here:
     folder: Path
     env: dict[str, str]
 
-    def __call__(
-        self, *args: Any, cwd: str | Path = "", env: dict[str, str] | None = None, **options: Any
-    ) -> Any:
+    def __call__(self, *args, cwd="", env=None, **options):
         return self.command(*args, cwd=self.folder / cwd, env={**self.env, **(env or {})}, **options)
 
-    def fails(
-        self, *args: Any, cwd: str | Path = "", env: dict[str, str] | None = None, **options: Any
-    ) -> str:
+    def fails(self, *args, cwd="", env=None, **options):
         """Run to an error of one line, exit code 1; return the message."""
         return self.command.fails(*args, cwd=self.folder / cwd, env={**self.env, **(env or {})}, **options)
 
-    def dies(self, hooks: Path, count: int, *args: Any, **options: Any) -> Any:
+    def dies(self, hooks, count, *args, **options):
         return self.command.dies(hooks, count, *args, **{"cwd": self.folder, "env": self.env, **options})
 
-    def refused(self, *args: Any, code: int = 1, **options: Any) -> str:
+    def refused(self, *args, code=1, **options):
         """Run to an error that leaves every file of the folder as it was; return standard error, on one line."""
         before = contents(self.folder)
         result = self(*args, code=code, **options)
@@ -63,7 +57,7 @@ class Here:
         assert contents(self.folder) == before
         return " ".join(result.err.split())
 
-    def at(self, folder: Path) -> Here:
+    def at(self, folder):
         return replace(self, folder=folder)
 
 
@@ -74,11 +68,11 @@ GOOD = [
 ]
 
 
-def tsv(rows) -> bytes:
+def tsv(rows):
     return "".join("\t".join(row) + "\n" for row in rows).encode()
 
 
-def filter_counts(err: str) -> dict[str, int]:
+def filter_counts(err):
     """The counts that `filter` prints."""
     counts = {}
     for line in err.splitlines():

@@ -1,12 +1,9 @@
 """`bitextmine adapt`: a barely trained encoder is adapted to made-up sentences."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil
 import signal
-from pathlib import Path
 
 import pytest
 
@@ -32,7 +29,7 @@ def piles(parallel_text, tmp_path_factory):
     return folder
 
 
-def rounds_of(folder: Path) -> list[dict]:
+def rounds_of(folder):
     return [json.loads(line) for line in (folder / "adapt.jsonl").read_text().splitlines()]
 
 

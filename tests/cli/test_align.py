@@ -1,12 +1,9 @@
 """`bitextmine align` and `evaluate align`."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import signal
 import textwrap
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -29,7 +26,7 @@ def document(sentence_pairs, tmp_path):
     Every seventh sentence has no translation, and one in nine is joined with the one before in English.
     """
 
-    def write(folder: Path, name: str = "doc", start: int = 2000, count: int = 60) -> str:
+    def write(folder, name="doc", start=2000, count=60):
         folder.mkdir(exist_ok=True)
         en: list[str] = []
         fr: list[str] = []
@@ -55,7 +52,7 @@ def document(sentence_pairs, tmp_path):
     return write
 
 
-def links(out: str) -> list[tuple[list[int], list[int]]]:
+def links(out):
     rows = [line.split("\t") for line in out.splitlines()]
     return [tuple([int(i) for i in cell.split(",") if i] for cell in row[1:3]) for row in rows]
 

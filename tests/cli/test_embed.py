@@ -1,7 +1,5 @@
 """`bitextmine embed`."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import gzip
@@ -33,15 +31,12 @@ COMPRESS = {"gz": gzip.compress, "xz": lzma.compress, "zst": zstandard.ZstdCompr
 def fails(bm, tmp_path):
     """Run `embed` to an error that leaves no finished embedding; return the message."""
 
-    def run(*args, **options) -> str:
+    def run(*args, **options):
         message = bm.fails("embed", *args, **options)
         assert not list(tmp_path.glob("*.npy"))
         return message
 
     return run
-
-
-# --- vectors -----------------------------------------------------------------------------------------------
 
 
 def test_row_i_is_line_i(bm, tmp_path):
@@ -116,10 +111,7 @@ def test_progress_on_a_terminal(bm, bitextmine, tiny_model, parallel_text, tmp_p
     assert "\r" not in bm("embed", "corpus.en").err
 
 
-# --- bad input ---------------------------------------------------------------------------------------------
-
-
-def truncated(kind: str) -> bytes:
+def truncated(kind):
     packed = COMPRESS[kind](b"".join(b"Une phrase num\xc3\xa9ro %d.\n" % i for i in range(2000)))
     return packed[: len(packed) // 2]
 
@@ -165,9 +157,6 @@ def test_a_damaged_model_folder(fails, tiny_model, other_model, tmp_path, name, 
     assert name in fails("corpus.fr", "--model", model)
 
 
-# --- full disks --------------------------------------------------------------------------------------------
-
-
 def test_no_room_for_the_embedding(bm, fails, parallel_text, tmp_path):
     parallel_text(tmp_path, 1000)
     limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))}
@@ -176,9 +165,6 @@ def test_no_room_for_the_embedding(bm, fails, parallel_text, tmp_path):
     assert "64,128 bytes" in message  # 1,000 rows of 32 float16 numbers, and the header
     bm("embed", "corpus.fr")
     assert np.load(tmp_path / "corpus.fr.npy").shape == (1000, 32)
-
-
-# --- interrupted runs --------------------------------------------------------------------------------------
 
 
 def test_killed_at_any_moment(bm, sentence_pairs, tmp_path):
@@ -211,9 +197,6 @@ def test_interrupted(bm, parallel_text, tmp_path):
     assert (stopped.code, stopped.out) == (130, "")
     assert "Traceback" not in stopped.err and "interrupted; run the same command again" in stopped.err
     assert not (tmp_path / "corpus.fr.npy").exists()
-
-
-# --- several processes, several models, a cache ------------------------------------------------------------
 
 
 @pytest.fixture
@@ -295,10 +278,7 @@ def test_a_cache_for_several_folders(bm, mined_folder, parallel_text, tmp_path):
     assert "corpus.fr/c: " in bm.fails("embed", "corpus.fr", "--cache", "corpus.fr/c")
 
 
-# --- files of other programs -------------------------------------------------------------------------------
-
-
-def put_array(path: Path, array: Any) -> None:
+def put_array(path, array):
     with path.open("wb") as file:
         np.save(file, array)
 

@@ -1,7 +1,5 @@
 """`bitextmine evaluate`: retrieval and mining; tests/evaluation has the other measures."""
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -12,7 +10,7 @@ from .test_mine import SAMPLES, gold, sample
 
 
 @pytest.fixture
-def true(bm, parallel_text, tmp_path) -> None:
+def true(bm, parallel_text, tmp_path):
     """corpus.en, corpus.fr, gold.tsv and the mined pairs, mined.tsv."""
     pairs = parallel_text(tmp_path, 200, extra=100)
     en, fr = ((tmp_path / f"corpus.{lang}").read_text().splitlines() for lang in ("en", "fr"))

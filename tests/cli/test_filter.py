@@ -1,7 +1,5 @@
 """`bitextmine filter`."""
 
-from __future__ import annotations
-
 import gzip
 import random
 import subprocess
@@ -214,7 +212,7 @@ _ODD += [
 _BROKEN = b"\xff|\xc3|\xed\xa0\x80|\xed\xbf\xbf|\xf4\x90\x80\x80|\xc0\x80|\x80|\xe2\x28\xa1".split(b"|")
 
 
-def odd_lines(count: int) -> list[bytes]:
+def odd_lines(count):
     rng = random.Random(11)
     words = ["the", "house", "La", "maison", "12", "3.5", "café", "ne", "pas", "to"]
     lines = []
@@ -287,7 +285,7 @@ def test_odd_lines_through_score_and_filter(bitextmine, tiny_model, tmp_path):
     )
 
 
-def _is_utf8(line: bytes) -> bool:
+def _is_utf8(line):
     try:
         line.decode()
     except UnicodeDecodeError:
@@ -295,6 +293,6 @@ def _is_utf8(line: bytes) -> bool:
     return True
 
 
-def _without_last_cell(line: bytes) -> bytes:
+def _without_last_cell(line):
     ending = b"\r" if line.endswith(b"\r") else b""
     return line.rpartition(b"\t")[0] + ending

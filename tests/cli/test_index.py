@@ -1,7 +1,5 @@
 """`bitextmine index`, and mining through indexes."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -16,7 +14,7 @@ THROUGH = (*MINE, "--search", "index")
 
 
 @pytest.fixture(scope="module")
-def indexed_folder(bitextmine, tiny_model, parallel_text, tmp_path_factory) -> Path:
+def indexed_folder(bitextmine, tiny_model, parallel_text, tmp_path_factory):
     """Two corpora with embeddings and indexes."""
     folder = tmp_path_factory.mktemp("indexed")
     parallel_text(folder, 350, extra=50)
@@ -26,7 +24,7 @@ def indexed_folder(bitextmine, tiny_model, parallel_text, tmp_path_factory) -> P
 
 
 @pytest.fixture
-def indexed(indexed_folder, tmp_path) -> Path:
+def indexed(indexed_folder, tmp_path):
     shutil.copytree(indexed_folder, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
@@ -39,7 +37,7 @@ def test_flat_indexes_find_what_exact_search_finds(bm, indexed):
     assert set(texts(through)) == exact
 
 
-def flipped(path: Path) -> None:
+def flipped(path):
     """Change one bit in the middle of a file."""
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1

@@ -1,7 +1,5 @@
 """`bitextmine info`."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import struct
@@ -15,7 +13,7 @@ from .helpers import MINE
 DEEP = 100_000
 
 
-def facts(bm, *args, **options) -> dict[str, str]:
+def facts(bm, *args, **options):
     return dict(line.split(": ", 1) for line in bm("info", *args, **options).out.splitlines())
 
 
@@ -67,11 +65,8 @@ def test_embeddings_of_impossible_shapes(bm, tmp_path, shape):
     assert "corpus.fr.npy" in bm.fails("info", "corpus.fr.npy")
 
 
-# --- models ------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
-def model(tiny_model, tmp_path) -> Path:
+def model(tiny_model, tmp_path):
     """A copy of a model as the test's own, beside a corpus."""
     shutil.copytree(tiny_model, tmp_path / "model")
     (tmp_path / "corpus.fr").write_text("Un médecin.\n")

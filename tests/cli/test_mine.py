@@ -1,7 +1,5 @@
 """`bitextmine mine`."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json
@@ -23,11 +21,11 @@ JUNK = ["x"] * 300 + ["a b c", "-----", "1 2 3", "aaaaaaaaaaaaaaaaaaaa"]
 LANGUAGES = ("--src", "en", "--tgt", "fr")
 
 
-def sample(lang: str) -> list[str]:
+def sample(lang):
     return (SAMPLES / f"sample.{lang}").read_text(encoding="utf-8").splitlines()
 
 
-def gold() -> set[tuple[int, int]]:
+def gold():
     with open(SAMPLES / "gold.en-fr.tsv", encoding="utf-8", newline="") as file:
         return {(int(src), int(tgt)) for src, tgt in csv.reader(file, delimiter="\t")}
 
@@ -36,9 +34,6 @@ def gold() -> set[tuple[int, int]]:
 def samples(tmp_path):
     for lang in ("en", "fr"):
         shutil.copy(SAMPLES / f"sample.{lang}", tmp_path)
-
-
-# --- pairs -------------------------------------------------------------------------------------------------
 
 
 def test_the_first_two_commands_of_the_manual(bm, parallel_text, tmp_path):
@@ -136,9 +131,6 @@ def test_tabs_and_long_lines(bm, parallel_text, sentence_pairs, tmp_path):
     assert len(set(texts(mined)) & set(pairs)) >= 15
 
 
-# --- cleaning and thresholds -------------------------------------------------------------------------------
-
-
 @pytest.mark.skipif(not is_installed(), reason="needs the extra languages")
 def test_cleaning_keeps_line_numbers(bitextmine, tmp_path):
     en, fr, de = sample("en"), sample("fr"), sample("de")
@@ -192,7 +184,7 @@ def test_a_threshold_by_precision(bitextmine, tmp_path):
 
 @pytest.mark.usefixtures("samples")
 def test_gold_of_other_corpora_is_warned_of(bitextmine, tmp_path):
-    def run(name: str) -> str:
+    def run(name):
         return bitextmine("mine", *LANGUAGES, "--gold", SAMPLES / name, "-o", "out.tsv", cwd=tmp_path).err
 
     assert "in this order" in run("gold.de-it.tsv")
@@ -229,9 +221,6 @@ def test_thresholds_by_expected_f(bitextmine, tmp_path):
     assert kept["f0.2"] <= kept["f1"] == kept["auto"] <= kept["f5"]
 
 
-# --- which corpora -----------------------------------------------------------------------------------------
-
-
 def test_compressed_corpora_in_another_folder(bm, bash, parallel_text, tmp_path):
     folder = tmp_path / "some where"
     folder.mkdir()
@@ -253,7 +242,7 @@ def test_corpora_by_language(bm, parallel_text, tmp_path):
 
 
 @pytest.fixture
-def three(parallel_text, tmp_path) -> Path:
+def three(parallel_text, tmp_path):
     """Three corpora; the German one holds the French lines in another order."""
     parallel_text(tmp_path, 120, extra=10)
     lines = (tmp_path / "corpus.fr").read_text().splitlines(keepends=True)
@@ -290,15 +279,12 @@ def test_pairs_of_languages_that_do_not_fit(bm, three, args, message):
     assert message in bm.refused("mine", *args.split(), code=2)
 
 
-# --- embeddings that do not fit ----------------------------------------------------------------------------
-
-
-def _append(folder: Path) -> None:
+def _append(folder):
     with open(folder / "corpus.fr", "a") as corpus:
         corpus.write("Une ligne de plus.\n")
 
 
-def _reverse(folder: Path) -> None:
+def _reverse(folder):
     lines = (folder / "corpus.fr").read_text().splitlines(keepends=True)
     (folder / "corpus.fr").write_text("".join(reversed(lines)))
 
@@ -318,9 +304,6 @@ def test_little_memory(bm, parallel_text, tmp_path):
     need = re.search(r"(\d\S*) or more \(--memory\)", bm.fails(*MINE, "--memory", "20K"))
     assert need is not None
     assert bm(*MINE, "--memory", need[1]).out == bm(*MINE).out
-
-
-# --- outputs -----------------------------------------------------------------------------------------------
 
 
 def test_no_room_for_the_pairs(bm, parallel_text, tmp_path):

@@ -1,7 +1,5 @@
 """`bitextmine mine`, interrupted, or while its files change: never a wrong pair, never a partial output."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -9,13 +7,10 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from .helpers import MINE, contents, texts
-
-# --- interrupted runs --------------------------------------------------------------------------------------
 
 
 def test_killed_at_any_moment(bm, parallel_text, tmp_path):
@@ -70,7 +65,7 @@ sys.addaudithook(opened)
 
 
 @pytest.fixture
-def saving(tmp_path) -> Path:
+def saving(tmp_path):
     if not Path("/proc/self/fd").exists():
         pytest.skip("looks up open files in /proc")
     (tmp_path / "hooks").mkdir()
@@ -79,7 +74,7 @@ def saving(tmp_path) -> Path:
 
 
 @pytest.fixture
-def text(parallel_text, tmp_path) -> Path:
+def text(parallel_text, tmp_path):
     (tmp_path / "text").mkdir()
     parallel_text(tmp_path / "text", 4000, extra=1000)
     return tmp_path / "text"
@@ -116,8 +111,6 @@ def test_a_foreign_file_instead_of_the_state_of_a_search(bm, tmp_path):
     assert (tmp_path / "corpus.en-corpus.fr.search.part").read_text() == "my notes"
 
 
-# --- files that change during the run ----------------------------------------------------------------------
-
 REVERSED = """
 lines = open("corpus.fr").readlines()
 with open("corpus.fr", "r+") as file:
@@ -144,7 +137,7 @@ DEFAULT = ("mine", "--src", "en", "--tgt", "fr")
 
 
 @pytest.fixture(scope="module")
-def embedded(bitextmine, tiny_model, parallel_text, tmp_path_factory) -> tuple[Path, str]:
+def embedded(bitextmine, tiny_model, parallel_text, tmp_path_factory):
     """Two corpora without repeated lines, with embeddings and indexes, and the output of mining them."""
     folder = tmp_path_factory.mktemp("embedded")
     parallel_text(folder, LINES)
@@ -183,7 +176,7 @@ def test_a_text_that_changes_after_it_was_read(here, act, embedded, moment):
     assert here(*DEFAULT, **act(REVERSED, moment)).out == embedded[1]
 
 
-def sweep(bm, act, embedded, tmp_path, change: str, step: int) -> list[Any]:
+def sweep(bm, act, embedded, tmp_path, change, step):
     """Mine repeatedly, with a change before the 1st, (1 + step)th ... opening of a file in the folder."""
     here, done, found = tmp_path / "here", tmp_path / "done", []
     while not found or done.exists():

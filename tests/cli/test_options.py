@@ -1,10 +1,7 @@
 """Options: values and combinations that are refused (exit code 2), the help, and options named in messages."""
 
-from __future__ import annotations
-
 import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -17,7 +14,7 @@ from .helpers import contents
 PACKAGE = Path(__file__).resolve().parents[2] / "bitextmine"
 
 
-def commands(group: click.Group, prefix: str = "") -> Iterator[tuple[str, click.Command]]:
+def commands(group, prefix=""):
     for name, command in group.commands.items():
         if isinstance(command, click.Group):
             yield f"{prefix}{name}", command
@@ -32,8 +29,6 @@ OPTIONS = {
     for name, command in COMMANDS.items()
 }
 
-
-# --- values and combinations -------------------------------------------------------------------------------
 
 TRAIN = "train --pairs x.en-fr.tsv --out m"
 MINE = "mine --src en --tgt fr"
@@ -133,7 +128,7 @@ def refuses(bitextmine, tmp_path):
         (tmp_path / name).write_text("1\t1\n")
     before = contents(tmp_path)
 
-    def run(*args: str) -> str:
+    def run(*args):
         result = bitextmine(*args, code=2, cwd=tmp_path)
         assert result.out == "" and "Traceback" not in result.err
         assert result.err.startswith(f"Usage: bitextmine {args[0]}")
@@ -165,9 +160,6 @@ def test_empty_file_names(refuses, args):
     assert "empty" in refuses(*args)
 
 
-# --- the help ----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["", *COMMANDS])
 def test_help_opens_with_an_example(name):
     context = click.Context(program, info_name="bitextmine")
@@ -195,8 +187,6 @@ def test_examples_are_valid(name):
                 command = command.commands[words.pop(1)]
             command.make_context(command.name, words[1:], parent=context)
 
-
-# --- options named in messages -----------------------------------------------------------------------------
 
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
 # Options of pip, torchrun, hf, ray and soffice.

@@ -1,10 +1,7 @@
 """Commands one after another, in every format of pairs; and what holds for all commands."""
 
-from __future__ import annotations
-
 import os
 import stat
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,11 +12,9 @@ from .test_mine import sample
 LANGUAGES = ("--src", "en", "--tgt", "fr")  # which some formats state, and TSV does not
 RULES = ("--max", "length_ratio=1.2", "--duplicates", "exact")
 
-# --- formats -----------------------------------------------------------------------------------------------
-
 
 @pytest.fixture(scope="module")
-def chain(bitextmine, tiny_model, parallel_text, tmp_path_factory) -> Path:
+def chain(bitextmine, tiny_model, parallel_text, tmp_path_factory):
     """Two embedded corpora and the output of a chain of commands: pairs.tsv with line numbers, scored.tsv, kept.tsv."""
     folder = tmp_path_factory.mktemp("chain")
     parallel_text(folder, 60, extra=10)
@@ -64,8 +59,6 @@ def test_pipes(bm, bash, parallel_text, tmp_path):
     assert bm("filter", "scored.tsv", "--min", "score=1.1").out == (tmp_path / "kept.tsv").read_text()
     assert bash("bitextmine score <(cat mined.tsv)").stdout == (tmp_path / "scored.tsv").read_text()
 
-
-# --- outputs are checked before any work -------------------------------------------------------------------
 
 WRITERS = {
     "mine": (*MINE, "-o"),
@@ -126,8 +119,6 @@ def test_other_options_that_are_checked_first(bm, tmp_path, args, words):
     (tmp_path / "corpus").write_text("One.\n")
     assert words in bm.refused(*args)
 
-
-# --- all commands ------------------------------------------------------------------------------------------
 
 RUSSIAN = "Старый моряк продаёт деревянную лодку за церковью."
 

@@ -1,7 +1,5 @@
 """`bitextmine report`; tests/reporting looks at the page."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """`bitextmine score`."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,13 +1,10 @@
 """The program and the shell: exit codes, error messages, interrupts, closed pipes and streams."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -18,12 +15,12 @@ from bitextmine import __version__
 from .helpers import contents
 
 
-def run_with(body: str, *args: str, after: str = "", **kwargs) -> subprocess.CompletedProcess[bytes]:
+def run_with(body, *args, after="", **kwargs):
     """Run the program with a command `try` whose body is given."""
     return subprocess.run(command_with(body, *args, after=after), capture_output=True, **kwargs)
 
 
-def command_with(body: str, *args: str, after: str = "") -> list[str]:
+def command_with(body, *args, after=""):
     code = (
         "import click, sys, time\n"
         "from bitextmine.cli.program import main, program\n"
@@ -180,11 +177,8 @@ def test_log_records_of_the_library_go_to_standard_error():
     assert (done.stdout, done.stderr) == (b"", b"bitextmine: corpus.fr.npy is fresh\n")
 
 
-# --- standard streams that are closed at the start ---------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
-def work(bitextmine, tiny_model, parallel_text, tmp_path_factory) -> Path:
+def work(bitextmine, tiny_model, parallel_text, tmp_path_factory):
     """A folder with inputs for every command."""
     folder = tmp_path_factory.mktemp("work")
     parallel_text(folder, 60)
@@ -211,9 +205,7 @@ WRITE = {
 }
 
 
-def closed(
-    bitextmine, streams: str, text: str, folder: Path, model: Path
-) -> subprocess.CompletedProcess[str]:
+def closed(bitextmine, streams, text, folder, model):
     """Run a command with some of its standard streams closed, as `<&- >&- 2>&-` does in a shell."""
     args = text.replace("MODEL", str(model)).split()
     shell = ["sh", "-c", f'exec "$@" {streams}', "sh"]
@@ -245,7 +237,7 @@ def test_the_other_streams_closed(bitextmine, tiny_model, work, text):
     assert contents(work) == before
 
 
-def write_all(folder: Path, source: Path, run: Callable[[list[str]], object]) -> Path:
+def write_all(folder, source, run):
     """Run every command of WRITE in a copy of a folder."""
     folder.mkdir()
     for path in source.iterdir():
@@ -256,7 +248,7 @@ def write_all(folder: Path, source: Path, run: Callable[[list[str]], object]) ->
 
 
 @pytest.fixture(scope="module")
-def usual(bitextmine, tiny_model, work, tmp_path_factory) -> Path:
+def usual(bitextmine, tiny_model, work, tmp_path_factory):
     """The files that the commands write with all streams open."""
     folder = tmp_path_factory.mktemp("usual") / "work"
     command = partial(bitextmine, cwd=folder)
@@ -269,7 +261,7 @@ def usual(bitextmine, tiny_model, work, tmp_path_factory) -> Path:
 def test_files_are_written_with_closed_streams(bitextmine, tiny_model, work, usual, tmp_path, streams):
     """Without care the first opened file gets the descriptor of the missing stream, and what is printed to it."""
 
-    def run(args: list[str]) -> None:
+    def run(args):
         done = closed(bitextmine, streams, " ".join(args), tmp_path / "work", tiny_model)
         assert (done.returncode, done.stdout) == (0, ""), (args, done.stderr)
 

@@ -1,7 +1,5 @@
 """`bitextmine split`."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json
@@ -114,9 +112,6 @@ def test_normalisation_is_counted_and_can_be_left_out(bm, tmp_path):
     assert bm("split", "page.en", "--no-normalize").out == "<p>Fish &amp; chips.\u200b</p>\nItâ€™s  fine.\n"
 
 
-# --- bad input -------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("name", "content", "advice"),
     [
@@ -174,8 +169,6 @@ def test_python_gives_what_the_command_gives(bm, tmp_path):
     assert json.dumps([one.lang for one in found]) == '["en", "en", "en"]'
 
 
-# --- records and web pages ---------------------------------------------------------------------------------------
-
 PAGE = """<!DOCTYPE html><html lang="en"><head><title>Boats</title><meta charset="{charset}"></head><body>
 <nav><ul><li><a href="/">Home</a></li><li><a href="/about">About us</a></li></ul></nav>
 <div class="cookie-banner">We use cookies. <button>Accept all</button></div>
@@ -184,13 +177,11 @@ PAGE = """<!DOCTYPE html><html lang="en"><head><title>Boats</title><meta charset
 MAIN = ["The old harbour", "The boats came in before the storm & stayed.", "Nobody spoke."]
 
 
-def page(
-    text: str = "Bread and salt were sold at the market.", charset: str = "utf-8", really: str = ""
-) -> bytes:
+def page(text="Bread and salt were sold at the market.", charset="utf-8", really=""):
     return PAGE.format(text=text, charset=charset).encode(really or charset)
 
 
-def record(url: str, body: bytes, *headers: str, kind: str = "response") -> bytes:
+def record(url, body, *headers, kind="response"):
     """A record of a WARC."""
     http = "\r\n".join(["HTTP/1.1 200 OK", *(headers or ["Content-Type: text/html"]), "", ""]).encode()
     content = http + body if kind == "response" else body
@@ -201,7 +192,7 @@ def record(url: str, body: bytes, *headers: str, kind: str = "response") -> byte
     return head.encode() + content + b"\r\n\r\n"
 
 
-def packed(*records: bytes) -> bytes:
+def packed(*records):
     return b"".join(map(gzip.compress, records))
 
 
@@ -209,7 +200,7 @@ def packed(*records: bytes) -> bytes:
 def crawl(bm, tmp_path):
     """Write a WARC and split it; return the lines, their origins and standard error."""
 
-    def split(content: bytes, *options: str, name: str = "c.warc.gz"):
+    def split(content, *options, name="c.warc.gz"):
         (tmp_path / name).write_bytes(content)
         result = bm("split", name, "--lang", "en", "--ids", *options)
         rows = [line.split("\t") for line in result.out.splitlines()]
@@ -335,9 +326,6 @@ def test_json_lines_and_parquet(bm, tmp_path):
     assert "no column 'body'" in bm.fails("split", "a.parquet", "--lang", "en", "--text-field", "body")
     (tmp_path / "b.parquet").write_bytes(b"PAR1")
     assert "b.parquet" in bm.fails("split", "b.parquet", "--lang", "en")
-
-
-# --- size ----------------------------------------------------------------------------------------------------------
 
 
 def test_gigabytes_of_one_line_stop_early(bitextmine):

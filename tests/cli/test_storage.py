@@ -1,11 +1,8 @@
 """Commands on files in shared storage: a folder by its file:// URL, and S3 on a local server."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +12,7 @@ Parallel = Callable[..., list[tuple[str, str]]]
 
 
 @pytest.fixture
-def here(tmp_path: Path, parallel_text: Parallel) -> Path:
+def here(tmp_path, parallel_text):
     """A folder with two corpora, one of them also compressed."""
     zstandard = pytest.importorskip("zstandard")
     folder = tmp_path / "here"
@@ -27,7 +24,7 @@ def here(tmp_path: Path, parallel_text: Parallel) -> Path:
 
 
 @pytest.fixture
-def there(tmp_path: Path, here: Path) -> str:
+def there(tmp_path, here):
     """The URL of a folder with copies of them."""
     folder = tmp_path / "there"
     folder.mkdir()
@@ -37,15 +34,13 @@ def there(tmp_path: Path, here: Path) -> str:
 
 
 @pytest.fixture
-def env(tmp_path: Path) -> dict[str, str]:
+def env(tmp_path):
     """An environment with its own folder for temporary files."""
     (tmp_path / "tmp").mkdir()
     return {"TMPDIR": str(tmp_path / "tmp")}
 
 
-def test_urls_give_what_files_give(
-    bitextmine: Any, tiny_model: Path, here: Path, there: str, env: dict[str, str], tmp_path: Path
-) -> None:
+def test_urls_give_what_files_give(bitextmine, tiny_model, here, there, env, tmp_path):
     options = ("--model", tiny_model, "--threshold", "none", "--no-clean")
     bitextmine("mine", "corpus.en", "corpus.fr", *options, "-o", "mined.jsonl.gz", cwd=here)
     bitextmine("score", "mined.jsonl.gz", "--columns", "length_ratio", "-o", "scored.tmx", cwd=here)
@@ -76,9 +71,7 @@ def test_urls_give_what_files_give(
     assert again.err.count("up to date") == 2
 
 
-def test_embeddings_are_sent_and_fetched(
-    bitextmine: Any, tiny_model: Path, here: Path, there: str, env: dict[str, str], tmp_path: Path
-) -> None:
+def test_embeddings_are_sent_and_fetched(bitextmine, tiny_model, here, there, env, tmp_path):
     run = ("embed", f"{there}/corpus.fr.zst", "--model", tiny_model)
     place = Path(there.removeprefix("file://")) / "corpus.fr.npy"
     bitextmine("embed", "corpus.fr", "--model", tiny_model, cwd=here)
@@ -110,9 +103,7 @@ def test_embeddings_are_sent_and_fetched(
     assert "111 lines embedded" in other.err
 
 
-def test_urls_where_a_local_path_is_needed(
-    bitextmine: Any, there: str, here: Path, env: dict[str, str]
-) -> None:
+def test_urls_where_a_local_path_is_needed(bitextmine, there, here, env):
     run = {"cwd": here, "env": env}
     told = bitextmine("embed", f"{there}/corpus.en", code=2, **run).err
     assert "name a folder of this machine for them with --cache" in " ".join(told.split())
@@ -139,11 +130,8 @@ def test_urls_where_a_local_path_is_needed(
     assert sorted(path.name for path in here.iterdir()) == ["corpus.en", "corpus.fr", "corpus.fr.zst"]
 
 
-# --- S3 ---
-
-
 @pytest.fixture(scope="module")
-def s3() -> Iterator[dict[str, str]]:
+def s3():
     """A local server with the bucket "crawl": the environment that a driver needs."""
     pytest.importorskip("s3fs")
     server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0)
@@ -164,7 +152,7 @@ def s3() -> Iterator[dict[str, str]]:
         server.stop()
 
 
-def bucket(s3: dict[str, str]) -> Any:
+def bucket(s3):
     import s3fs
 
     return s3fs.S3FileSystem(
@@ -175,9 +163,7 @@ def bucket(s3: dict[str, str]) -> Any:
     )
 
 
-def test_mining_in_a_bucket(
-    bitextmine: Any, tiny_model: Path, here: Path, s3: dict[str, str], env: dict[str, str]
-) -> None:
+def test_mining_in_a_bucket(bitextmine, tiny_model, here, s3, env):
     run = {"cwd": here, "env": {**env, **s3}}
     fs = bucket(s3)
     for name in ("corpus.en", "corpus.fr.zst"):
@@ -200,9 +186,7 @@ def test_mining_in_a_bucket(
     ]
 
 
-def test_errors_of_a_server(
-    bitextmine: Any, tmp_path: Path, s3: dict[str, str], env: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_errors_of_a_server(bitextmine, tmp_path, s3, env, monkeypatch):
     """A missing bucket, file or server, and no permission."""
     bucket(s3).pipe_file("crawl/secret.tsv", b"a\tb\n")
     (tmp_path / "pairs.tsv").write_text("a\tb\n")

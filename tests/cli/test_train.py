@@ -1,12 +1,9 @@
 """`bitextmine train`, on a few hundred made-up pairs."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal
 import tomllib
-from pathlib import Path
 
 import pytest
 
@@ -16,18 +13,15 @@ TRAIN = ("train", "--pairs", "pairs.en-fr.tsv", "--out", "model", *SMALL)
 
 
 @pytest.fixture(autouse=True)
-def folder(sentence_pairs, tmp_path) -> Path:
+def folder(sentence_pairs, tmp_path):
     """A folder with pairs.en-fr.tsv, 400 pairs."""
     rows = (f"{en}\t{fr}\n" for en, fr in sentence_pairs[:400])
     (tmp_path / "pairs.en-fr.tsv").write_text("".join(rows), encoding="utf-8")
     return tmp_path
 
 
-def recipe_of(model: Path) -> dict:
+def recipe_of(model):
     return json.loads((model / "recipe.json").read_text())
-
-
-# --- recipes -----------------------------------------------------------------------------------------------
 
 
 def test_options_override_a_recipe(bm, folder):
@@ -95,9 +89,6 @@ def test_bad_recipes_and_pairs(bm, folder, args, code, words):
     assert not (folder / "model" / "config.json").exists()
 
 
-# --- interrupted runs --------------------------------------------------------------------------------------
-
-
 def test_killed_and_run_again(bm, folder):
     args = (*TRAIN[:3], *SMALL, "--epochs", "2", "--set", "train.checkpoint_seconds=0.0")
     one_thread = {"OMP_NUM_THREADS": "1"}
@@ -129,9 +120,6 @@ def test_hints_of_an_interrupted_run(bm, folder, seconds, at, where, words):
     interrupted = bm.dies(folder / "hooks", at, *args, of=signal.SIGINT, folder=where)
     assert interrupted.code == 130, interrupted.err
     assert words in interrupted.err
-
-
-# --- model folders -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

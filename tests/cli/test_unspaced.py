@@ -1,11 +1,8 @@
 """Text without spaces between words, from training to mined and scored pairs: Chinese, Japanese and Thai."""
 
-from __future__ import annotations
-
 import io
 import random
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +38,7 @@ SENTENCE = [
 
 
 @pytest.fixture(scope="module")
-def pairs() -> dict[str, list[tuple[str, str]]]:
+def pairs():
     """Distinct sentences with a number, in English and in each language."""
     rng = random.Random(5)
     found: dict[str, list[tuple[str, str]]] = {}
@@ -57,10 +54,10 @@ def pairs() -> dict[str, list[tuple[str, str]]]:
 
 
 @pytest.fixture(scope="module")
-def model(bitextmine: Any, pairs: dict[str, list[tuple[str, str]]], once: Any) -> Path:
+def model(bitextmine, pairs, once):
     """An encoder with n-grams, length and order, of 700 pairs a language."""
 
-    def make(folder: Path) -> None:
+    def make(folder):
         names = []
         for lang, rows in pairs.items():
             name = folder / f"pairs.en-{lang}.tsv"
@@ -76,9 +73,7 @@ def model(bitextmine: Any, pairs: dict[str, list[tuple[str, str]]], once: Any) -
     return Path(once("unspaced", make)) / "model"
 
 
-def test_translations_are_nearest_and_order_and_length_count(
-    model: Path, pairs: dict[str, list[tuple[str, str]]]
-) -> None:
+def test_translations_are_nearest_and_order_and_length_count(model, pairs):
     from bitextmine import load_encoder
 
     encode = load_encoder(str(model)).encode
@@ -93,9 +88,7 @@ def test_translations_are_nearest_and_order_and_length_count(
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
-def test_mine_and_score(
-    bitextmine: Any, model: Path, pairs: dict[str, list[tuple[str, str]]], lang: str, tmp_path: Path
-) -> None:
+def test_mine_and_score(bitextmine, model, pairs, lang, tmp_path):
     import pandas as pd
 
     rows = pairs[lang][700:]

@@ -1,9 +1,6 @@
 """Workers in this process that answer as late as a cluster may; tests of Ray itself are in test_ray.py."""
 
-from __future__ import annotations
-
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,30 +22,25 @@ class Here(LocalWorkers):
 
     distributed = True
 
-    def __init__(
-        self,
-        rows: int | None = None,
-        report: Path | None = None,
-        after: Callable[[Task], None] = lambda task: None,
-    ) -> None:
+    def __init__(self, rows=None, report=None, after=lambda task: None):
         super().__init__(rows, report)
         self.after = after
         self.made: list[Any] = []
 
     @property
-    def slots(self) -> int:
+    def slots(self):
         return 4
 
-    def open(self) -> contextlib.AbstractContextManager[Here]:
+    def open(self):
         return contextlib.nullcontext(self)
 
-    def device(self, asked: str) -> str:
+    def device(self, asked):
         return "cpu"
 
-    def share(self, folders: Iterable[Path]) -> None:
+    def share(self, folders):
         assert all(Path(folder).is_dir() for folder in folders)
 
-    def map(self, tasks: Iterable[Task], ahead: int = 0) -> Iterator[tuple[Task, Any]]:
+    def map(self, tasks, ahead=0):
         waiting: list[Task] = []
         for task in tasks:  # limits and rows are those of some time ago
             waiting.append(task)
@@ -57,7 +49,7 @@ class Here(LocalWorkers):
         for task in waiting:
             yield self._done(task)
 
-    def _done(self, task: Task) -> tuple[Task, Any]:
+    def _done(self, task):
         done = next(super().map([task]))
         self.made.append(task.key)
         self.after(task)

@@ -1,11 +1,7 @@
 """Columns computed block by block elsewhere are those that one process computes, byte for byte."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 
@@ -21,7 +17,7 @@ from .conftest import Here
 
 
 @pytest.fixture
-def pairs(tmp_path: Path, sentence_pairs: list[tuple[str, str]]) -> Path:
+def pairs(tmp_path, sentence_pairs):
     """Rows that are no pairs make blocks short, so that they are seen with the ones before."""
     path = tmp_path / "pairs.tsv"
     lines = [f"{en}\t{fr}\n" for en, fr in sentence_pairs[:300]]
@@ -32,9 +28,7 @@ def pairs(tmp_path: Path, sentence_pairs: list[tuple[str, str]]) -> Path:
 
 
 @pytest.mark.parametrize("layers", [0, 1])
-def test_scores_are_the_same(
-    layers: int, pairs: Path, tmp_path: Path, make_folder: Callable[..., Path]
-) -> None:
+def test_scores_are_the_same(layers, pairs, tmp_path, make_folder):
     model = make_folder(tmp_path / "model", layers)
     options = ScoreOptions(model=str(model), window=64)
     score(pairs, tmp_path / "plain.tsv", options, Run("cpu"))
@@ -52,13 +46,7 @@ def test_scores_are_the_same(
         ({"max": [("4", 0.9)], "min": [("shorter", 20)]}, "none"),
     ],
 )
-def test_rows_are_kept_by_the_same_rules(
-    limits: dict,
-    duplicates: str,
-    tmp_path: Path,
-    sentence_pairs: list[tuple[str, str]],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_rows_are_kept_by_the_same_rules(limits, duplicates, tmp_path, sentence_pairs, monkeypatch):
     """Of blocks of 64 rows, some of which are no pairs, or have no number where one should be."""
     lines = ["src\ttgt\torigin\tweight"]
     for number, (en, fr) in enumerate(sentence_pairs[:500]):
@@ -88,7 +76,7 @@ def test_rows_are_kept_by_the_same_rules(
         filter_rows(path, tmp_path / "none.tsv", wrong, run=Run(executor=cluster))
 
 
-def test_what_a_stage_took_is_told_in_a_file(pairs: Path, tmp_path: Path) -> None:
+def test_what_a_stage_took_is_told_in_a_file(pairs, tmp_path):
     run = Run(executor=Here(report=tmp_path / "report.jsonl"))
     score(pairs, tmp_path / "scored.tsv", ScoreOptions(columns="numbers,copy", window=64), run)
     rules = choose_rules(None, None, {"min": [("numbers", 1)]}, "none")

@@ -1,11 +1,7 @@
 """A corpus encoded in shards is the corpus encoded by one process, byte for byte."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,23 +17,23 @@ LINES = [f"the cat number {i % 37} sat on mat {i - i % 5}" if i % 11 else "" for
 
 
 @pytest.fixture
-def corpus(tmp_path: Path) -> Path:
+def corpus(tmp_path):
     path = tmp_path / "corpus.fr"
     path.write_text("\n".join(LINES) + "\n", encoding="utf-8")
     return path
 
 
 @pytest.fixture(params=[0, 1], ids=["sums", "layers"])
-def model(request: pytest.FixtureRequest, make_folder: Callable[..., Path], tmp_path: Path) -> Path:
+def model(request, make_folder, tmp_path):
     """Of the second kind, lines that came before are not encoded again."""
     return make_folder(tmp_path / "model", request.param)
 
 
-def files(npy: Path) -> list[bytes]:
+def files(npy):
     return [npy.read_bytes(), npy.with_suffix(".json").read_bytes()]
 
 
-def embedded(corpus: Path, model: Path, cluster: Here | None, out: Path) -> list[bytes]:
+def embedded(corpus, model, cluster, out):
     encoder = load_encoder(model, "cpu")
     options = EmbedOptions(out=out, chunk_lines=64)
     if cluster is None:
@@ -47,9 +43,7 @@ def embedded(corpus: Path, model: Path, cluster: Here | None, out: Path) -> list
 
 
 @pytest.mark.parametrize("rows", [64, 200, 5000])
-def test_shards_are_put_together_to_the_same_bytes(
-    rows: int, corpus: Path, model: Path, tmp_path: Path
-) -> None:
+def test_shards_are_put_together_to_the_same_bytes(rows, corpus, model, tmp_path):
     wanted = embedded(corpus, model, None, tmp_path / "plain.npy")
     cluster = Here(rows)
     assert embedded(corpus, model, cluster, tmp_path / "shards.npy") == wanted
@@ -64,13 +58,11 @@ class Stopped(Exception):
     pass
 
 
-def test_finished_shards_are_not_done_again(
-    corpus: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_finished_shards_are_not_done_again(corpus, model, tmp_path, monkeypatch):
     wanted = embedded(corpus, model, None, tmp_path / "plain.npy")
     folder = tmp_path / "shards.npy.shards"
 
-    def stop(call: Any) -> None:
+    def stop(call):
         if len(list(folder.glob("*.npy"))) == 5:
             raise Stopped
 
@@ -86,11 +78,11 @@ def test_finished_shards_are_not_done_again(
     assert seen == left
 
 
-def test_a_shard_that_is_gone_or_damaged_is_made_again(corpus: Path, model: Path, tmp_path: Path) -> None:
+def test_a_shard_that_is_gone_or_damaged_is_made_again(corpus, model, tmp_path):
     wanted = embedded(corpus, model, None, tmp_path / "plain.npy")
     harmed: list[str] = []
 
-    def harm(call: Any) -> None:
+    def harm(call):
         if call.key is not None and call.key.start in (128, 512) and call.key.path.name not in harmed:
             harmed.append(call.key.path.name)
             if call.key.start == 128:
@@ -103,11 +95,11 @@ def test_a_shard_that_is_gone_or_damaged_is_made_again(corpus: Path, model: Path
 
 
 def test_a_run_on_one_machine_takes_up_what_a_cluster_has_begun_and_the_other_way_round(
-    corpus: Path, model: Path, tmp_path: Path
-) -> None:
+    corpus, model, tmp_path
+):
     wanted = embedded(corpus, model, None, tmp_path / "plain.npy")
 
-    def stop(call: Any) -> None:
+    def stop(call):
         if call.key is not None and call.key.start >= 512:
             raise Stopped
 
@@ -121,21 +113,21 @@ def test_a_run_on_one_machine_takes_up_what_a_cluster_has_begun_and_the_other_wa
     encoder = load_encoder(model, "cpu")
     encode, count = encoder.encode_pieces, 0
 
-    def stop_here(*args: Any, **more: Any) -> Any:
+    def stop_here(*args, **more):
         nonlocal count
         count += 1
         if count == 4:
             raise Stopped
         return encode(*args, **more)
 
-    encoder.encode_pieces = stop_here  # type: ignore[method-assign]
+    encoder.encode_pieces = stop_here
     with pytest.raises(Stopped):
         embed_corpus(corpus, encoder, options=EmbedOptions(out=tmp_path / "two.npy", chunk_lines=64))
     assert embedded(corpus, model, cluster, tmp_path / "two.npy") == wanted
     assert next(shard.start for shard in cluster.made if shard is not None) == 192
 
 
-def test_an_encoder_without_a_folder_is_refused(tmp_path: Path) -> None:
+def test_an_encoder_without_a_folder_is_refused(tmp_path):
     encoder = load_encoder("precomputed")
     cluster = Here()
     with (

@@ -1,10 +1,6 @@
 """A search through indexes by workers is the search through indexes: the same bytes, whatever the tiles, and whatever a
 run before has left."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +16,6 @@ from bitextmine.indexing.lists import ROUTE_ROWS, Block, block_rows
 from bitextmine.indexing.on_cluster import ClusterSearcher
 from bitextmine.run import Run
 from bitextmine.search import checkpoint as checkpoints
-from bitextmine.search.neighbours import Neighbours
 
 from ..indexing.conftest import build_index
 from ..search.oracle import corpus
@@ -30,7 +25,7 @@ from .conftest import Here
 class Side:
     """An embedding of all lines, its index, and the lines that are mined."""
 
-    def __init__(self, path: Path, matrix: np.ndarray, kind: str, mined: np.ndarray | None = None) -> None:
+    def __init__(self, path, matrix, kind, mined=None):
         path.write_bytes(npy_header(*matrix.shape) + np.ascontiguousarray(matrix, "<f2").tobytes())
         self.matrix = open_vectors(path)
         self.index: Index = build_index(self.matrix, kind)
@@ -42,9 +37,7 @@ class Side:
         self.file = FileRows(path, mined, self.vectors)
 
 
-def search(
-    x: Side, y: Side, k: int, cluster: Here | None = None, folder: Path | None = None, **more: Any
-) -> Neighbours:
+def search(x, y, k, cluster=None, folder=None, **more):
     searcher: Any = None
     if cluster is not None:
         assert folder is not None
@@ -54,14 +47,14 @@ def search(
     return search_both_indexed(*both, k, sample=200, searcher=searcher, **more)[0]
 
 
-def same(found: Neighbours, wanted: Neighbours) -> None:
+def same(found, wanted):
     for name in ("fwd_sim", "fwd_id", "bwd_sim", "bwd_id"):
         assert getattr(found, name).tobytes() == getattr(wanted, name).tobytes(), name
 
 
 @pytest.fixture
-def sides(tmp_path: Path) -> Callable[..., tuple[Side, Side]]:
-    def make(n: int, m: int, kind: str = "ivf", mined: float = 1.0, **how: Any) -> tuple[Side, Side]:
+def sides(tmp_path):
+    def make(n, m, kind="ivf", mined=1.0, **how):
         rng = np.random.default_rng(n + m)
         y = corpus(rng, m, 24, **how)
         x = corpus(rng, n, 24, **how).astype(np.float32) * 0.5
@@ -88,9 +81,7 @@ def sides(tmp_path: Path) -> Callable[..., tuple[Side, Side]]:
         (300, 250, 64, 5, {"kind": "flat"}),
     ],
 )
-def test_workers_find_what_one_process_finds(
-    n: int, m: int, rows: int, k: int, how: dict, sides: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_workers_find_what_one_process_finds(n, m, rows, k, how, sides, tmp_path):
     x, y = sides(n, m, **how)
     told: list[int] = []
     cluster = Here(rows)
@@ -105,9 +96,7 @@ class Stopped(Exception):
 
 
 @pytest.mark.parametrize(("at", "saves"), [(1, True), (9, False), (25, True)])
-def test_what_is_finished_is_not_done_again(
-    at: int, saves: bool, sides: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_finished_is_not_done_again(at, saves, sides, tmp_path, monkeypatch):
     """With 9 tiles in a row of the first pass, three rows of them; in the second pass as many."""
     if saves:
         monkeypatch.setattr(checkpoints, "SAVE_SECONDS", 0.0)
@@ -122,7 +111,7 @@ def test_what_is_finished_is_not_done_again(
         left.unlink()
     work.rmdir()
 
-    def stop(call: Any) -> None:
+    def stop(call):
         if sum(key is not None for key in cluster.made) == at:
             raise Stopped
 
@@ -136,9 +125,7 @@ def test_what_is_finished_is_not_done_again(
     assert len(begun) == total - at
 
 
-def test_workers_of_another_kind_are_told_of(
-    sides: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_of_another_kind_are_told_of(sides, tmp_path, monkeypatch):
     x, y = sides(2500, 2400)
     kinds = iter(["float32 AVX2"])
     monkeypatch.setattr(on_cluster, "_arithmetic", lambda: next(kinds, "bfloat16 AVX512"))
@@ -147,6 +134,6 @@ def test_workers_of_another_kind_are_told_of(
 
 
 @pytest.mark.parametrize("memory", [1 << 20, 50 << 20, 77_777_777, 1 << 40])
-def test_where_rows_are_looked_for_does_not_depend_on_the_memory(memory: int) -> None:
+def test_where_rows_are_looked_for_does_not_depend_on_the_memory(memory):
     """Of 512 numbers and a thousand lists, products of 2,048 rows are not, to the last bit, those of a part of them."""
     assert block_rows(512, 30, 4, 2, memory) % ROUTE_ROWS == 0

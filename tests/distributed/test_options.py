@@ -1,13 +1,9 @@
 """What --ray takes, and that nothing of Ray is loaded without it."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -15,8 +11,6 @@ from bitextmine.distributed.ray import Ray, RayWorkers, take_executor
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.executor import LOCAL
 from bitextmine.mining.options import split_options
-
-from ..conftest import Command
 
 
 @pytest.mark.parametrize(
@@ -41,12 +35,12 @@ from ..conftest import Command
         ({"ray": "auto", "ray_gpus": 1, "device": "cpu"}, "leave out one of the two"),
     ],
 )
-def test_what_is_refused(given: dict[str, Any], message: str) -> None:
+def test_what_is_refused(given, message):
     with pytest.raises(UsageError, match=message):
         split_options(given)
 
 
-def test_the_executor_that_is_asked_for() -> None:
+def test_the_executor_that_is_asked_for():
     for address in ("auto", "local", "head:6379", "10.0.0.1:6379", "[::1]:6379"):
         assert take_executor({"ray": address}) == Ray(address)
     assert take_executor({}) == LOCAL
@@ -62,9 +56,7 @@ def test_the_executor_that_is_asked_for() -> None:
         ("mine", ("--ray", "local", "--ray-gpus", "x"), "'x' is not a valid integer"),
     ],
 )
-def test_wrong_usage(
-    command: str, args: tuple[str, ...], message: str, bitextmine: Command, tmp_path: Path
-) -> None:
+def test_wrong_usage(command, args, message, bitextmine, tmp_path):
     for lang in ("en", "fr"):
         (tmp_path / f"corpus.{lang}").write_text("one line\n")
     result = bitextmine(
@@ -73,7 +65,7 @@ def test_wrong_usage(
     assert message in " ".join(result.err.split())
 
 
-def test_lines_in_memory_are_refused() -> None:
+def test_lines_in_memory_are_refused():
     from bitextmine import mine
 
     with pytest.raises(
@@ -82,7 +74,7 @@ def test_lines_in_memory_are_refused() -> None:
         mine(["one"], ["un"], src_lang="en", tgt_lang="fr", ray="local")
 
 
-def test_nothing_of_ray_is_loaded_without_the_option(tmp_path: Path) -> None:
+def test_nothing_of_ray_is_loaded_without_the_option(tmp_path):
     """Where it is not installed, that of the same name here would be."""
     (tmp_path / "hooks" / "ray").mkdir(parents=True)
     (tmp_path / "hooks" / "ray" / "__init__.py").write_text("raise SystemExit('Ray is loaded')\n")
@@ -100,7 +92,7 @@ def test_nothing_of_ray_is_loaded_without_the_option(tmp_path: Path) -> None:
     assert "Ray is loaded" in loaded.stderr, "with the option it would have been noticed"
 
 
-def test_without_ray_the_message_says_what_to_install(bitextmine: Command, tmp_path: Path) -> None:
+def test_without_ray_the_message_says_what_to_install(bitextmine, tmp_path):
     (tmp_path / "hooks").mkdir()
     (tmp_path / "hooks" / "sitecustomize.py").write_text("import sys\nsys.modules['ray'] = None\n")
     (tmp_path / "corpus.fr").write_text("un chat\n")
@@ -109,7 +101,7 @@ def test_without_ray_the_message_says_what_to_install(bitextmine: Command, tmp_p
     assert "--ray needs Ray, which is not installed: pip install 'bitextmine[ray]'" in said
 
 
-def test_no_such_cluster(bitextmine: Command, tmp_path: Path) -> None:
+def test_no_such_cluster(bitextmine, tmp_path):
     pytest.importorskip("ray", reason="--ray needs the extra 'ray'")
     (tmp_path / "corpus.fr").write_text("un chat\n")
     with socket.socket() as held:  # a port that nobody listens on
@@ -119,7 +111,7 @@ def test_no_such_cluster(bitextmine: Command, tmp_path: Path) -> None:
     assert f"--ray {address}: no such cluster: Connection refused" in said
 
 
-def test_an_object_store_that_is_too_small() -> None:
+def test_an_object_store_that_is_too_small():
     node = {"NodeID": "a" * 56, "NodeManagerAddress": "10.0.0.1", "Alive": True}
     node["Resources"] = {"CPU": 1.0, "object_store_memory": 100.0}
     ray = SimpleNamespace(nodes=lambda: [node], remote=lambda **_: lambda function: None)

@@ -1,7 +1,5 @@
 """The real commands on a real Ray cluster of several nodes on this machine, whose parts are killed in the middle."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -10,16 +8,12 @@ import socketserver
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..conftest import Command
-
 if TYPE_CHECKING:
-    from _nodes import Nodes
+    pass
 
 pytest.importorskip("ray", reason="--ray needs the extra 'ray'")
 pytestmark = pytest.mark.timeout(900)
@@ -36,7 +30,7 @@ QUIET: dict[str, Any] = {"stderr": subprocess.PIPE, "stdout": subprocess.DEVNULL
 
 
 @pytest.fixture(scope="module")
-def nodes(root: Path) -> Iterator[Nodes]:
+def nodes(root):
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(root / "index"))
         from _nodes import started  # the cluster whose parts index/bench_faults.py kills
@@ -46,43 +40,38 @@ def nodes(root: Path) -> Iterator[Nodes]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, tiny_model: Path, parallel_text: Callable[..., Any]) -> Path:
+def folder(tmp_path, tiny_model, parallel_text):
     """Corpora of 2,000 lines, and the model under a name that means nothing to other processes."""
     parallel_text(tmp_path, 1500, 500)
     (tmp_path / "model").symlink_to(tiny_model)
     return tmp_path
 
 
-def until(true: Callable[[], Any]) -> None:
+def until(true):
     while not true():
         time.sleep(0.01)
 
 
-def until_running(run: subprocess.Popen[bytes], true: Callable[[], Any]) -> None:
+def until_running(run, true):
     """Waits, and fails if the command ends before."""
     until(lambda: run.poll() is not None or true())
     if run.poll() is not None:
         pytest.fail(f"exit code {run.returncode}: {run.communicate()[1].decode()}")
 
 
-def kill_one(run: subprocess.Popen[bytes], nodes: Nodes) -> None:
+def kill_one(run, nodes):
     """Kill a worker in the middle of a task."""
     found: list[int] = []
     until_running(run, lambda: found.extend(nodes.workers()) or found)
     os.kill(found[0], signal.SIGKILL)
 
 
-def mine_args(nodes: Nodes, rows: int = 128) -> tuple[str, ...]:
+def mine_args(nodes, rows=128):
     return (*MINED, "--model", "model", "--ray", nodes.address, "--ray-rows", str(rows))
 
 
 @pytest.fixture(scope="module")
-def wanted(
-    bitextmine: Command,
-    tiny_model: Path,
-    parallel_text: Callable[..., Any],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> dict[str, bytes]:
+def wanted(bitextmine, tiny_model, parallel_text, tmp_path_factory):
     """What the plain command makes of the same corpora."""
     folder = tmp_path_factory.mktemp("plain")
     parallel_text(folder, 1500, 500)
@@ -90,7 +79,7 @@ def wanted(
     return {name: (folder / name).read_bytes() for name in OUTPUTS}
 
 
-def check(folder: Path, wanted: dict[str, bytes]) -> None:
+def check(folder, wanted):
     for name, content in wanted.items():
         assert (folder / name).read_bytes() == content, name
     assert not [
@@ -104,17 +93,15 @@ def check(folder: Path, wanted: dict[str, bytes]) -> None:
 class Tiles:
     """The tiles that were finished so far, those included that were merged, saved and removed since."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.folder, self.seen = folder / TILES, set[str]()
 
-    def __len__(self) -> int:
+    def __len__(self):
         self.seen.update(path.name for path in self.folder.glob("*.npz") if ".lists." not in path.name)
         return len(self.seen)
 
 
-def test_the_result_is_that_of_the_plain_command_whoever_dies(
-    bitextmine: Command, nodes: Nodes, folder: Path, wanted: dict[str, bytes]
-) -> None:
+def test_the_result_is_that_of_the_plain_command_whoever_dies(bitextmine, nodes, folder, wanted):
     """A worker is killed, a node removed, another one added. Driver and worker stand still meanwhile, so that they
     cannot be done before."""
     tiles, run = Tiles(folder), bitextmine.start(*mine_args(nodes), cwd=folder, **QUIET)
@@ -145,9 +132,7 @@ def test_the_result_is_that_of_the_plain_command_whoever_dies(
     assert "on 3 nodes" in said and "lost" in said, said
 
 
-def test_a_driver_that_is_interrupted_or_killed_goes_on(
-    bitextmine: Command, nodes: Nodes, folder: Path, wanted: dict[str, bytes], tmp_path: Path
-) -> None:
+def test_a_driver_that_is_interrupted_or_killed_goes_on(bitextmine, nodes, folder, wanted, tmp_path):
     tiles, run = Tiles(folder), bitextmine.start(*mine_args(nodes), cwd=folder, **QUIET)
     until_running(run, lambda: len(tiles) >= 10)
     run.send_signal(signal.SIGINT)
@@ -181,8 +166,8 @@ def test_a_driver_that_is_interrupted_or_killed_goes_on(
 
 
 def test_a_search_through_indexes_goes_on_whoever_dies(
-    bitextmine: Command, nodes: Nodes, tmp_path: Path, tiny_model: Path, parallel_text: Callable[..., Any]
-) -> None:
+    bitextmine, nodes, tmp_path, tiny_model, parallel_text
+):
     """Two passes of 2 x 20 tiles and so: a worker killed, the driver interrupted, then killed, then let be."""
     for way in ("plain", "ray"):
         (tmp_path / way).mkdir()
@@ -226,8 +211,8 @@ def test_a_search_through_indexes_goes_on_whoever_dies(
 
 
 def test_a_corpus_is_embedded_in_shards_though_the_object_store_is_full(
-    bitextmine: Command, nodes: Nodes, tmp_path: Path, tiny_model: Path, sentence_pairs: list[tuple[str, str]]
-) -> None:
+    bitextmine, nodes, tmp_path, tiny_model, sentence_pairs
+):
     import ray
 
     (tmp_path / "large.fr").write_text(
@@ -249,7 +234,7 @@ def test_a_corpus_is_embedded_in_shards_though_the_object_store_is_full(
 
 
 @pytest.fixture(scope="module")
-def rows(sentence_pairs: list[tuple[str, str]]) -> bytes:
+def rows(sentence_pairs):
     """70,000 pairs, six megabytes, a fifth of them not for the first time."""
     lines = [
         f"{en} {i % 13}\t{fr} {i % 13 if i % 11 else 99}\n" for i in range(4) for en, fr in sentence_pairs
@@ -263,9 +248,7 @@ FILTER = (
 )  # fmt: skip
 
 
-def test_rows_are_filtered_as_by_the_plain_command_though_workers_die(
-    bitextmine: Command, nodes: Nodes, rows: bytes, tmp_path: Path
-) -> None:
+def test_rows_are_filtered_as_by_the_plain_command_though_workers_die(bitextmine, nodes, rows, tmp_path):
     """All workers are killed when the second half of the rows has not been sent."""
     (tmp_path / "plain").mkdir()
     (tmp_path / "ray").mkdir()
@@ -289,7 +272,7 @@ def test_rows_are_filtered_as_by_the_plain_command_though_workers_die(
     assert "filter: " in said and "lost" in said, said
 
 
-def with_package(nodes: Nodes, tmp_path: Path, version: str) -> Any:
+def with_package(nodes, tmp_path, version):
     """Add a node that imports another package of this name."""
     other = tmp_path / "other" / "bitextmine"
     other.mkdir(parents=True)
@@ -305,9 +288,7 @@ def with_package(nodes: Nodes, tmp_path: Path, version: str) -> Any:
         ("raise ImportError('no such thing here')", "bitextmine cannot be imported by"),
     ],
 )
-def test_a_node_with_another_package_is_told_of(
-    package: str, message: str, bitextmine: Command, nodes: Nodes, folder: Path, tmp_path: Path
-) -> None:
+def test_a_node_with_another_package_is_told_of(package, message, bitextmine, nodes, folder, tmp_path):
     node = with_package(nodes, tmp_path, package)
     try:
         said = bitextmine.fails("embed", "corpus.fr", "--model", "model", "--ray", nodes.address, cwd=folder)
@@ -317,9 +298,7 @@ def test_a_node_with_another_package_is_told_of(
     assert f"({socket.gethostname()}) of the Ray cluster: " in said
 
 
-def test_a_node_that_joins_with_another_package_gets_no_tasks(
-    bitextmine: Command, nodes: Nodes, folder: Path, wanted: dict[str, bytes], tmp_path: Path
-) -> None:
+def test_a_node_that_joins_with_another_package_gets_no_tasks(bitextmine, nodes, folder, wanted, tmp_path):
     tiles, run = Tiles(folder), bitextmine.start(*mine_args(nodes), cwd=folder, **QUIET)
     until_running(run, lambda: len(tiles) >= 5)
     run.send_signal(signal.SIGSTOP)
@@ -334,7 +313,7 @@ def test_a_node_that_joins_with_another_package_gets_no_tasks(
     assert err.decode().count("has bitextmine 0.0.1") == 1, err.decode()
 
 
-def test_a_folder_that_nodes_do_not_see_is_told_of(bitextmine: Command, nodes: Nodes, folder: Path) -> None:
+def test_a_folder_that_nodes_do_not_see_is_told_of(bitextmine, nodes, folder):
     """/proc/self is another folder for each process."""
     (folder / "cache").mkdir()
     args = ("--cache", "/proc/self/cwd/cache", "--ray", nodes.address)
@@ -342,7 +321,7 @@ def test_a_folder_that_nodes_do_not_see_is_told_of(bitextmine: Command, nodes: N
     assert "does not see this machine's folder /proc/self/cwd/cache; put the corpora on storage" in said
 
 
-def test_a_worker_needs_room(bitextmine: Command, nodes: Nodes, folder: Path) -> None:
+def test_a_worker_needs_room(bitextmine, nodes, folder):
     args = ("embed", "corpus.fr", "--model", "model", "--ray-cpus", "6400", "--ray")
     said = bitextmine.fails(*args, nodes.address, cwd=folder)
     assert "the Ray cluster has no node with room for a worker (--ray-cpus 6400): " in said
@@ -351,7 +330,7 @@ def test_a_worker_needs_room(bitextmine: Command, nodes: Nodes, folder: Path) ->
     assert "the Ray cluster has no node with room for a worker (--ray-cpus 6400): 1 node(s)" in said
 
 
-def test_what_is_no_cluster_is_told_of_at_once(bitextmine: Command, folder: Path) -> None:
+def test_what_is_no_cluster_is_told_of_at_once(bitextmine, folder):
     """Ray itself would try for minutes."""
     args = ("embed", "corpus.fr", "--model", "model", "--ray")
     with socketserver.TCPServer(("127.0.0.1", 0), Web) as server:
@@ -371,12 +350,12 @@ def test_what_is_no_cluster_is_told_of_at_once(bitextmine: Command, folder: Path
 class Web(socketserver.BaseRequestHandler):
     """A server of something else."""
 
-    def handle(self) -> None:
+    def handle(self):
         self.request.recv(100)
         self.request.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
 
-def test_a_cluster_of_its_own_leaves_no_token_in_the_home_folder(bitextmine: Command, folder: Path) -> None:
+def test_a_cluster_of_its_own_leaves_no_token_in_the_home_folder(bitextmine, folder):
     """With one there Ray would not reach clusters that were started without."""
     env = {"HOME": str(folder)}
     bitextmine(
@@ -387,9 +366,7 @@ def test_a_cluster_of_its_own_leaves_no_token_in_the_home_folder(bitextmine: Com
     assert not (folder / ".ray").exists()
 
 
-def test_another_version_of_ray_is_told_of(
-    bitextmine: Command, nodes: Nodes, folder: Path, tmp_path: Path
-) -> None:
+def test_another_version_of_ray_is_told_of(bitextmine, nodes, folder, tmp_path):
     (tmp_path / "hooks").mkdir()
     (tmp_path / "hooks" / "sitecustomize.py").write_text("import ray\nray.__version__ = '0.9.9'\n")
     env = {"PYTHONPATH": str(tmp_path / "hooks")}

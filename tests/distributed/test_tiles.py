@@ -1,9 +1,6 @@
 """Search over tiles is exact search: the same bytes, whatever the tiles, and whatever a run before has left."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,23 +19,23 @@ from ..search.oracle import both, corpus
 from .conftest import Here
 
 
-def search_tiles(workers: Any, x: FileRows, y: FileRows, k: int, **how: Any) -> Neighbours:
+def search_tiles(workers, x, y, k, **how):
     return tiles.search_tiles(workers, x, y, k, SearchOptions(memory=1 << 28), **how)
 
 
-def written(path: Path, rows: np.ndarray, lines: np.ndarray | None = None) -> FileRows:
+def written(path, rows, lines=None):
     path.write_bytes(npy_header(*rows.shape) + np.ascontiguousarray(rows, "<f2").tobytes())
     vectors = open_vectors(path)
     return FileRows(path, lines, vectors if lines is None else np.array(vectors[lines]))
 
 
-def same(found: Neighbours, wanted: Neighbours) -> None:
+def same(found, wanted):
     for name in ("fwd_sim", "fwd_id", "bwd_sim", "bwd_id"):
         assert getattr(found, name).tobytes() == getattr(wanted, name).tobytes(), name
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> Path:
+def work(tmp_path):
     return tmp_path / "work.tiles"
 
 
@@ -54,9 +51,7 @@ def work(tmp_path: Path) -> Path:
         (60, 45, 7, 2, {"repeats": 0.5}),
     ],
 )
-def test_tiles_find_what_one_search_finds(
-    n: int, m: int, rows: int, k: int, how: dict, tmp_path: Path, work: Path
-) -> None:
+def test_tiles_find_what_one_search_finds(n, m, rows, k, how, tmp_path, work):
     rng = np.random.default_rng(n)
     x, y = (
         written(tmp_path / f"{name}.npy", corpus(rng, size, 32, **how)) for name, size in (("x", n), ("y", m))
@@ -69,7 +64,7 @@ def test_tiles_find_what_one_search_finds(
     assert sum(told) <= n
 
 
-def test_only_the_lines_that_are_mined_are_compared(tmp_path: Path, work: Path) -> None:
+def test_only_the_lines_that_are_mined_are_compared(tmp_path, work):
     rng = np.random.default_rng(7)
     x = written(tmp_path / "x.npy", corpus(rng, 200, 16, repeats=0.2), np.flatnonzero(rng.random(200) < 0.6))
     y = written(tmp_path / "y.npy", corpus(rng, 150, 16))
@@ -77,12 +72,12 @@ def test_only_the_lines_that_are_mined_are_compared(tmp_path: Path, work: Path) 
     same(found, search_both(x.vectors, y.vectors, 4))
 
 
-def test_a_tile_returns_only_what_can_still_be_among_the_best(tmp_path: Path, work: Path) -> None:
+def test_a_tile_returns_only_what_can_still_be_among_the_best(tmp_path, work):
     rng = np.random.default_rng(3)
     x, y = (written(tmp_path / f"{name}.npy", corpus(rng, 512, 16)) for name in "xy")
     counts: dict[tuple[int, ...], int] = {}
 
-    def count(call) -> None:
+    def count(call):
         with np.load(call.args[-1]) as found:
             counts[call.key] = sum(int((found[name] >= 0).sum()) for name in ("fwd_id", "bwd_id"))
 
@@ -92,12 +87,12 @@ def test_a_tile_returns_only_what_can_still_be_among_the_best(tmp_path: Path, wo
     assert counts[448, 512, 448, 512] < 2 * 64
 
 
-def test_a_file_that_is_gone_or_damaged_is_made_again(tmp_path: Path, work: Path) -> None:
+def test_a_file_that_is_gone_or_damaged_is_made_again(tmp_path, work):
     rng = np.random.default_rng(4)
     x, y = (written(tmp_path / f"{name}.npy", corpus(rng, 200, 16)) for name in "xy")
     harmed: list[tuple[int, ...]] = []
 
-    def harm(call) -> None:
+    def harm(call):
         path = Path(call.args[-1])
         if call.key in ((0, 64, 64, 128), (128, 192, 0, 64)) and call.key not in harmed:
             harmed.append(call.key)
@@ -117,11 +112,11 @@ class Stopped(Exception):
 
 
 @pytest.mark.parametrize("at", [1, 6, 13])
-def test_finished_tiles_are_not_done_again(at: int, tmp_path: Path, work: Path) -> None:
+def test_finished_tiles_are_not_done_again(at, tmp_path, work):
     rng = np.random.default_rng(5)
     x, y = (written(tmp_path / f"{name}.npy", corpus(rng, 256, 16, repeats=0.1)) for name in "xy")
 
-    def stop(call) -> None:
+    def stop(call):
         if len(cluster.made) == at:
             raise Stopped
 
@@ -136,16 +131,14 @@ def test_finished_tiles_are_not_done_again(at: int, tmp_path: Path, work: Path) 
     assert seen == left
 
 
-def test_the_checkpoint_is_that_of_a_search_on_one_machine(
-    tmp_path: Path, work: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_checkpoint_is_that_of_a_search_on_one_machine(tmp_path, work, monkeypatch):
     monkeypatch.setattr(checkpoints, "SAVE_SECONDS", 0.0)
     monkeypatch.setattr(checkpoints, "_SHARE", 0)
     rng = np.random.default_rng(6)
     x, y = (written(tmp_path / f"{name}.npy", corpus(rng, 256, 16, repeats=0.1)) for name in "xy")
     wanted = search_both(x.vectors, y.vectors, 4)
 
-    def stop(rows: int) -> None:
+    def stop(rows):
         if (here_done := checkpoint.path.exists()) and rows:
             assert here_done
             raise Stopped
@@ -164,7 +157,7 @@ def test_the_checkpoint_is_that_of_a_search_on_one_machine(
         assert len(rows) == 1, "nothing was left to do"
 
 
-def test_a_worker_that_sees_other_vectors_is_told_of(tmp_path: Path, work: Path) -> None:
+def test_a_worker_that_sees_other_vectors_is_told_of(tmp_path, work):
     rng = np.random.default_rng(8)
     x, y = (written(tmp_path / f"{name}.npy", corpus(rng, 100, 16)) for name in "xy")
     other = FileRows(x.npy, None, np.array(x.vectors)[::-1])
@@ -174,7 +167,7 @@ def test_a_worker_that_sees_other_vectors_is_told_of(tmp_path: Path, work: Path)
         search_tiles(Here(64), other, y, 4, folder=work)
 
 
-def test_a_folder_of_somebody_else_stays(tmp_path: Path, work: Path) -> None:
+def test_a_folder_of_somebody_else_stays(tmp_path, work):
     rng = np.random.default_rng(9)
     x, y = (written(tmp_path / f"{name}.npy", corpus(rng, 50, 16)) for name in "xy")
     work.mkdir()
@@ -184,7 +177,7 @@ def test_a_folder_of_somebody_else_stays(tmp_path: Path, work: Path) -> None:
     assert (work / "notes.txt").read_text() == "mine"
 
 
-def test_shards_depend_on_the_number_of_rows_alone() -> None:
+def test_shards_depend_on_the_number_of_rows_alone():
     assert shard_rows(100) == 1 << 16
     assert shard_rows(10**7) == 156_672
     assert shard_rows(10**9) == 1 << 22

@@ -1,7 +1,5 @@
 """Sentences of paragraphs, in the languages of the table."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

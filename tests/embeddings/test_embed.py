@@ -1,7 +1,5 @@
 """Corpus to embedding: row i is line i, reruns do nothing, broken runs end in the same bytes."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -23,18 +21,18 @@ LINES = [f"the cat number {i % 37} sat on mat {i - i % 5}" if i % 11 else "" for
 
 
 @pytest.fixture
-def corpus(tmp_path: Path) -> Path:
+def corpus(tmp_path):
     path = tmp_path / "corpus.fr"
     path.write_text("\n".join(LINES) + "\n", encoding="utf-8")
     return path
 
 
 @pytest.fixture
-def model(make_folder: Make, tmp_path: Path) -> Path:
+def model(make_folder, tmp_path):
     return make_folder(tmp_path / "model", 1)
 
 
-def test_row_i_is_line_i(corpus: Path, model: Path) -> None:
+def test_row_i_is_line_i(corpus, model):
     encoder = load_encoder(model)
     vectors, manifest = open_embedding(embed_corpus(corpus, encoder, options=EmbedOptions(chunk_lines=64)))
     assert vectors.dtype == np.float16 and vectors.shape == (500, 16)
@@ -43,9 +41,7 @@ def test_row_i_is_line_i(corpus: Path, model: Path) -> None:
     assert (manifest.lang, manifest.corpus, manifest.model_hash) == ("fr", "corpus.fr", encoder.hash)
 
 
-def test_a_fresh_embedding_is_left_alone_and_a_stale_one_made_anew(
-    corpus: Path, model: Path, make_folder: Make, tmp_path: Path
-) -> None:
+def test_a_fresh_embedding_is_left_alone_and_a_stale_one_made_anew(corpus, model, make_folder, tmp_path):
     encoder = load_encoder(model)
     npy = embed_corpus(corpus, encoder)
     made = npy.stat().st_mtime_ns
@@ -65,9 +61,7 @@ class Broken(Exception):
 
 
 @pytest.mark.parametrize("chunks_done", [0, 1, 3, 7])
-def test_a_broken_run_goes_on_and_ends_in_the_same_bytes(
-    corpus: Path, model: Path, tmp_path: Path, chunks_done: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_run_goes_on_and_ends_in_the_same_bytes(corpus, model, tmp_path, chunks_done, monkeypatch):
     encoder = load_encoder(model)
     whole = embed_corpus(
         corpus, encoder, options=EmbedOptions(out=tmp_path / "whole.npy", chunk_lines=64)
@@ -75,7 +69,7 @@ def test_a_broken_run_goes_on_and_ends_in_the_same_bytes(
     calls = 0
     encode = encoder.encode_pieces
 
-    def breaking(*args, **kwargs):  # type: ignore[no-untyped-def]
+    def breaking(*args, **kwargs):
         nonlocal calls
         calls += 1
         if calls > chunks_done:
@@ -92,9 +86,7 @@ def test_a_broken_run_goes_on_and_ends_in_the_same_bytes(
     assert embed_corpus(corpus, encoder, options=options).read_bytes() == whole
 
 
-def test_a_text_that_changes_meanwhile_is_embedded_as_it_was(
-    corpus: Path, model: Path, tmp_path: Path
-) -> None:
+def test_a_text_that_changes_meanwhile_is_embedded_as_it_was(corpus, model, tmp_path):
     encoder = load_encoder(model)
     whole = embed_corpus(corpus, encoder, options=EmbedOptions(out=tmp_path / "whole.npy")).read_bytes()
     text = Corpus(corpus)
@@ -106,9 +98,7 @@ def test_a_text_that_changes_meanwhile_is_embedded_as_it_was(
 
 @pytest.mark.parametrize("in_memory", [1 << 20, 100])
 @pytest.mark.parametrize("given", ["file", "lines"])
-def test_a_corpus_gives_its_lines_in_any_order(
-    corpus: Path, monkeypatch: pytest.MonkeyPatch, in_memory: int, given: str
-) -> None:
+def test_a_corpus_gives_its_lines_in_any_order(corpus, monkeypatch, in_memory, given):
     monkeypatch.setattr("bitextmine.files.corpus.IN_MEMORY", in_memory)
     lines = [f"line {i} \u00e9\u2028" * (i % 3) for i in range(9000)]
     corpus.write_text("\ufeff" + "\r\n".join(lines) + "\r\n", encoding="utf-8", newline="")
@@ -122,7 +112,7 @@ def test_a_corpus_gives_its_lines_in_any_order(
         list(text.take(np.array([9000])))
 
 
-def test_pieces_are_kept_or_made(corpus: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_are_kept_or_made(corpus, model, monkeypatch):
     encoder = load_encoder(model)
     expected, _ = encoder.tokenizer.encode(LINES, encoder.max_pieces)
     monkeypatch.setattr("bitextmine.files.corpus.IN_MEMORY", 100)
@@ -136,15 +126,13 @@ def test_pieces_are_kept_or_made(corpus: Path, model: Path, monkeypatch: pytest.
         np.testing.assert_array_equal(pieces.offsets, expected.offsets)
 
 
-def test_a_line_that_comes_again_has_the_row_it_had(
-    corpus: Path, model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_that_comes_again_has_the_row_it_had(corpus, model, monkeypatch):
     encoder = load_encoder(model)
     corpus.write_text("\n".join(LINES * 3 + ["new"]) + "\n")
     encoded = 0
     encode = encoder.encode_pieces
 
-    def counting(pieces, **kwargs):  # type: ignore[no-untyped-def]
+    def counting(pieces, **kwargs):
         nonlocal encoded
         encoded += len(pieces)
         return encode(pieces, **kwargs)
@@ -156,7 +144,7 @@ def test_a_line_that_comes_again_has_the_row_it_had(
     np.testing.assert_allclose(vectors, encoder.encode(LINES * 3 + ["new"]), atol=2e-3)
 
 
-def test_repeats_are_found_within_bounds() -> None:
+def test_repeats_are_found_within_bounds():
     repeats = embedding.Repeats(remembered=3)
     assert repeats.find(["a", "b", "a"], 0).tolist() == [-1, -1, -1], "the third is of the same chunk"
     assert repeats.find(["b", "c", "d"], 3).tolist() == [1, -1, -1]
@@ -166,9 +154,7 @@ def test_repeats_are_found_within_bounds() -> None:
     assert len(repeats._old) <= 3 and len(repeats._new) <= 3
 
 
-def test_an_empty_corpus_and_a_language_never_trained_on(
-    corpus: Path, model: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_empty_corpus_and_a_language_never_trained_on(corpus, model, tmp_path, caplog):
     encoder = load_encoder(model)
     empty = tmp_path / "empty.fr"
     empty.write_text("")

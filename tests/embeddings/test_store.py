@@ -1,11 +1,7 @@
 """Embeddings and manifests: what is read is right, or the message says what is wrong."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +27,7 @@ SETTINGS = {"batch_tokens": 4096, "max_pieces": [128, None]}
 
 
 @pytest.fixture
-def npy(tmp_path: Path) -> Path:
+def npy(tmp_path):
     path = tmp_path / "c.fr.npy"
     text = {"lang": "fr", "corpus": "c.fr.gz", "text_sha256": "a" * 64}
     with EmbeddingWriter(path, ROWS, DIM, {}) as writer:
@@ -40,10 +36,7 @@ def npy(tmp_path: Path) -> Path:
     return path
 
 
-# --- opening ---
-
-
-def test_vectors_are_a_read_only_map(npy: Path) -> None:
+def test_vectors_are_a_read_only_map(npy):
     vectors, manifest = open_embedding(npy, rows=ROWS, dim=DIM)
     assert isinstance(vectors, np.memmap)
     np.testing.assert_array_equal(vectors, np.eye(ROWS, DIM, dtype=np.float16))
@@ -52,7 +45,7 @@ def test_vectors_are_a_read_only_map(npy: Path) -> None:
         vectors[0, 0] = 1
 
 
-def test_a_file_that_is_truncated_while_it_is_read_is_an_error(npy: Path) -> None:
+def test_a_file_that_is_truncated_while_it_is_read_is_an_error(npy):
     """A map of the file would end the process with SIGBUS."""
     vectors = VectorFile(npy)
     np.testing.assert_array_equal(vectors[1:4], np.eye(ROWS, DIM, dtype=np.float16)[1:4])
@@ -66,7 +59,7 @@ def test_a_file_that_is_truncated_while_it_is_read_is_an_error(npy: Path) -> Non
         vectors.check()
 
 
-def test_every_truncation_is_found(npy: Path) -> None:
+def test_every_truncation_is_found(npy):
     whole = npy.read_bytes()
     for size in range(len(whole)):
         npy.write_bytes(whole[:size])
@@ -78,9 +71,7 @@ def test_every_truncation_is_found(npy: Path) -> None:
 
 
 @given(data=st.data())
-def test_no_damage_to_a_header_goes_past_the_error_type(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+def test_no_damage_to_a_header_goes_past_the_error_type(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("npy") / "c.npy"
     np.save(path, np.zeros((ROWS, DIM), np.float16))
     raw = bytearray(path.read_bytes())
@@ -95,7 +86,7 @@ def test_no_damage_to_a_header_goes_past_the_error_type(
     assert vectors.size == ROWS * DIM
 
 
-def test_other_arrays_are_refused(npy: Path) -> None:
+def test_other_arrays_are_refused(npy):
     half = np.zeros((5, 4), np.float16)
     others = half.astype("f4"), half.astype(">f2"), half.ravel(), half[None], np.asfortranarray(half)
     for array in (*others, np.array([[None]], dtype=object)):
@@ -104,7 +95,7 @@ def test_other_arrays_are_refused(npy: Path) -> None:
             open_vectors(npy)
 
 
-def test_numpy_files_of_other_makers_open_without_a_manifest(tmp_path: Path) -> None:
+def test_numpy_files_of_other_makers_open_without_a_manifest(tmp_path):
     for shape in ((3, 4), (0, 4), (3, 0)):
         array = np.ones(shape, np.float16)
         np.save(tmp_path / "x.npy", array)
@@ -113,7 +104,7 @@ def test_numpy_files_of_other_makers_open_without_a_manifest(tmp_path: Path) -> 
             open_embedding(tmp_path / "x.npy")
 
 
-def test_what_is_not_there_is_named(tmp_path: Path) -> None:
+def test_what_is_not_there_is_named(tmp_path):
     npy = tmp_path / "c.npy"
     with pytest.raises(BitextmineError, match=r"c\.npy: no such embedding; run embed first"):
         open_embedding(npy)
@@ -139,7 +130,7 @@ def test_what_is_not_there_is_named(tmp_path: Path) -> None:
         ("kind", "index", "of kind 'index', not an embedding"),
     ],
 )
-def test_a_manifest_that_disagrees_is_refused(npy: Path, key: str, value: Any, message: str) -> None:
+def test_a_manifest_that_disagrees_is_refused(npy, key, value, message):
     path = manifest_path(npy)
     path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
     with pytest.raises(BitextmineError) as error:
@@ -150,7 +141,7 @@ def test_a_manifest_that_disagrees_is_refused(npy: Path, key: str, value: Any, m
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "3", "{}", '{"kind": "embedding"}', "\0", '{"a": ' * 100_000]
 )
-def test_a_manifest_that_is_none_is_refused(npy: Path, text: str) -> None:
+def test_a_manifest_that_is_none_is_refused(npy, text):
     manifest_path(npy).write_text(text)
     with pytest.raises(BitextmineError, match=r"c\.fr\.json: "):
         open_embedding(npy)
@@ -159,17 +150,14 @@ def test_a_manifest_that_is_none_is_refused(npy: Path, text: str) -> None:
         open_embedding(npy)
 
 
-def test_rows_and_dimension_are_compared_with_text_and_model(npy: Path) -> None:
+def test_rows_and_dimension_are_compared_with_text_and_model(npy):
     with pytest.raises(BitextmineError, match=r"c\.fr\.npy: 5 rows, but the text has 7 lines"):
         open_embedding(npy, rows=7)
     with pytest.raises(BitextmineError, match="vectors of 4 numbers, but 8 are wanted"):
         open_embedding(npy, dim=8)
 
 
-# --- freshness ---
-
-
-def test_freshness_in_words(npy: Path, tmp_path: Path) -> None:
+def test_freshness_in_words(npy, tmp_path):
     text, model = "a" * 64, "0123456789abcdef"
     assert check_fresh(npy, text, model) is None
     assert check_fresh(tmp_path / "other.npy", text, model) == "not embedded yet"
@@ -181,7 +169,7 @@ def test_freshness_in_words(npy: Path, tmp_path: Path) -> None:
     assert (check_fresh(npy, text, model) or "").startswith("unusable: ")
 
 
-def test_vectors_that_are_not_the_manifests_are_made_again(npy: Path) -> None:
+def test_vectors_that_are_not_the_manifests_are_made_again(npy):
     raw = bytearray(npy.read_bytes())
     raw[-1] ^= 1
     npy.write_bytes(raw)
@@ -190,10 +178,7 @@ def test_vectors_that_are_not_the_manifests_are_made_again(npy: Path) -> None:
     assert found == "its vectors do not match its manifest"
 
 
-# --- describing ---
-
-
-def test_an_unfinished_embedding_in_words(tmp_path: Path) -> None:
+def test_an_unfinished_embedding_in_words(tmp_path):
     npy = tmp_path / "c.npy"
     with EmbeddingWriter(npy, 10, 2, {"model": "small", "settings": {"a": 1}}) as writer:
         writer.write(0, np.zeros((3, 2)))
@@ -204,8 +189,6 @@ def test_an_unfinished_embedding_in_words(tmp_path: Path) -> None:
     with pytest.raises(BitextmineError, match="no such embedding"):
         describe_embedding(tmp_path / "none.npy")
 
-
-# --- manifests ---
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -227,7 +210,7 @@ manifests = st.builds(
 
 @settings(max_examples=40)
 @given(manifests)
-def test_a_manifest_comes_back_whole(tmp_path_factory: pytest.TempPathFactory, manifest: Manifest) -> None:
+def test_a_manifest_comes_back_whole(tmp_path_factory, manifest):
     path = tmp_path_factory.mktemp("manifest") / "c.json"
     write_json(path, manifest.to_json())
     assert read_manifest(path) == manifest
@@ -238,7 +221,7 @@ def test_a_manifest_comes_back_whole(tmp_path_factory: pytest.TempPathFactory, m
 
 
 @given(st.dictionaries(st.sampled_from(sorted(own_keys)), json_values))
-def test_any_json_is_a_manifest_or_an_error(content: dict[str, Any]) -> None:
+def test_any_json_is_a_manifest_or_an_error(content):
     try:
         manifest = Manifest.from_json(content, "c.json")
     except BitextmineError as e:

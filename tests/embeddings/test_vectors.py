@@ -1,9 +1,5 @@
 """Vectors of other tools as embeddings: .npy of any floats, LASER's raw ones, and what does not fit."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -20,13 +16,13 @@ RAW = MADE.astype("f4").tobytes()
 
 
 @pytest.fixture
-def corpus(tmp_path: Path) -> Path:
+def corpus(tmp_path):
     path = tmp_path / "corpus.en"
     path.write_text("\n".join(LINES) + "\n")
     return path
 
 
-def write(path: Path, array: np.ndarray, header: bool) -> Path:
+def write(path, array, header):
     if header:
         np.save(path, array)
     else:
@@ -34,7 +30,7 @@ def write(path: Path, array: np.ndarray, header: bool) -> Path:
     return path
 
 
-def wanted(array: np.ndarray) -> np.ndarray:
+def wanted(array):
     units = array / np.linalg.norm(array, axis=1, keepdims=True)
     return np.array([row if line.strip() else 0 * row for line, row in zip(LINES, units, strict=True)])
 
@@ -44,9 +40,7 @@ def wanted(array: np.ndarray) -> np.ndarray:
     [("f2", True), ("f4", True), ("f8", True), ("F order", True), ("f2", False), ("f4", False)],
 )
 @pytest.mark.parametrize("block", [2, 4096])
-def test_rows_are_brought_to_length_1(
-    kind: str, header: bool, block: int, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_are_brought_to_length_1(kind, header, block, corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "BLOCK_ROWS", block)
     array = np.asfortranarray(MADE) if kind == "F order" else MADE.astype(kind)
     name = "v.npy" if header else "v.raw"
@@ -76,9 +70,7 @@ def test_rows_are_brought_to_length_1(
         (MADE, 0, UsageError, "dim must be at least 1"),
     ],
 )
-def test_what_does_not_fit_is_an_error(
-    array: np.ndarray | bytes, dim: int | None, kind: type, message: str, corpus: Path, tmp_path: Path
-) -> None:
+def test_what_does_not_fit_is_an_error(array, dim, kind, message, corpus, tmp_path):
     path = tmp_path / "vectors"
     if isinstance(array, bytes):
         path.write_bytes(array)
@@ -92,7 +84,7 @@ def test_what_does_not_fit_is_an_error(
     assert sorted(each.name for each in tmp_path.iterdir()) == ["corpus.en", "vectors"]
 
 
-def test_files_of_others_in_the_place_are_not_written_over(corpus: Path, tmp_path: Path) -> None:
+def test_files_of_others_in_the_place_are_not_written_over(corpus, tmp_path):
     write(tmp_path / "v.npy", MADE, header=True)
     place = write(tmp_path / "corpus.en.npy", np.arange(3), header=True)
     before = place.read_bytes()
@@ -105,13 +97,13 @@ def test_files_of_others_in_the_place_are_not_written_over(corpus: Path, tmp_pat
     assert open_embedding(place)[0].shape == MADE.shape
 
 
-def test_objects_are_not_unpickled(tmp_path: Path) -> None:
+def test_objects_are_not_unpickled(tmp_path):
     np.save(tmp_path / "v.npy", np.array([[object()]], dtype=object), allow_pickle=True)
     with pytest.raises(BitextmineError, match=r"not a whole \.npy file"):
         open_precomputed(tmp_path / "v.npy", 1)
 
 
-def test_mining_with_the_vectors_of_another_tool(bitextmine, tmp_path: Path) -> None:
+def test_mining_with_the_vectors_of_another_tool(bitextmine, tmp_path):
     """Two corpora whose vectors, in a LASER file and in a .npy, say that line i goes with line n - 1 - i."""
     n = 60
     rng = np.random.default_rng(5)

@@ -1,7 +1,5 @@
 """The embedding writer: whatever stops it, the next run ends with the same bytes."""
 
-from __future__ import annotations
-
 import errno
 import multiprocessing
 import os
@@ -10,9 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -30,11 +26,11 @@ ROWS, DIM, BATCH = 7, 3, 2
 FORK = multiprocessing.get_context("fork")
 
 
-def vectors(name: str, rows: int = ROWS, dim: int = DIM) -> np.ndarray:
+def vectors(name, rows=ROWS, dim=DIM):
     return np.random.default_rng(ord(name)).normal(size=(rows, dim)).astype(np.float32)
 
 
-def embed(npy: Path, name: str, **kwargs: Any) -> int:
+def embed(npy, name, **kwargs):
     """Embed under an identity, going on where an earlier run was; returns the row it began at."""
     if check_fresh(npy, name, "h") is None:
         return ROWS
@@ -47,35 +43,35 @@ def embed(npy: Path, name: str, **kwargs: Any) -> int:
 
 
 @pytest.fixture(autouse=True)
-def sync_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def sync_at_once(monkeypatch):
     """Every write is brought to disk and recorded."""
     monkeypatch.setattr(writer_module, "SYNC_SECONDS", 0.0)
 
 
 @pytest.fixture
-def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_fsync(monkeypatch):
     """A kill loses nothing that fsync would save, and fsync is slow."""
     monkeypatch.setattr(os, "fsync", lambda fd: None)
 
 
-def checked_manifest(npy: Path) -> Manifest:
+def checked_manifest(npy):
     """The manifest beside it, whose digest must be that of the vectors."""
     _, manifest = open_embedding(npy)
     assert vectors_digest(npy) == manifest.vectors_blake2b
     return manifest
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def finished(folder: Path) -> dict[str, bytes]:
+def finished(folder):
     """The contents without what runs that never came to their end left behind."""
     return {name: data for name, data in contents(folder).items() if ".npy.part" not in name}
 
 
 @pytest.fixture(scope="module")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, bytes]]:
+def reference(tmp_path_factory):
     """What an undisturbed run leaves, by identity."""
     result = {}
     for name in "AB":
@@ -86,12 +82,9 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, b
     return result
 
 
-# --- without a disturbance ---
-
-
 @pytest.mark.parametrize("rows", [0, 1, 5])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_rows_are_stored_as_float16(tmp_path: Path, rows: int, dtype: type) -> None:
+def test_rows_are_stored_as_float16(tmp_path, rows, dtype):
     npy = tmp_path / "c.fr.npy"
     data = vectors("A", rows, 4).astype(dtype)
     with EmbeddingWriter(npy, rows, 4, {}) as writer:
@@ -109,7 +102,7 @@ def test_rows_are_stored_as_float16(tmp_path: Path, rows: int, dtype: type) -> N
     checked_manifest(npy)
 
 
-def test_rows_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+def test_rows_that_do_not_fit_are_refused(tmp_path):
     with EmbeddingWriter(tmp_path / "c.fr.npy", 3, 2, {}) as writer:
         writer.write(0, np.zeros((1, 2)))
         for start, shape in ((0, (1, 2)), (2, (1, 2)), (1, (3, 2)), (1, (1, 3)), (1, (2,))):
@@ -122,7 +115,7 @@ def test_rows_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e6])
-def test_numbers_that_float16_cannot_hold_name_their_line(tmp_path: Path, bad: float) -> None:
+def test_numbers_that_float16_cannot_hold_name_their_line(tmp_path, bad):
     data = np.ones((5, 2), dtype=np.float32)
     data[3, 1] = bad
     with EmbeddingWriter(tmp_path / "c.fr.npy", 9, 2, {}) as writer:
@@ -131,10 +124,7 @@ def test_numbers_that_float16_cannot_hold_name_their_line(tmp_path: Path, bad: f
             writer.write(2, data)
 
 
-# --- resuming ---
-
-
-def test_a_closed_writer_goes_on_where_it_was(tmp_path: Path, reference: dict[str, dict[str, bytes]]) -> None:
+def test_a_closed_writer_goes_on_where_it_was(tmp_path, reference):
     npy, rows = tmp_path / "c.fr.npy", vectors("A")
     with pytest.raises(KeyboardInterrupt), EmbeddingWriter(npy, ROWS, DIM, {"text": "A"}) as writer:
         writer.write(0, rows[:2])
@@ -148,9 +138,7 @@ def test_a_closed_writer_goes_on_where_it_was(tmp_path: Path, reference: dict[st
 @pytest.mark.parametrize(
     ("rows", "dim", "identity"), [(ROWS, DIM, "B"), (ROWS + 1, DIM, "A"), (ROWS, DIM + 1, "A")]
 )
-def test_a_part_of_another_identity_is_discarded(
-    tmp_path: Path, reference: dict[str, dict[str, bytes]], rows: int, dim: int, identity: str
-) -> None:
+def test_a_part_of_another_identity_is_discarded(tmp_path, reference, rows, dim, identity):
     npy = tmp_path / "c.fr.npy"
     with EmbeddingWriter(npy, rows, dim, {"text": identity}) as writer:
         writer.write(0, np.full((4, dim), 9.0))
@@ -159,9 +147,7 @@ def test_a_part_of_another_identity_is_discarded(
 
 
 @pytest.mark.parametrize("damage", ["no state", "empty", "longer", "other header", "too many"])
-def test_a_damaged_part_is_discarded(
-    tmp_path: Path, reference: dict[str, dict[str, bytes]], damage: str
-) -> None:
+def test_a_damaged_part_is_discarded(tmp_path, reference, damage):
     npy = tmp_path / "c.fr.npy"
     part, state = Path(f"{npy}.part"), Path(f"{npy}.part.journal")
     with EmbeddingWriter(npy, ROWS, DIM, {"text": "A"}) as writer:
@@ -179,9 +165,7 @@ def test_a_damaged_part_is_discarded(
     assert contents(tmp_path) == reference["A"]
 
 
-def test_a_foreign_journal_is_written_over_on_demand_only(
-    tmp_path: Path, reference: dict[str, dict[str, bytes]]
-) -> None:
+def test_a_foreign_journal_is_written_over_on_demand_only(tmp_path, reference):
     npy = tmp_path / "c.fr.npy"
     Path(f"{npy}.part.journal").write_text("a diary\n")
     with pytest.raises(BitextmineError, match=r"c\.fr\.npy\.part\.journal: .* move it away"):
@@ -189,8 +173,6 @@ def test_a_foreign_journal_is_written_over_on_demand_only(
     assert embed(npy, "A", overwrite=True) == 0
     assert contents(tmp_path) == reference["A"]
 
-
-# --- kills ---
 
 CALLS = (
     (os, "ftruncate"),
@@ -202,7 +184,7 @@ CALLS = (
 )
 
 
-def killed_at(call: int, work: Callable[[], object]) -> bool:
+def killed_at(call, work):
     """Run ``work`` in a child that dies at its n-th change of the disk, if it gets that far; else True.
 
     It dies without any clean-up, as by SIGKILL, before the change, or half-way if that is a write.
@@ -212,8 +194,8 @@ def killed_at(call: int, work: Callable[[], object]) -> bool:
         try:
             left = call
 
-            def deadly(real: Callable[..., Any]) -> Callable[..., Any]:
-                def change(*args: Any, **kwargs: Any) -> Any:
+            def deadly(real):
+                def change(*args, **kwargs):
                     nonlocal left
                     left -= 1
                     if left < 0:
@@ -238,7 +220,7 @@ def killed_at(call: int, work: Callable[[], object]) -> bool:
     return code == 0
 
 
-def check_what_is_visible(folder: Path, reference: dict[str, dict[str, bytes]]) -> None:
+def check_what_is_visible(folder, reference):
     """A complete pair is a right pair."""
     if {"c.fr.npy", "c.fr.json"} <= {path.name for path in folder.iterdir()}:
         text = checked_manifest(folder / "c.fr.npy").text_sha256
@@ -246,9 +228,7 @@ def check_what_is_visible(folder: Path, reference: dict[str, dict[str, bytes]]) 
         assert (folder / "c.fr.json").read_bytes() == reference[text]["c.fr.json"]
 
 
-def test_killed_at_any_moment_the_next_run_gives_the_same_bytes(
-    tmp_path: Path, no_fsync: None, reference: dict[str, dict[str, bytes]]
-) -> None:
+def test_killed_at_any_moment_the_next_run_gives_the_same_bytes(tmp_path, no_fsync, reference):
     """At every change of the disk, over an older embedding of another text and of the same shape."""
     resumed = []
     for call in range(200):
@@ -256,7 +236,7 @@ def test_killed_at_any_moment_the_next_run_gives_the_same_bytes(
         folder.mkdir()
         npy = folder / "c.fr.npy"
         embed(npy, "B")
-        done = killed_at(call, lambda npy=npy: embed(npy, "A"))  # type: ignore[misc]
+        done = killed_at(call, lambda npy=npy: embed(npy, "A"))
         check_what_is_visible(folder, reference)
         if done:
             break
@@ -269,7 +249,7 @@ def test_killed_at_any_moment_the_next_run_gives_the_same_bytes(
     assert set(resumed) == {0, 2, 4, 6, ROWS}
 
 
-def test_vectors_of_somebody_else_are_not_taken_for_half_a_finish(tmp_path: Path) -> None:
+def test_vectors_of_somebody_else_are_not_taken_for_half_a_finish(tmp_path):
     npy = tmp_path / "c.fr.npy"
     with EmbeddingWriter(npy, ROWS, DIM, {"text": "A"}) as writer:
         identity = writer.identity
@@ -285,29 +265,21 @@ def test_vectors_of_somebody_else_are_not_taken_for_half_a_finish(tmp_path: Path
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(runs=st.lists(st.tuples(st.sampled_from("AB"), st.integers(0, 60)), max_size=5))
-def test_any_row_of_kills_and_identities_ends_well(
-    tmp_path_factory: pytest.TempPathFactory,
-    no_fsync: None,
-    reference: dict[str, dict[str, bytes]],
-    runs: list[tuple[str, int]],
-) -> None:
+def test_any_row_of_kills_and_identities_ends_well(tmp_path_factory, no_fsync, reference, runs):
     folder = tmp_path_factory.mktemp("kills")
     npy = folder / "c.fr.npy"
     for name, call in runs:
-        killed_at(call, lambda name=name: embed(npy, name))  # type: ignore[misc]
+        killed_at(call, lambda name=name: embed(npy, name))
         check_what_is_visible(folder, reference)
     embed(npy, "A")
     assert finished(folder) == reference["A"]
     shutil.rmtree(folder)
 
 
-# --- two at once ---
-
-
-def test_many_writers_at_once_leave_one_right_embedding(tmp_path: Path) -> None:
+def test_many_writers_at_once_leave_one_right_embedding(tmp_path):
     npy = tmp_path / "c.npy"
 
-    def work(name: str) -> None:
+    def work(name):
         rows = vectors(name, 4, 2)
         done = 0
         while done < 10:
@@ -332,20 +304,18 @@ def test_many_writers_at_once_leave_one_right_embedding(tmp_path: Path) -> None:
     assert sorted(contents(tmp_path)) == ["c.json", "c.npy"]
 
 
-def test_the_next_writer_is_refused_until_both_names_are_in_place(
-    tmp_path: Path, reference: dict[str, dict[str, bytes]]
-) -> None:
+def test_the_next_writer_is_refused_until_both_names_are_in_place(tmp_path, reference):
     npy = tmp_path / "c.fr.npy"
     replace = Path.replace
 
-    def dawdling(self: Path, target: Path) -> None:
+    def dawdling(self, target):
         replace(self, target)
         if target == npy:
             (tmp_path / "between").touch()
             time.sleep(0.5)
 
-    def work() -> None:
-        Path.replace = dawdling  # type: ignore[assignment, method-assign]
+    def work():
+        Path.replace = dawdling
         embed(npy, "A")
 
     child = FORK.Process(target=work)
@@ -361,10 +331,7 @@ def test_the_next_writer_is_refused_until_both_names_are_in_place(
     assert contents(tmp_path) == reference["B"]
 
 
-# --- a full disk ---
-
-
-def test_a_file_that_may_not_grow_so_far_is_found_at_the_start(tmp_path: Path) -> None:
+def test_a_file_that_may_not_grow_so_far_is_found_at_the_start(tmp_path):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
     try:
@@ -381,7 +348,7 @@ DISK_BYTES = 256 * 1024
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def small_disk(tmp_path):
     """A file system of a quarter of a mebibyte."""
     folder = tmp_path / "disk"
     folder.mkdir()
@@ -394,19 +361,17 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def test_a_disk_with_room_for_the_rows_and_nothing_else(small_disk: Path) -> None:
+def test_a_disk_with_room_for_the_rows_and_nothing_else(small_disk):
     with pytest.raises(BitextmineError, match="No space left"):
         EmbeddingWriter(small_disk / "c.npy", (DISK_BYTES - 128) // 2, 1, {})
     assert contents(small_disk) == {}
 
 
-def no_allocation(*args: object) -> None:
+def no_allocation(*args):
     raise OSError(errno.EOPNOTSUPP, "Operation not supported")
 
 
-def test_a_disk_that_fills_up_underway_costs_no_finished_rows(
-    small_disk: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_fills_up_underway_costs_no_finished_rows(small_disk, monkeypatch):
     monkeypatch.setattr(os, "posix_fallocate", no_allocation)  # or the space would be taken already
     npy, filler, rows = small_disk / "c.npy", small_disk / "filler", vectors("A", 1000, 64)
     with EmbeddingWriter(npy, 1000, 64, {}) as writer:
@@ -434,10 +399,7 @@ def test_a_disk_that_fills_up_underway_costs_no_finished_rows(
     assert sorted(contents(small_disk)) == ["c.json", "c.npy"]
 
 
-# --- memory ---
-
-
-def test_writing_takes_no_memory_for_the_file(tmp_path: Path) -> None:
+def test_writing_takes_no_memory_for_the_file(tmp_path):
     """80 MB of rows pass through a process that grows by a batch."""
     script = f"""
 import resource, numpy as np

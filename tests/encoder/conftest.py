@@ -1,15 +1,10 @@
 """Model folders made on the spot: a vocabulary of 120 pieces, random weights."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 
 @pytest.fixture(scope="session")
-def tiny_tokenizer(sentence_pairs: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny_tokenizer(sentence_pairs, tmp_path_factory):
     """A SentencePiece model of 120 pieces."""
     from bitextmine.training.recipe import recipe_from_pairs
     from bitextmine.training.vocabulary import train_vocabulary
@@ -21,7 +16,7 @@ def tiny_tokenizer(sentence_pairs: list[tuple[str, str]], tmp_path_factory: pyte
 
 
 @pytest.fixture(scope="session")
-def make_folder(tiny_tokenizer: Path) -> Callable[..., Path]:
+def make_folder(tiny_tokenizer):
     """Makes a model folder of so many layers and dimensions, with random weights that are always the same."""
     import torch
 
@@ -30,7 +25,7 @@ def make_folder(tiny_tokenizer: Path) -> Callable[..., Path]:
     from bitextmine.encoder.model import SentenceModel
     from bitextmine.encoder.tokenizer import Tokenizer
 
-    def make(folder: Path, layers: int, dim: int = 16) -> Path:
+    def make(folder, layers, dim=16):
         size = Tokenizer(tiny_tokenizer).vocab_size
         config = EncoderConfig(size, dim, layers, heads=4, ffn=32, max_pieces=50, languages=("en", "fr"))
         torch.manual_seed(3)

@@ -1,9 +1,5 @@
 """Columns for the order and the length of a sentence: what they say, and the same from each way of encoding."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -48,7 +44,7 @@ LINES = [
 DIM, ORDER, WEIGHT, SHARE = 24, 10, 0.7, 0.2
 
 
-def make_model(order: int = ORDER, share: float = 0.0) -> SentenceModel:
+def make_model(order=ORDER, share=0.0):
     tokenizer = Tokenizer(PACKAGED)
     torch.manual_seed(0)
     config = EncoderConfig(
@@ -66,7 +62,7 @@ def make_model(order: int = ORDER, share: float = 0.0) -> SentenceModel:
     return model
 
 
-def test_the_product_is_a_hill_over_the_ratio_of_lengths() -> None:
+def test_the_product_is_a_hill_over_the_ratio_of_lengths():
     table = length_table().astype(np.float64)
     np.testing.assert_allclose((table**2).sum(1), 1, atol=1e-6)
     for n in (1, 30, 500):
@@ -82,7 +78,7 @@ def test_the_product_is_a_hill_over_the_ratio_of_lengths() -> None:
         np.testing.assert_allclose(found[near], hill[near], atol=0.05)
 
 
-def test_characters_of_pieces_and_sentences() -> None:
+def test_characters_of_pieces_and_sentences():
     each = piece_characters(["", "▁the", "▁", "é", "x" * 300], ngrams=2)
     assert each.tolist() == [1, 4, 1, 1, 255, 0, 0] and each.dtype == np.uint8
     sentences = Pieces.from_lists([[1, 2, 3], [], [4] * 30, [5, 0]])
@@ -90,7 +86,7 @@ def test_characters_of_pieces_and_sentences() -> None:
 
 
 @given(st.lists(st.integers(0, 40), max_size=6))
-def test_waves_are_cosines_of_the_places(lengths: list[int]) -> None:
+def test_waves_are_cosines_of_the_places(lengths):
     pieces = Pieces.from_lists([[1] * n for n in lengths])
     found = waves(pieces, WEIGHT)
     expected = [WEIGHT * np.cos(np.pi * (i + 0.5) / n) for n in lengths for i in range(n)]
@@ -98,7 +94,7 @@ def test_waves_are_cosines_of_the_places(lengths: list[int]) -> None:
     assert found.dtype == np.float32
 
 
-def test_places_of_the_longest_sentences() -> None:
+def test_places_of_the_longest_sentences():
     found = steps(np.arange(5000), 5000)
     assert found[0] == 0 and found[-1] == STEPS - 1 and (np.diff(found) >= 0).all()
     assert not wave().flags.writeable and not length_table().flags.writeable
@@ -106,9 +102,7 @@ def test_places_of_the_longest_sentences() -> None:
 
 @pytest.mark.parametrize(("order", "share"), [(0, SHARE), (ORDER, 0.0), (ORDER, SHARE)])
 @pytest.mark.parametrize(("dtype", "off"), [("int4", 0.2), ("int8", 1e-2), ("float32", 3e-3)])
-def test_vectors_of_a_folder(
-    dtype: str, off: float, order: int, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vectors_of_a_folder(dtype, off, order, share, tmp_path, monkeypatch):
     model = make_model(order, share)
     save_folder(tmp_path, model, PACKAGED, dtype=dtype)
     encoder = load_encoder(tmp_path)
@@ -142,7 +136,7 @@ def test_vectors_of_a_folder(
     assert encoder.encode(LINES).tobytes() == found.tobytes()
 
 
-def test_pieces_that_cancel_out_have_no_length_either() -> None:
+def test_pieces_that_cancel_out_have_no_length_either():
     model = make_model(0, SHARE)
     with torch.no_grad():
         model.embedding.weight[5] = -model.embedding.weight[4]
@@ -153,9 +147,7 @@ def test_pieces_that_cancel_out_have_no_length_either() -> None:
 @pytest.mark.skipif(compiled.library("encoder") is None, reason="nothing is compiled here")
 @pytest.mark.parametrize("kind", [np.int8, np.float32])
 @pytest.mark.parametrize(("dim", "columns"), [(7, 7), (33, 20), (200, 48), (376, 96), (300, 130), (520, 520)])
-def test_compiled_and_plain_are_the_same(
-    dim: int, columns: int, kind: type, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_compiled_and_plain_are_the_same(dim, columns, kind, monkeypatch):
     rng = np.random.default_rng(dim)
     weights = {PIECES: rng.integers(-127, 128, (50, dim)).astype(kind)}
     if kind == np.int8:
@@ -169,7 +161,7 @@ def test_compiled_and_plain_are_the_same(
     assert network.vectors(pieces).tobytes() == found.tobytes()
 
 
-def test_another_order_is_another_vector(tmp_path: Path) -> None:
+def test_another_order_is_another_vector(tmp_path):
     save_folder(tmp_path, make_model(), PACKAGED, dtype="int8")
     encoder = load_encoder(tmp_path)
     there, back = (Pieces.from_lists([ids]) for ids in ([5, 60, 700, 8000], [8000, 700, 60, 5]))
@@ -179,7 +171,7 @@ def test_another_order_is_another_vector(tmp_path: Path) -> None:
     assert np.abs(one[DIM:]).max() > 0.05
 
 
-def test_a_spelled_model_has_them_too() -> None:
+def test_a_spelled_model_has_them_too():
     model = make_model()
     spell(model, *piece_ngrams(Tokenizer(PACKAGED).pieces()), [])
     ids, offsets = torch.tensor([5, 60, 700, 8000, 5, 5]), torch.tensor([0, 4, 4, 6])
@@ -189,7 +181,7 @@ def test_a_spelled_model_has_them_too() -> None:
         )
 
 
-def test_a_folder_has_the_characters_of_its_pieces(tmp_path: Path) -> None:
+def test_a_folder_has_the_characters_of_its_pieces(tmp_path):
     model = make_model(0, SHARE)
     save_folder(tmp_path, model, PACKAGED)
     state = {name: value.numpy() for name, value in model.state_dict().items()}
@@ -202,7 +194,7 @@ def test_a_folder_has_the_characters_of_its_pieces(tmp_path: Path) -> None:
             load_encoder(tmp_path)
 
 
-def test_a_configuration_has_them() -> None:
+def test_a_configuration_has_them():
     base = {"vocab_size": 10, "dim": 28, "layers": 0, "order_columns": 4, "order_weight": 0.5}
     config = EncoderConfig(**base, length_share=0.1, ngrams=5)
     assert EncoderConfig.from_json(config.to_json(), "here") == config and config.piece_dim == 16
@@ -230,7 +222,7 @@ def test_a_configuration_has_them() -> None:
         ({"dim": 8, "length_share": 0.1, "order_columns": 0, "order_weight": 0}, "leave none of dim 8"),
     ],
 )
-def test_what_a_configuration_refuses(wrong: dict[str, object], message: str) -> None:
+def test_what_a_configuration_refuses(wrong, message):
     base = {"vocab_size": 10, "dim": 16, "layers": 0, "order_columns": 4, "order_weight": 0.5}
     with pytest.raises(BitextmineError, match=message):
         EncoderConfig(**{**base, **wrong})

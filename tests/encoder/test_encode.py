@@ -1,16 +1,10 @@
 """`Encoder.encode` called as code for sentence-transformers calls its models."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
 
-from bitextmine.encoder import Encoder, load_encoder
+from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError, UsageError
 
 LINES = ["La séance est levée.", "the sitting is closed", "", "x" * 300, "La séance est levée."]
@@ -18,20 +12,18 @@ ITERATOR = object()  # of LINES, a new one each time
 
 
 @pytest.fixture(scope="module", params=["default", "2 layers"])
-def encoder(
-    request: pytest.FixtureRequest, make_folder: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
-) -> Encoder:
+def encoder(request, make_folder, tmp_path_factory):
     if request.param == "default":
         return load_encoder()
     return load_encoder(make_folder(tmp_path_factory.mktemp("model"), 2), precision="float32")
 
 
 @pytest.fixture(scope="module")
-def expected(encoder: Encoder) -> np.ndarray:
+def expected(encoder):
     return encoder.encode(LINES)
 
 
-def test_a_string_gives_one_vector(encoder: Encoder, expected: np.ndarray) -> None:
+def test_a_string_gives_one_vector(encoder, expected):
     vector = encoder.encode(LINES[0])
     assert vector.shape == (encoder.dim,) and vector.dtype == np.float32
     np.testing.assert_allclose(vector, expected[0], atol=2e-6)
@@ -51,14 +43,14 @@ def test_a_string_gives_one_vector(encoder: Encoder, expected: np.ndarray) -> No
     ],
     ids=["tuple", "array", "objects", "keys", "batches", "iterator"],
 )
-def test_sentences_come_in_any_collection(encoder: Encoder, expected: np.ndarray, given: Any) -> None:
+def test_sentences_come_in_any_collection(encoder, expected, given):
     found = encoder.encode(iter(LINES) if given is ITERATOR else given)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, expected[: len(found)], atol=2e-6)
     assert len(found) == (4 if isinstance(given, dict) else 5)
 
 
-def test_a_pandas_column(encoder: Encoder, expected: np.ndarray) -> None:
+def test_a_pandas_column(encoder, expected):
     import pandas
 
     column = pandas.Series(LINES, index=range(10, 15))
@@ -67,12 +59,12 @@ def test_a_pandas_column(encoder: Encoder, expected: np.ndarray) -> None:
         encoder.encode(pandas.Series(["a", float("nan")]))
 
 
-def test_no_sentences(encoder: Encoder) -> None:
+def test_no_sentences(encoder):
     assert encoder.encode([]).shape == (0, encoder.dim)
     assert encoder.encode([], convert_to_tensor=True).shape == (0, encoder.dim)
 
 
-def test_what_is_no_sentence(encoder: Encoder) -> None:
+def test_what_is_no_sentence(encoder):
     for wrong in ([b"bytes"], [["a", "b"]], ["a", None], [1]):
         with pytest.raises(BitextmineError, match=r"sentence \d: expected a string"):
             encoder.encode(wrong)
@@ -82,7 +74,7 @@ def test_what_is_no_sentence(encoder: Encoder) -> None:
         encoder.encode(LINES, precision="int8")
 
 
-def test_everything_that_callers_pass_besides(encoder: Encoder, expected: np.ndarray) -> None:
+def test_everything_that_callers_pass_besides(encoder, expected):
     found = encoder.encode(
         LINES,
         batch_size=2,
@@ -120,18 +112,18 @@ def test_everything_that_callers_pass_besides(encoder: Encoder, expected: np.nda
         ({"sentences": [{"text": ["one"]}, "two"]}, BitextmineError, "found 'two'"),
     ],
 )
-def test_what_encode_refuses(encoder: Encoder, given: dict[str, object], error: type, message: str) -> None:
+def test_what_encode_refuses(encoder, given, error, message):
     with pytest.raises(error, match=message):
         encoder.encode(**{"sentences": LINES, **given})
 
 
-def test_an_encoder_says_what_it_is(encoder: Encoder) -> None:
+def test_an_encoder_says_what_it_is(encoder):
     assert encoder.name in repr(encoder)
     assert encoder.hash in repr(encoder)
     assert len(repr(encoder)) < 120
 
 
-def test_tensors(encoder: Encoder, expected: np.ndarray) -> None:
+def test_tensors(encoder, expected):
     tensor = encoder.encode(LINES, convert_to_tensor=True)
     assert isinstance(tensor, torch.Tensor) and tensor.dtype == torch.float32
     assert tensor.device.type == encoder.device
@@ -143,13 +135,13 @@ def test_tensors(encoder: Encoder, expected: np.ndarray) -> None:
     assert isinstance(encoder.encode("a", convert_to_numpy=False), torch.Tensor)
 
 
-def test_a_prompt_stands_before_each_sentence(encoder: Encoder) -> None:
+def test_a_prompt_stands_before_each_sentence(encoder):
     found = encoder.encode(["the cat", " "], prompt="query: ")
     np.testing.assert_allclose(found[0], encoder.encode("query: the cat"), atol=2e-6)
     assert not found[1].any()
 
 
-def test_similarity(encoder: Encoder, expected: np.ndarray) -> None:
+def test_similarity(encoder, expected):
     other = np.random.default_rng(0).standard_normal((3, encoder.dim)).astype(np.float32) * 5
     found = encoder.similarity(expected, other)
     wide = expected.astype(np.float64) @ (other / np.linalg.norm(other.astype(np.float64), axis=1)[:, None]).T
@@ -163,12 +155,12 @@ def test_similarity(encoder: Encoder, expected: np.ndarray) -> None:
     assert encoder.similarity_fn_name == "cosine"
 
 
-def test_facts_under_the_names_of_sentence_transformers(encoder: Encoder) -> None:
+def test_facts_under_the_names_of_sentence_transformers(encoder):
     assert encoder.get_sentence_embedding_dimension() == encoder.get_embedding_dimension() == encoder.dim
     assert encoder.max_seq_length == encoder.max_pieces > 0
 
 
-def test_sentence_transformers_own_tools_take_the_vectors(encoder: Encoder) -> None:
+def test_sentence_transformers_own_tools_take_the_vectors(encoder):
     util = pytest.importorskip("sentence_transformers.util")
     queries = encoder.encode(["the sitting is closed"], convert_to_tensor=True)
     pool = encoder.encode(["ein Hund", "the sitting is closed", "une pomme"], convert_to_tensor=True)
@@ -178,7 +170,7 @@ def test_sentence_transformers_own_tools_take_the_vectors(encoder: Encoder) -> N
     assert score > 0.5 and sorted(pair) == [0, 2]
 
 
-def test_mteb_takes_an_encoder_as_it_is(encoder: Encoder) -> None:
+def test_mteb_takes_an_encoder_as_it_is(encoder):
     mteb = pytest.importorskip("mteb")
     datasets = pytest.importorskip("datasets")
     task = mteb.get_task("STSBenchmark")

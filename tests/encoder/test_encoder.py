@@ -1,7 +1,5 @@
 """What an encoder promises: unit rows, zero rows for empty lines, the same whatever the batch."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import pickle
@@ -18,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
-from bitextmine.encoder import Encoder, load_encoder
+from bitextmine.encoder import load_encoder
 from bitextmine.encoder.columns import piece_characters, sentence_characters
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.encoder import _load_again
@@ -46,17 +44,17 @@ LINES = ["the cat sat on the mat", "", "le chat", "   ", "a " * 900, "le chat", 
 
 
 @pytest.fixture(autouse=True)
-def exact(monkeypatch: pytest.MonkeyPatch) -> None:
+def exact(monkeypatch):
     """Matrices in float32, whatever the processor: what bfloat16 changes is test_transformer.py's matter."""
     monkeypatch.setattr("bitextmine.encoder.network.pick_precision", lambda kind: "float32")
 
 
 @pytest.fixture(params=[0, 1, 2], ids=["mean", "1 layer", "2 layers"])
-def folder(request: pytest.FixtureRequest, make_folder: Make, tmp_path: Path) -> Path:
+def folder(request, make_folder, tmp_path):
     return make_folder(tmp_path / "model", request.param)
 
 
-def oracle(folder: Path, line: str) -> np.ndarray:
+def oracle(folder, line):
     """One sentence at a time, in float64, for models without layers: the sum of its pieces' vectors."""
     import sentencepiece
     from safetensors.numpy import load_file
@@ -69,7 +67,7 @@ def oracle(folder: Path, line: str) -> np.ndarray:
     return total / length if length else total
 
 
-def test_rows_are_unit_or_zero_and_never_nan(folder: Path) -> None:
+def test_rows_are_unit_or_zero_and_never_nan(folder):
     vectors = load_encoder(folder).encode(LINES)
     assert vectors.dtype == np.float32 and vectors.shape == (len(LINES), 16)
     assert np.isfinite(vectors).all()
@@ -79,13 +77,13 @@ def test_rows_are_unit_or_zero_and_never_nan(folder: Path) -> None:
     assert (vectors[2] == vectors[5]).all(), "the same line has the same vector"
 
 
-def test_mean_of_pieces_agrees_with_the_oracle(make_folder: Make, tmp_path: Path) -> None:
+def test_mean_of_pieces_agrees_with_the_oracle(make_folder, tmp_path):
     folder = make_folder(tmp_path / "model", 0)
     expected = np.stack([oracle(folder, line) for line in readable(LINES)])
     np.testing.assert_allclose(load_encoder(folder).encode(LINES), expected, atol=1e-5)
 
 
-def test_company_and_budget_do_not_change_a_vector(folder: Path) -> None:
+def test_company_and_budget_do_not_change_a_vector(folder):
     encoder = load_encoder(folder)
     together = encoder.encode(LINES)
     for budget in (1, 60, 500):
@@ -94,16 +92,14 @@ def test_company_and_budget_do_not_change_a_vector(folder: Path) -> None:
         np.testing.assert_allclose(encoder.encode([line])[0], together[i], atol=2e-6)
 
 
-def test_word_order_matters_only_with_layers(make_folder: Make, tmp_path: Path) -> None:
+def test_word_order_matters_only_with_layers(make_folder, tmp_path):
     for layers in (0, 2):
         encoder = load_encoder(make_folder(tmp_path / f"{layers}", layers))
         a, b = encoder.encode(["the cat saw the dog there", "the dog saw the cat there"])
         assert np.allclose(a, b, atol=1e-5) == (layers == 0)
 
 
-def test_out_of_memory_halves_the_batch(
-    make_folder: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_out_of_memory_halves_the_batch(make_folder, tmp_path, monkeypatch):
     folder = make_folder(tmp_path / "model", 2)
     config, _ = read_folder(folder)
     network = Transformer(config, read_weights(config, folder / WEIGHTS))
@@ -112,7 +108,7 @@ def test_out_of_memory_halves_the_batch(
     forward = network._forward
     room = 1
 
-    def failing(ids: torch.Tensor, lengths: np.ndarray) -> torch.Tensor:
+    def failing(ids, lengths):
         if len(lengths) > room:
             raise torch.OutOfMemoryError("planted")
         return forward(ids, lengths)
@@ -125,7 +121,7 @@ def test_out_of_memory_halves_the_batch(
     assert len(pieces) == 7, "of eight lines two are the same"
 
 
-def test_int8_rows_are_within_half_a_step() -> None:
+def test_int8_rows_are_within_half_a_step():
     weight = np.random.default_rng(0).standard_normal((50, 8)) * np.logspace(-4, 2, 50)[:, None]
     weight[7] = 0
     values, scale = quantize_rows(weight)
@@ -135,7 +131,7 @@ def test_int8_rows_are_within_half_a_step() -> None:
 
 @pytest.mark.parametrize("dim", [128, 100, 8])
 @pytest.mark.parametrize("bits", [4, 2])
-def test_a_few_bits_are_the_nearest_levels_of_the_best_scale(bits: int, dim: int) -> None:
+def test_a_few_bits_are_the_nearest_levels_of_the_best_scale(bits, dim):
     """The oracle tries every scale that the format offers on every group by itself."""
     rng = np.random.default_rng(0)
     weight = (rng.standard_normal((40, dim)) * np.logspace(-3, 2, 40)[:, None]).astype(np.float32)
@@ -163,7 +159,7 @@ def test_a_few_bits_are_the_nearest_levels_of_the_best_scale(bits: int, dim: int
         pack_rows(np.zeros((3, 99)), bits)
 
 
-def test_an_encoder_in_four_bits_is_half_the_size_and_gives_nearly_the_same_vectors(tmp_path: Path) -> None:
+def test_an_encoder_in_four_bits_is_half_the_size_and_gives_nearly_the_same_vectors(tmp_path):
     tokenizer = packaged("europe5") / "tokenizer.model"
     source, folder = tmp_path / "float32", tmp_path / "int4"
     torch.manual_seed(0)
@@ -188,7 +184,7 @@ def test_an_encoder_in_four_bits_is_half_the_size_and_gives_nearly_the_same_vect
 
 
 @pytest.mark.parametrize("name", sorted(set(PACKAGED.values())))
-def test_the_packaged_encoders_find_translations(name: str) -> None:
+def test_the_packaged_encoders_find_translations(name):
     encoder = load_encoder(name)
     en = ["The council adopted the budget.", "My sister plays the piano.", "It rained all night long."]
     others = {
@@ -214,13 +210,13 @@ def test_the_packaged_encoders_find_translations(name: str) -> None:
         assert (encoder.encode(en) @ encoder.encode(lines).T).argmax(1).tolist() == [0, 1, 2]
 
 
-def test_the_packaged_encoders_are_small() -> None:
+def test_the_packaged_encoders_are_small():
     sizes = {name: sum(f.stat().st_size for f in packaged(name).iterdir()) for name in PACKAGED}
     assert sizes.pop("default") < 20_000_000
     assert sum(sizes.values()) < 60_000_000
 
 
-def test_hash_follows_content(folder: Path, tmp_path: Path) -> None:
+def test_hash_follows_content(folder, tmp_path):
     copy = shutil.copytree(folder, tmp_path / "copy")
     assert folder_hash(copy) == folder_hash(folder)
     weights = bytearray((copy / "model.safetensors").read_bytes())
@@ -229,12 +225,12 @@ def test_hash_follows_content(folder: Path, tmp_path: Path) -> None:
     assert folder_hash(copy) != folder_hash(folder)
 
 
-def damage_a_piece(folder: Path) -> None:
+def damage_a_piece(folder):
     path = folder / "tokenizer.model"
     path.write_bytes(path.read_bytes().replace("\u2581".encode(), b"\xe2\xff\x81"))
 
 
-def change_config(folder: Path, **changes: object) -> None:
+def change_config(folder, **changes):
     path = folder / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
@@ -257,7 +253,7 @@ def change_config(folder: Path, **changes: object) -> None:
         (lambda f: change_config(f, kind="cake"), "not a bitextmine encoder"),
     ],
 )
-def test_damaged_folder_names_the_file(make_folder: Make, tmp_path: Path, damage, said: str) -> None:  # type: ignore[no-untyped-def]
+def test_damaged_folder_names_the_file(make_folder, tmp_path, damage, said):
     folder = make_folder(tmp_path / "model", 1)
     damage(folder)
     with pytest.raises(BitextmineError, match="model") as e:
@@ -265,12 +261,12 @@ def test_damaged_folder_names_the_file(make_folder: Make, tmp_path: Path, damage
     assert said in str(e.value)
 
 
-def test_unknown_model_lists_the_packaged_ones() -> None:
+def test_unknown_model_lists_the_packaged_ones():
     with pytest.raises(BitextmineError, match="default"):
         load_encoder("no-such-model")
 
 
-def test_a_device_that_is_not_there(folder: Path) -> None:
+def test_a_device_that_is_not_there(folder):
     with pytest.raises(BitextmineError, match="no such kind of device"):
         load_encoder(folder, device="toaster")
     if not torch.cuda.is_available():
@@ -278,7 +274,7 @@ def test_a_device_that_is_not_there(folder: Path) -> None:
             load_encoder(folder, device="cuda")
 
 
-def test_a_pool_of_processes_takes_an_encoder(folder: Path) -> None:
+def test_a_pool_of_processes_takes_an_encoder(folder):
     encoder = load_encoder(folder)
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         found = pool.map(encoder.encode, [LINES[:3], LINES[3:]])
@@ -286,7 +282,7 @@ def test_a_pool_of_processes_takes_an_encoder(folder: Path) -> None:
     np.testing.assert_allclose(np.concatenate(found), encoder.encode(LINES), atol=0.02)
 
 
-def test_a_pickle_is_not_loaded_from_a_folder_that_changed(make_folder: Make, tmp_path: Path) -> None:
+def test_a_pickle_is_not_loaded_from_a_folder_that_changed(make_folder, tmp_path):
     content = pickle.dumps(load_encoder(make_folder(tmp_path / "model", 0)))
     assert len(content) < 1000
     assert pickle.loads(content) is pickle.loads(content)
@@ -306,12 +302,12 @@ SCRIPTS = {
 
 
 @cache
-def europe5() -> Encoder:
+def europe5():
     return load_encoder("europe5")
 
 
 @given(st.lists(st.text(st.sampled_from("".join(SCRIPTS.values()) + " a1"), max_size=60), max_size=8))
-def test_text_without_spaces(lines: list[str]) -> None:
+def test_text_without_spaces(lines):
     """Pieces, n-grams and the columns for length and order are those of SentencePiece's own pieces."""
     encoder = europe5()
     vectors = encoder.encode(lines)
@@ -326,7 +322,7 @@ def test_text_without_spaces(lines: list[str]) -> None:
         assert names == sorted(own.ids[own.offsets[i] : own.offsets[i + 1]])
 
 
-def test_lengths_of_text_without_spaces(tmp_path: Path) -> None:
+def test_lengths_of_text_without_spaces(tmp_path):
     """The columns for the length count characters, and a long line is cut at max_pieces, not at its only space."""
     recipe = recipe_from_pairs(["x.zh-ja.tsv"], {"vocabulary.size": 120})
     train_vocabulary(recipe, tmp_path / "t.model", [*SCRIPTS.values()] * 20)

@@ -1,7 +1,5 @@
 """When an encoder does not know the language of a text."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,12 +1,9 @@
 """Encoders by their name on the hub, from a small server that answers as the hub does."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -33,7 +30,7 @@ class Hub:
     asked: list[str] = field(default_factory=list)
     gated: set[str] = field(default_factory=set)
 
-    def answer(self, path: str) -> tuple[int, dict[str, str], bytes]:
+    def answer(self, path):
         self.asked.append(path)
         path = path.partition("?")[0]
         parts = path.strip("/").split("/")
@@ -63,16 +60,16 @@ class Hub:
         return 200, {"X-Repo-Commit": commit}, json.dumps(info).encode()
 
 
-def oid(path: Path) -> str:
+def oid(path):
     return hashlib.sha1(path.read_bytes()).hexdigest()
 
 
 @pytest.fixture
-def hub(tmp_path: Path) -> Iterator[Hub]:
+def hub(tmp_path):
     found = Hub()
 
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+        def do_GET(self):
             status, headers, body = found.answer(self.path)
             self.send_response(status)
             for name, value in {**headers, "Content-Length": str(len(body))}.items():
@@ -83,7 +80,7 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
 
         do_HEAD = do_GET
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, *_):
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -96,7 +93,7 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
 
 
 @pytest.fixture
-def published(hub: Hub, make_folder: Callable[..., Path], tmp_path: Path) -> Hub:
+def published(hub, make_folder, tmp_path):
     """Two commits of a model, with files beside it that are not to be fetched."""
     for commit, dim in ((OLD, 16), (NEW, 32)):
         folder = make_folder(tmp_path / commit, 0, dim)
@@ -112,7 +109,7 @@ def published(hub: Hub, make_folder: Callable[..., Path], tmp_path: Path) -> Hub
 
 
 @pytest.fixture
-def env(hub: Hub, tmp_path: Path) -> dict[str, str]:
+def env(hub, tmp_path):
     return {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "0", "HF_TOKEN": ""}
 
 
@@ -135,15 +132,13 @@ def env(hub: Hub, tmp_path: Path) -> dict[str, str]:
         ("here/missing@main", ("here/missing", "main")),
     ],
 )
-def test_what_is_a_name_of_the_hub(
-    model: str, name: tuple[str, str | None] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_a_name_of_the_hub(model, name, tmp_path, monkeypatch):
     (tmp_path / "here" / "there").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     assert hub_name(model) == name
 
 
-def test_a_model_of_the_hub(bitextmine, published: Hub, env: dict[str, str], tmp_path: Path) -> None:
+def test_a_model_of_the_hub(bitextmine, published, env, tmp_path):
     """It is fetched once, only what is read, and the commit is in signature and manifest."""
     (tmp_path / "text.en").write_text("the cat sat on the mat\nLe chat\n")
     embed = lambda model, **kwargs: bitextmine(  # noqa: E731
@@ -171,7 +166,7 @@ def test_a_model_of_the_hub(bitextmine, published: Hub, env: dict[str, str], tmp
     assert f"name: {REPOSITORY}\n" in said and f"hash: {REPOSITORY}@{OLD}\n" in said and "dim: 16\n" in said
 
 
-def test_what_cannot_be_fetched(bitextmine, published: Hub, env: dict[str, str], tmp_path: Path) -> None:
+def test_what_cannot_be_fetched(bitextmine, published, env, tmp_path):
     (tmp_path / "text.en").write_text("the cat\n")
     fails = lambda model, **kwargs: bitextmine.fails(  # noqa: E731
         "embed", "text.en", "--model", model, cwd=tmp_path, env={**env, **kwargs}
@@ -198,7 +193,7 @@ def test_what_cannot_be_fetched(bitextmine, published: Hub, env: dict[str, str],
     assert f"'hf download {REPOSITORY} --revision v1'" in said
 
 
-def test_without_the_library_the_message_names_the_extra(bitextmine, tmp_path: Path) -> None:
+def test_without_the_library_the_message_names_the_extra(bitextmine, tmp_path):
     (tmp_path / "text.en").write_text("the cat\n")
     (tmp_path / "hooks").mkdir()
     (tmp_path / "hooks" / "sitecustomize.py").write_text(

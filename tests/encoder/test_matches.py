@@ -1,7 +1,5 @@
 """Pieces matched with pieces: against loops in float64, and compiled against plain, to the bit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,37 +16,37 @@ VOCABULARY = 40
 SENTENCES = st.lists(st.lists(st.integers(0, VOCABULARY - 1), max_size=9), max_size=6)
 
 
-def some_rows(dim: int) -> np.ndarray:
+def some_rows(dim):
     rows = np.random.default_rng(dim).integers(-127, 128, (VOCABULARY, dim)).astype(np.int8)
     rows[3], rows[7] = 0, rows[8]  # no direction; two of the same
     return rows
 
 
-def some_norms(rows: np.ndarray) -> np.ndarray:
+def some_norms(rows):
     norms = np.random.default_rng(2).uniform(0.5, 3, len(rows))
     return np.where(rows.any(axis=1), norms, 0).astype(np.float32)
 
 
-def some_matcher(dim: int) -> PieceMatcher:
+def some_matcher(dim):
     rows = some_rows(dim)
     return PieceMatcher(rows, some_norms(rows))
 
 
-def vectors(dim: int) -> np.ndarray:
+def vectors(dim):
     """What the rows and norms stand for."""
     wide = some_rows(dim).astype(np.float64)
     length = np.linalg.norm(wide, axis=1)
     return wide / np.where(length > 0, length, 1)[:, None] * some_norms(wide)[:, None]
 
 
-def cosine(x: np.ndarray, y: np.ndarray) -> float:
+def cosine(x, y):
     lengths = np.linalg.norm(x) * np.linalg.norm(y)
     return float(x @ y / lengths) if lengths > 0 else 0.0
 
 
 @pytest.mark.parametrize("dim", [1, 33, 256])
 @given(a=SENTENCES, b=SENTENCES)
-def test_matches(dim: int, a: list[list[int]], b: list[list[int]]) -> None:
+def test_matches(dim, a, b):
     n = min(len(a), len(b))
     a, b = a[:n], b[:n]
     found = some_matcher(dim).matches(Pieces.from_lists(a), Pieces.from_lists(b))
@@ -71,7 +69,7 @@ def test_matches(dim: int, a: list[list[int]], b: list[list[int]]) -> None:
 
 
 @pytest.mark.skipif(compiled.library("encoder") is None, reason="nothing is compiled here")
-def test_compiled_and_plain_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiled_and_plain_are_the_same(monkeypatch):
     rng = np.random.default_rng(0)
     a, b = (
         Pieces.from_lists([rng.integers(0, VOCABULARY, n).tolist() for n in rng.integers(0, 30, 3000)])
@@ -86,13 +84,13 @@ def test_compiled_and_plain_are_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
 # Whole numbers stand for the vectors: the fewer dimensions, the more a rounding turns them.
 @pytest.mark.parametrize(("dim", "width"), [(33, 1), (33, 3), (256, 5), (256, WIDEST)])
 @given(a=SENTENCES, b=SENTENCES)
-def test_windows(dim: int, width: int, a: list[list[int]], b: list[list[int]]) -> None:
+def test_windows(dim, width, a, b):
     n = min(len(a), len(b))
     a, b = a[:n], b[:n]
     found = some_matcher(dim).windows(Pieces.from_lists(a), Pieces.from_lists(b), width)
     wide, reach = vectors(dim), width // 2
 
-    def sums(sentence: list[int]) -> list[np.ndarray]:
+    def sums(sentence):
         around = (sentence[max(0, i - reach) : i + reach + 1] for i in range(len(sentence)))
         return [sum((wide[p] for p in window), np.zeros(dim)) for window in around]
 
@@ -107,7 +105,7 @@ def test_windows(dim: int, width: int, a: list[list[int]], b: list[list[int]]) -
 
 @pytest.mark.parametrize("dim", [33, 256])
 @given(data=st.data(), a=SENTENCES, b=SENTENCES)
-def test_parts(dim: int, data: st.DataObject, a: list[list[int]], b: list[list[int]]) -> None:
+def test_parts(dim, data, a, b):
     n, parts = min(len(a), len(b)), data.draw(st.integers(1, 4))
     sides = [Pieces.from_lists(side[:n]) for side in (a, b)]
     which = [
@@ -128,7 +126,7 @@ def test_parts(dim: int, data: st.DataObject, a: list[list[int]], b: list[list[i
         np.testing.assert_allclose(found[i], expected, atol=5e-3)
 
 
-def test_the_longest_windows_stay_in_range() -> None:
+def test_the_longest_windows_stay_in_range():
     rows = np.zeros((2, 600), dtype=np.int8)
     rows[0, 0], rows[1] = 127, -127
     long, short = Pieces.from_lists([[0] * 30, [1] * 30]), Pieces.from_lists([[0], [1]])
@@ -137,7 +135,7 @@ def test_the_longest_windows_stay_in_range() -> None:
     np.testing.assert_allclose([*a_best, *b_best], 1, atol=1e-6)
 
 
-def test_what_it_refuses() -> None:
+def test_what_it_refuses():
     matcher = some_matcher(8)
     one, two = Pieces.from_lists([[1]]), Pieces.from_lists([[1], [2]])
     part = np.zeros(1, dtype=np.int8)
@@ -155,7 +153,7 @@ def test_what_it_refuses() -> None:
             matcher.parts(one, one, parts, part, number)
 
 
-def test_rows_of_an_encoder(make_folder, tmp_path) -> None:
+def test_rows_of_an_encoder(make_folder, tmp_path):
     encoder = load_encoder(make_folder(tmp_path / "mean", 0))
     rows, lengths = encoder.piece_rows()
     network = encoder.network

@@ -1,9 +1,5 @@
 """N-grams: those across the cuts of a word, in their places, wherever the text comes from."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -48,7 +44,7 @@ NGRAMS_ = [
 SENTENCES = st.lists(st.lists(st.integers(0, len(PIECES) - 1), max_size=12), max_size=6)
 
 
-def slow(sentence: list[int], pieces: list[str], ngrams: list[str]) -> list[int]:
+def slow(sentence, pieces, ngrams):
     letters = set("".join(ngrams)) - {SPACE}
     characters = []  # (character, which piece of the sentence), None where nothing goes across
     for place, piece in enumerate(sentence):
@@ -69,25 +65,25 @@ def slow(sentence: list[int], pieces: list[str], ngrams: list[str]) -> list[int]
     return [new for place, piece in enumerate(sentence) for new in (piece, *after.get(place, []))]
 
 
-def test_twice_folded_is_once_folded() -> None:
+def test_twice_folded_is_once_folded():
     for c in map(chr, range(0x110000)):
         assert folded(folded(c)) == folded(c), hex(ord(c))
 
 
-def test_a_piece_that_ends_with_a_space_ends_its_word() -> None:
+def test_a_piece_that_ends_with_a_space_ends_its_word():
     ngrams = Ngrams(["abc", f"{SPACE}cd"], [f"ab{SPACE}", "cd", SPACE])
     sentences = Pieces.from_lists([[0, 1], [2, 1]])
     assert ngrams.extend(sentences).ids.tolist() == [0, 1, 2, 1, 3 + 1]
 
 
-def test_a_piece_with_a_line_feed_in_it() -> None:
+def test_a_piece_with_a_line_feed_in_it():
     ngrams = Ngrams(["abc"], ["a\nb", "ab", "c", "\n"])
     sentences = Pieces.from_lists([[1, 2], [0, 2], [1, 3, 2]])
     assert ngrams.extend(sentences).ids.tolist() == [1, 2, 4, 0, 2, 1, 3, 2]
 
 
 @given(SENTENCES)
-def test_the_ngrams_across_the_cuts(found: list[list[int]]) -> None:
+def test_the_ngrams_across_the_cuts(found):
     before = Pieces.from_lists(found)
     after = Ngrams(NGRAMS_, PIECES).extend(before)
     assert after.ids.dtype == np.int32 and len(after) == len(found)
@@ -113,17 +109,17 @@ def test_the_ngrams_across_the_cuts(found: list[list[int]]) -> None:
         SPACE * 2,
     ],
 )
-def test_what_is_no_ngram(bad: str) -> None:
+def test_what_is_no_ngram(bad):
     with pytest.raises(BitextmineError, match="n-grams: 2: "):
         Ngrams(["abc", bad], ["ab", "c"])
 
 
-def test_an_ngram_that_is_there_twice() -> None:
+def test_an_ngram_that_is_there_twice():
     with pytest.raises(BitextmineError, match="'abc' is there twice"):
         Ngrams(["abc", "bcd", "abc"], ["ab", "c"])
 
 
-def test_numbers_of_ngrams_do_not_overflow() -> None:
+def test_numbers_of_ngrams_do_not_overflow():
     letters = [chr(0x4E00 + i) for i in range(MOST_LETTERS)]
     ngrams = ["".join(letters[i : i + 6]) for i in range(0, len(letters) - 6, 6)]
     found = Ngrams([*ngrams, letters[-1] * 6], letters)
@@ -135,7 +131,7 @@ def test_numbers_of_ngrams_do_not_overflow() -> None:
         Ngrams([*ngrams, *(chr(0x4E00 + MOST_LETTERS + i) * 6 for i in range(7))], letters)
 
 
-def cut_up(word: str) -> str:
+def cut_up(word):
     """A word that the packaged vocabulary cuts, whichever that is: this one, or it as often as is needed in a row."""
     whole = word
     while PLAIN.encode([whole])[0].lengths[0] == 1:
@@ -143,7 +139,7 @@ def cut_up(word: str) -> str:
     return whole
 
 
-def across(word: str) -> list[str]:
+def across(word):
     """The n-grams of three and four characters that reach across the first cut of a word."""
     names = PLAIN.pieces()
     first, *rest = (folded(names[i]) for i in PLAIN.encode([word])[0].ids)
@@ -157,7 +153,7 @@ AMENDMENTS, VOTE, COLLAPSE, CARE, BREACH = map(
 
 
 @pytest.fixture
-def ngrams() -> list[str]:
+def ngrams():
     """Of words that the packaged vocabulary cuts up."""
     words = [AMENDMENTS, VOTE, COLLAPSE, CARE, BREACH]
     found = {folded(SPACE + w)[i : i + n] for w in words for n in LENGTHS for i in range(len(w) - n + 2)}
@@ -173,28 +169,26 @@ LINES = st.lists(st.lists(WORDS, max_size=8).map(" ".join), min_size=1, max_size
 FEW = sorted({*across(AMENDMENTS), *across(VOTE), *across(COLLAPSE)[::2], "cion", "mie", "ensa", "rupt"})
 
 
-def with_ngrams() -> Tokenizer:
+def with_ngrams():
     tokenizer = Tokenizer(PACKAGED)
     tokenizer.add_ngrams(FEW)
     return tokenizer
 
 
 @pytest.fixture(scope="module")
-def by_words() -> Tokenizer:
+def by_words():
     return with_ngrams()
 
 
 @pytest.fixture(scope="module")
-def by_lines() -> Tokenizer:
+def by_lines():
     tokenizer = with_ngrams()
     tokenizer._words = None
     return tokenizer
 
 
 @given(LINES, st.integers(1, 30))
-def test_by_words_or_whole_lines_a_line_has_the_same_pieces(
-    by_words: Tokenizer, by_lines: Tokenizer, lines: list[str], most: int
-) -> None:
+def test_by_words_or_whole_lines_a_line_has_the_same_pieces(by_words, by_lines, lines, most):
     by_words._words = Words()  # that knows none of them yet
     for _ in range(2):
         fast, cut = by_words.encode(lines, most)
@@ -202,7 +196,7 @@ def test_by_words_or_whole_lines_a_line_has_the_same_pieces(
         assert (fast.ids == slow.ids).all() and (fast.offsets == slow.offsets).all() and cut == slow_cut
 
 
-def test_words_known_before_there_were_ngrams_are_forgotten(by_lines: Tokenizer) -> None:
+def test_words_known_before_there_were_ngrams_are_forgotten(by_lines):
     lines = [f"{AMENDMENTS} {VOTE.upper()}", f"{folded(VOTE)}, la {COLLAPSE.capitalize()}"]
     tokenizer = Tokenizer(PACKAGED)
     without, _ = tokenizer.encode(lines)
@@ -212,7 +206,7 @@ def test_words_known_before_there_were_ngrams_are_forgotten(by_lines: Tokenizer)
     assert len(found.ids) > len(without.ids)
 
 
-def test_a_model_with_ngrams_saved_and_read(ngrams: list[str], tmp_path: Path) -> None:
+def test_a_model_with_ngrams_saved_and_read(ngrams, tmp_path):
     import torch
 
     torch.manual_seed(0)

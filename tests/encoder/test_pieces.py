@@ -1,7 +1,5 @@
 """Ragged piece arrays against plain lists."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,24 +10,24 @@ from bitextmine.training.forward import length_batches
 sentences = st.lists(st.lists(st.integers(0, 999), max_size=12), max_size=20)
 
 
-def lists(pieces: Pieces) -> list[list[int]]:
+def lists(pieces):
     return [pieces.ids[a:b].tolist() for a, b in zip(pieces.offsets[:-1], pieces.offsets[1:], strict=True)]
 
 
 @given(sentences)
-def test_lists_come_back(found: list[list[int]]) -> None:
+def test_lists_come_back(found):
     assert lists(Pieces.from_lists(found)) == found
 
 
 @given(sentences, st.data(), st.one_of(st.none(), st.integers(1, 5)))
-def test_take_is_indexing_and_cutting(found: list[list[int]], data: st.DataObject, limit: int | None) -> None:
+def test_take_is_indexing_and_cutting(found, data, limit):
     rows = data.draw(st.lists(st.integers(0, len(found) - 1), max_size=30)) if found else []
     taken = Pieces.from_lists(found).take(np.array(rows, dtype=np.int64), limit)
     assert lists(taken) == [found[row][:limit] for row in rows]
 
 
 @given(sentences, st.data())
-def test_keep_drops_the_masked_pieces(found: list[list[int]], data: st.DataObject) -> None:
+def test_keep_drops_the_masked_pieces(found, data):
     masks = [data.draw(st.lists(st.booleans(), min_size=len(s), max_size=len(s))) for s in found]
     flat = np.array([flag for mask in masks for flag in mask], dtype=bool)
     expected = [
@@ -39,14 +37,14 @@ def test_keep_drops_the_masked_pieces(found: list[list[int]], data: st.DataObjec
 
 
 @given(st.lists(sentences, min_size=1, max_size=4))
-def test_join_is_concatenation(parts: list[list[list[int]]]) -> None:
+def test_join_is_concatenation(parts):
     assert lists(Pieces.join([Pieces.from_lists(part) for part in parts])) == [
         s for part in parts for s in part
     ]
 
 
 @given(st.lists(st.integers(0, 50), max_size=60), st.integers(1, 120))
-def test_length_batches_cover_each_row_once_within_the_budget(lengths: list[int], budget: int) -> None:
+def test_length_batches_cover_each_row_once_within_the_budget(lengths, budget):
     sizes = np.array(lengths, dtype=np.int64)
     batches = list(length_batches(sizes, budget))
     assert sorted(row for batch in batches for row in batch.tolist()) == list(range(len(lengths)))

@@ -1,7 +1,5 @@
 """Sums of piece vectors: against float64, and compiled against plain, to the bit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -18,7 +16,7 @@ from bitextmine.run import Run
 VOCABULARY = 70
 
 
-def weights(dim: int, kind: str) -> dict[str, np.ndarray]:
+def weights(dim, kind):
     table = np.random.default_rng(dim).standard_normal((VOCABULARY, dim)).astype(np.float32)
     table[5] = -table[4]  # two pieces that cancel out
     if kind == "float32":
@@ -27,7 +25,7 @@ def weights(dim: int, kind: str) -> dict[str, np.ndarray]:
     return {PIECES: values, SCALE: scale}
 
 
-def some_pieces() -> Pieces:
+def some_pieces():
     rng = np.random.default_rng(1)
     found = [rng.integers(0, VOCABULARY, n).tolist() for n in rng.integers(0, 40, 3000)]
     return Pieces.from_lists([[], [4, 5], [3], *found, []])
@@ -35,7 +33,7 @@ def some_pieces() -> Pieces:
 
 @pytest.mark.parametrize("kind", ["int8", "float32"])
 @pytest.mark.parametrize("dim", [1, 7, 16, 24, 256])
-def test_unit_sums(dim: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unit_sums(dim, kind, monkeypatch):
     state, pieces = weights(dim, kind), some_pieces()
     table = state[PIECES].astype(np.float64) * state.get(SCALE, np.ones(VOCABULARY))[:, None]
     totals = np.stack([table[pieces.ids[a:b]].sum(0) for a, b in zip(pieces.offsets, pieces.offsets[1:])])  # noqa: B905
@@ -49,7 +47,7 @@ def test_unit_sums(dim: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None
     assert PieceSums(state).vectors(pieces).tobytes() == found.tobytes()
 
 
-def test_company_does_not_change_a_bit() -> None:
+def test_company_does_not_change_a_bit():
     sums, pieces = PieceSums(weights(48, "int8")), some_pieces()
     whole = sums.vectors(pieces)
     rows = np.array([700, 3, 3, 12])
@@ -58,7 +56,7 @@ def test_company_does_not_change_a_bit() -> None:
 
 
 @pytest.mark.parametrize("bad", [-1, VOCABULARY])
-def test_a_piece_out_of_range_never_reaches_c(bad: int) -> None:
+def test_a_piece_out_of_range_never_reaches_c(bad):
     with pytest.raises(ValueError, match=r"0\.\.69"):
         PieceSums(weights(8, "int8")).vectors(Pieces.from_lists([[1, bad]]))
 
@@ -66,7 +64,7 @@ def test_a_piece_out_of_range_never_reaches_c(bad: int) -> None:
 @pytest.mark.parametrize("kind", ["int8", "float32"])
 @pytest.mark.parametrize(("order", "share"), [(0, 0.0), (4, 0.0), (4, 0.2)])
 @pytest.mark.parametrize("batch_tokens", [50, None])
-def test_sums_in_torch_agree(kind: str, order: int, share: float, batch_tokens: int | None) -> None:
+def test_sums_in_torch_agree(kind, order, share, batch_tokens):
     """The path of --device cuda, here on the CPU."""
     state, pieces = weights(24, kind), some_pieces().take(np.arange(200))
     dim = 24 + order + (COLUMNS if share else 0)
@@ -86,7 +84,7 @@ def test_sums_in_torch_agree(kind: str, order: int, share: float, batch_tokens: 
 
 
 @pytest.mark.parametrize(("device", "kind"), [("auto", PieceSums), ("cpu", PieceSums), ("cuda", DeviceSums)])
-def test_a_gpu_is_used_if_asked_for(device: str, kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_is_used_if_asked_for(device, kind, monkeypatch):
     monkeypatch.setattr(Run, "device_name", property(lambda run: "meta" if run.device == "cuda" else "cpu"))
     monkeypatch.setitem(network.BATCH_TOKENS, "meta", 1)
     monkeypatch.setitem(network.CHUNK_LINES, "meta", 1)

@@ -1,7 +1,5 @@
 """Words remembered against SentencePiece on whole lines, compiled against plain."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -24,12 +22,12 @@ some = st.one_of(
 )
 
 
-def lists(pieces: Pieces) -> list[list[int]]:
+def lists(pieces):
     return [pieces.ids[a:b].tolist() for a, b in zip(pieces.offsets[:-1], pieces.offsets[1:], strict=True)]
 
 
 @pytest.fixture(scope="module", params=["compiled", "plain"])
-def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
+def tokenizer(request):
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "plain":
             patch.setenv("BITEXTMINE_COMPILED", "off")
@@ -39,11 +37,11 @@ def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
 
 
 @pytest.fixture(scope="module")
-def processor() -> sentencepiece.SentencePieceProcessor:
+def processor():
     return sentencepiece.SentencePieceProcessor(model_file=str(PACKAGED))
 
 
-def score(processor: sentencepiece.SentencePieceProcessor, ids: list[int]) -> float:
+def score(processor, ids):
     unknown = min(processor.get_score(i) for i in range(processor.get_piece_size())) - 10
     return sum(processor.get_score(i) if i else unknown for i in ids)
 
@@ -51,9 +49,7 @@ def score(processor: sentencepiece.SentencePieceProcessor, ids: list[int]) -> fl
 @given(st.lists(some, max_size=6))
 @example(["a  b ", "", " ", "\n", "a\u00a0b", " \u0301a", "x" * 500])
 @settings(max_examples=300)
-def test_words_are_cut_as_in_the_line(
-    tokenizer: Tokenizer, processor: sentencepiece.SentencePieceProcessor, found: list[str]
-) -> None:
+def test_words_are_cut_as_in_the_line(tokenizer, processor, found):
     pieces, _ = tokenizer.encode(found)
     for line, got in zip(found, lists(pieces), strict=True):
         if "\ud800" <= max(line, default="") <= "\udfff":
@@ -64,9 +60,7 @@ def test_words_are_cut_as_in_the_line(
             assert score(processor, got) == pytest.approx(score(processor, expected), abs=1e-3)
 
 
-def test_a_sample_of_real_sentences_is_cut_as_sentencepiece_does(
-    tokenizer: Tokenizer, processor: sentencepiece.SentencePieceProcessor
-) -> None:
+def test_a_sample_of_real_sentences_is_cut_as_sentencepiece_does(tokenizer, processor):
     lines = [
         line
         for path in sorted(Path(__file__).parents[2].glob("mine/samples/*.??"))
@@ -78,7 +72,7 @@ def test_a_sample_of_real_sentences_is_cut_as_sentencepiece_does(
     assert same >= len(lines) * 0.999
 
 
-def test_cutting_counts_the_lines_that_were_longer(tokenizer: Tokenizer) -> None:
+def test_cutting_counts_the_lines_that_were_longer(tokenizer):
     lines = ["a b c d e f", "a b c", "", "a b c d"]
     whole = lists(tokenizer.encode(lines)[0])
     pieces, cut = tokenizer.encode(lines, 3)
@@ -86,7 +80,7 @@ def test_cutting_counts_the_lines_that_were_longer(tokenizer: Tokenizer) -> None
     assert cut == 2
 
 
-def test_a_huge_line_is_cut_and_blanks_do_not_hide_its_words(tokenizer: Tokenizer) -> None:
+def test_a_huge_line_is_cut_and_blanks_do_not_hide_its_words(tokenizer):
     most = 5
     blanks = " " * (most * CHARACTERS_PER_PIECE)
     lines = ["word " * 10_000, blanks + "hello there", blanks, "hello there"]
@@ -96,12 +90,12 @@ def test_a_huge_line_is_cut_and_blanks_do_not_hide_its_words(tokenizer: Tokenize
     assert lists(pieces)[1] == lists(pieces)[3] != []
 
 
-def test_surrogates_are_replaced(tokenizer: Tokenizer) -> None:
+def test_surrogates_are_replaced(tokenizer):
     pieces, _ = tokenizer.encode(["ok", "bad \ud800 end"])
     assert pieces.lengths.min() > 0
 
 
-def test_forgetting_does_not_change_what_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forgetting_does_not_change_what_is_found(monkeypatch):
     lines = [[f"word{i * 7 % 100} and {i}" for i in range(start, start + 40)] for start in range(0, 400, 40)]
     expected = [lists(Tokenizer(PACKAGED).encode(part)[0]) for part in lines]
     monkeypatch.setattr(words, "MAX_WORDS", 50)
@@ -111,7 +105,7 @@ def test_forgetting_does_not_change_what_is_found(monkeypatch: pytest.MonkeyPatc
 
 
 @given(st.lists(st.text(alphabet="ab \u00e9", max_size=12), min_size=1, max_size=8), st.integers(1, 4))
-def test_compiled_words_are_plain_words(lines: list[str], most: int) -> None:
+def test_compiled_words_are_plain_words(lines, most):
     library = compiled.library("encoder")
     if library is None:
         pytest.skip("not compiled")
@@ -131,7 +125,7 @@ def test_compiled_words_are_plain_words(lines: list[str], most: int) -> None:
     assert results[0][1] == [[ord(c) for c in line if c != " "][:most] for line in lines]
 
 
-def test_a_vocabulary_whose_pieces_cross_spaces_is_asked_for_whole_lines(tmp_path: Path) -> None:
+def test_a_vocabulary_whose_pieces_cross_spaces_is_asked_for_whole_lines(tmp_path):
     path = tmp_path / "tokenizer.model"
     with path.open("wb") as file:
         sentencepiece.SentencePieceTrainer.train(

@@ -1,7 +1,5 @@
 """The forward pass for inference against that of training, which pads and masks; start-up without torch."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
@@ -18,7 +16,7 @@ from bitextmine.encoder.weights import unrolled, weight_shapes
 from bitextmine.errors import BitextmineError
 
 
-def some_pieces(vocabulary: int, seed: int = 0) -> Pieces:
+def some_pieces(vocabulary, seed=0):
     rng = np.random.default_rng(seed)
     lengths = [*rng.integers(0, 30, 60), 0, 1, 1, 30]
     return Pieces.from_lists([rng.integers(0, vocabulary, n).tolist() for n in lengths])
@@ -27,7 +25,7 @@ def some_pieces(vocabulary: int, seed: int = 0) -> Pieces:
 SMALL = {"bottleneck": 12, "recurrent": 2}
 
 
-def make(layers: int, dim: int = 32, **smaller: int) -> SentenceModel:
+def make(layers, dim=32, **smaller):
     torch.manual_seed(layers)
     config = EncoderConfig(90, dim, layers, heads=4, ffn=48, max_pieces=30, **smaller)
     model = SentenceModel(config).eval()
@@ -35,12 +33,12 @@ def make(layers: int, dim: int = 32, **smaller: int) -> SentenceModel:
     return model
 
 
-def network(model: SentenceModel, precision: str) -> Transformer:
+def network(model, precision):
     weights = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
     return Transformer(model.config, weights, precision=precision)
 
 
-def oracle(model: SentenceModel, pieces: Pieces) -> np.ndarray:
+def oracle(model, pieces):
     with torch.inference_mode():
         return unit_vectors(
             model(torch.from_numpy(pieces.ids).long(), torch.from_numpy(pieces.offsets))
@@ -49,7 +47,7 @@ def oracle(model: SentenceModel, pieces: Pieces) -> np.ndarray:
 
 @pytest.mark.parametrize(("layers", "smaller"), [(1, {}), (3, {}), (4, SMALL), (3, {"bottleneck": 5})])
 @pytest.mark.parametrize("batch_tokens", [1, 50, 100_000])
-def test_agrees_with_the_padded_pass(layers: int, smaller: dict[str, int], batch_tokens: int) -> None:
+def test_agrees_with_the_padded_pass(layers, smaller, batch_tokens):
     model, pieces = make(layers, **smaller), some_pieces(90)
     vectors = network(model, "float32").vectors(pieces, batch_tokens)
     assert vectors.dtype == np.float32
@@ -57,7 +55,7 @@ def test_agrees_with_the_padded_pass(layers: int, smaller: dict[str, int], batch
     assert not vectors[pieces.lengths == 0].any()
 
 
-def test_attention_in_parts_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attention_in_parts_gives_the_same(monkeypatch):
     """As on a GPU, where it fails above 65,535 sentences of one length."""
     model, pieces = make(2), some_pieces(90)
     whole = network(model, "float32").vectors(pieces)
@@ -66,14 +64,14 @@ def test_attention_in_parts_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
-def test_low_precision_stays_close(precision: str) -> None:
+def test_low_precision_stays_close(precision):
     model, pieces = make(2), some_pieces(90)
     vectors = network(model, precision).vectors(pieces)
     cosine = (vectors * oracle(model, pieces)).sum(1)[pieces.lengths > 0]
     assert cosine.min() > 0.999
 
 
-def test_the_same_batch_gives_the_same_bits_on_any_number_of_threads() -> None:
+def test_the_same_batch_gives_the_same_bits_on_any_number_of_threads():
     model, pieces = make(2), some_pieces(90)
     before = torch.get_num_threads()
     try:
@@ -88,7 +86,7 @@ def test_the_same_batch_gives_the_same_bits_on_any_number_of_threads() -> None:
         torch.set_num_threads(before)
 
 
-def test_a_failure_in_a_thread_is_told_and_the_next_call_works(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_in_a_thread_is_told_and_the_next_call_works(monkeypatch):
     net, pieces = network(make(1), "float32"), some_pieces(90)
     expected = net.vectors(pieces, 50)
     with monkeypatch.context() as m:
@@ -98,19 +96,19 @@ def test_a_failure_in_a_thread_is_told_and_the_next_call_works(monkeypatch: pyte
     assert net.vectors(pieces, 50).tobytes() == expected.tobytes()
 
 
-def test_an_unknown_precision_is_told() -> None:
+def test_an_unknown_precision_is_told():
     with pytest.raises(BitextmineError, match="float32, bfloat16, float16, found 'int3'"):
         network(make(1), "int3")
 
 
-def test_no_sentences_and_only_empty_ones() -> None:
+def test_no_sentences_and_only_empty_ones():
     net = network(make(2), "float32")
     assert net.vectors(Pieces.from_lists([])).shape == (0, 32)
     assert not net.vectors(Pieces.from_lists([[], []])).any()
 
 
 @pytest.mark.parametrize("smaller", [{"recurrent": 1}, {"recurrent": 2}, {"bottleneck": 12}, SMALL], ids=str)
-def test_unrolled_a_smaller_model_is_the_same(smaller: dict[str, int]) -> None:
+def test_unrolled_a_smaller_model_is_the_same(smaller):
     """The first layers again and again are as many layers of those weights, and the vectors of pieces the product of
     the smaller ones with the matrix."""
     model, pieces = make(4, **smaller), some_pieces(90)
@@ -140,18 +138,18 @@ def test_unrolled_a_smaller_model_is_the_same(smaller: dict[str, int]) -> None:
         ({"bottleneck": -1}, "bottleneck must be a whole number of at least 0"),
     ],
 )
-def test_what_no_model_can_be_is_told(wrong: dict[str, int], said: str) -> None:
+def test_what_no_model_can_be_is_told(wrong, said):
     with pytest.raises(BitextmineError, match=said):
         EncoderConfig(90, **{"dim": 32, "layers": 4, "heads": 4, **wrong})
 
 
 @pytest.mark.parametrize(("layers", "smaller"), [(0, {}), (2, {}), (4, SMALL)])
-def test_shapes_are_those_of_the_model(layers: int, smaller: dict[str, int]) -> None:
+def test_shapes_are_those_of_the_model(layers, smaller):
     model = make(layers, **smaller)
     assert weight_shapes(model.config) == {n: tuple(t.shape) for n, t in model.state_dict().items()}
 
 
-def test_batches_are_whole_and_runs_are_equal_lengths() -> None:
+def test_batches_are_whole_and_runs_are_equal_lengths():
     lengths = np.array([9, 9, 5, 5, 5, 1])
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     assert list(batches(offsets, 18)) == [(0, 2), (2, 6)]
@@ -162,7 +160,7 @@ def test_batches_are_whole_and_runs_are_equal_lengths() -> None:
     assert runs(lengths[:0]) == []
 
 
-def test_an_encoder_without_layers_starts_without_torch() -> None:
+def test_an_encoder_without_layers_starts_without_torch():
     code = (
         "import sys; from bitextmine.encoder import load_encoder; e = load_encoder(); "
         "assert e.encode(['hello', '']).shape == (2, e.dim); sys.exit('torch' in sys.modules)"

@@ -1,14 +1,9 @@
 """Words and their pieces stay together whatever breaks a call off: Ctrl-C, no memory, a failing tokeniser."""
 
-from __future__ import annotations
-
 import itertools
 import linecache
 import sys
 import threading
-from collections.abc import Callable
-from types import FrameType
-from typing import Any
 
 import pytest
 
@@ -23,7 +18,7 @@ AFTER = ["the dog sat", "die Katze", "a new word", "the cat là Hund und"]
 
 
 @pytest.fixture(params=["compiled", "plain"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def way(request, monkeypatch):
     if request.param == "plain":
         monkeypatch.setenv("BITEXTMINE_COMPILED", "off")
     elif compiled.library("encoder") is None:
@@ -31,27 +26,27 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(request.param)
 
 
-def cut(new: list[str]) -> Pieces:
+def cut(new):
     """A letter is a piece, so that a word that is taken for another one shows."""
     return Pieces.from_lists([[ord(letter) for letter in word] for word in new])
 
 
-def encode(table: Words, lines: list[str], cutting: Callable[[list[str]], Pieces] = cut) -> list[list[int]]:
+def encode(table, lines, cutting=cut):
     pieces, _ = table.encode("\n".join(lines), len(lines), 1 << 40, cutting)
     return [pieces.ids[a:b].tolist() for a, b in itertools.pairwise(pieces.offsets.tolist())]
 
 
-def expected(lines: list[str]) -> list[list[int]]:
+def expected(lines):
     return [[ord(letter) for letter in line if letter != " "] for line in lines]
 
 
 class Breaking:
     """Raises an exception before the so-manieth step of the interpreter within words.py."""
 
-    def __init__(self, step: int, kind: type[BaseException]) -> None:
+    def __init__(self, step, kind):
         self.left, self.kind = step, kind
 
-    def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
+    def __call__(self, frame, event, _):
         if frame.f_code.co_filename != words.__file__:
             return None
         frame.f_trace_opcodes = True
@@ -70,9 +65,7 @@ class Breaking:
     ("kind", "most"),
     [(KeyboardInterrupt, words.MAX_WORDS), (MemoryError, words.MAX_WORDS), (KeyboardInterrupt, 3)],
 )
-def test_a_call_may_be_broken_off_at_any_step(
-    kind: type[BaseException], most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_call_may_be_broken_off_at_any_step(kind, most, monkeypatch):
     """Also one that forgets, as there are more words than are to be remembered."""
     monkeypatch.setattr(words, "MAX_WORDS", most)
     steps = 0
@@ -96,11 +89,11 @@ def test_a_call_may_be_broken_off_at_any_step(
 
 
 @pytest.mark.usefixtures("way")
-def test_a_failing_tokeniser_leaves_no_words_without_pieces() -> None:
-    def failing(_: list[str]) -> Pieces:
+def test_a_failing_tokeniser_leaves_no_words_without_pieces():
+    def failing(_):
         raise MemoryError("planted")
 
-    def short(new: list[str]) -> Pieces:
+    def short(new):
         return cut(new[:-1])
 
     table = Words()
@@ -115,7 +108,7 @@ def test_a_failing_tokeniser_leaves_no_words_without_pieces() -> None:
     assert encode(table, [*FIRST, *many]) == expected([*FIRST, *many])
 
 
-def test_a_table_that_runs_out_of_memory_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_that_runs_out_of_memory_in_the_middle(monkeypatch):
     if compiled.library("encoder") is None:
         pytest.skip("not compiled")
     table = Words()
@@ -125,14 +118,14 @@ def test_a_table_that_runs_out_of_memory_in_the_middle(monkeypatch: pytest.Monke
     library = finder._library
 
     class Full:
-        def words_scan(self, *given: Any) -> int:
+        def words_scan(self, *given):
             library.words_scan(*given)
             return -1  # with words in the table by then
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name):
             return getattr(library, name)
 
-    finder._library = Full()  # type: ignore[assignment]
+    finder._library = Full()
     with pytest.raises(MemoryError, match="no room for a table of"):
         encode(table, BROKEN)
     finder._library = library
@@ -141,7 +134,7 @@ def test_a_table_that_runs_out_of_memory_in_the_middle(monkeypatch: pytest.Monke
 
 
 @pytest.mark.usefixtures("way")
-def test_scanning_again_forgets_what_nobody_stored() -> None:
+def test_scanning_again_forgets_what_nobody_stored():
     table = (
         CompiledTable(compiled.library("encoder"))
         if compiled.library("encoder") is not None
@@ -166,13 +159,13 @@ def test_scanning_again_forgets_what_nobody_stored() -> None:
     assert number.tolist() == [*range(3000)[::-1], *range(3000, 3009)]
 
 
-def test_threads_share_a_table(way: str) -> None:
+def test_threads_share_a_table(way):
     texts = [[f"{'abcdefg'[i % 7] * (i % 50)} w{i * j % 997} w{i}" for i in range(300)] for j in range(1, 9)]
     table = Words()
     found: list[list[list[int]]] = [[] for _ in texts]
     begin = threading.Barrier(len(texts))
 
-    def work(number: int) -> None:
+    def work(number):
         begin.wait()
         found[number] = encode(table, texts[number])
 

@@ -1,9 +1,5 @@
 """Strict and lax F1 of alignments."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from bitextmine.errors import BitextmineError, UsageError
@@ -12,7 +8,7 @@ from bitextmine.evaluation.alignment import evaluate_alignment, read_alignments,
 GOLD = [((0,), (0,)), ((1, 2), (1,)), ((3,), ()), ((4,), (2,)), ((5,), (3, 4)), ((), (5,))]
 
 
-def test_by_hand() -> None:
+def test_by_hand():
     found = [
         ((0,), (0,)),  # right
         ((1,), (1,)),  # shares sentences with a link: lax
@@ -33,14 +29,14 @@ def test_by_hand() -> None:
     assert report.strict.low <= report.strict.f1 <= report.strict.high
 
 
-def test_counts_add_up_over_documents_and_repeats_count_once() -> None:
+def test_counts_add_up_over_documents_and_repeats_count_once():
     wrong = [((0,), (1,)), ((1,), (0,)), ((1,), (0,)), ((), ())]
     report = score_alignments([GOLD, wrong], [GOLD, [((0,), (0,)), ((1,), (1,))]])
     assert report.strict.precision == pytest.approx(6 / 8)
     assert report.strict.recall == pytest.approx(4 / 6)
 
 
-def test_both_forms_of_file(tmp_path: Path) -> None:
+def test_both_forms_of_file(tmp_path):
     (tmp_path / "a.txt").write_text("[0]:[0]\n[1, 2]:[1]:0.25\n[3]:[]\n[]:[5]:0.0\n\n")
     (tmp_path / "b.tsv").write_text("0.9\t1\t1\tx\ty\n0.8\t2,3\t2\tx\ty\n0.0\t4\t\tx\t\n0.0\t\t6\t\ty\n")
     expected = [((0,), (0,)), ((1, 2), (1,)), ((3,), ()), ((), (5,))]
@@ -58,13 +54,13 @@ def test_both_forms_of_file(tmp_path: Path) -> None:
         ("[0:[0]\n", "line 1"),
     ],
 )
-def test_other_files_are_refused(tmp_path: Path, text: str, word: str) -> None:
+def test_other_files_are_refused(tmp_path, text, word):
     (tmp_path / "bad").write_text(text)
     with pytest.raises(BitextmineError, match=word):
         read_alignments(tmp_path / "bad")
 
 
-def test_a_gold_that_is_none(tmp_path: Path) -> None:
+def test_a_gold_that_is_none(tmp_path):
     (tmp_path / "gold").write_text("[0]:[]\n")
     with pytest.raises(BitextmineError, match="gold"):
         evaluate_alignment([tmp_path / "gold"], [tmp_path / "gold"])

@@ -1,14 +1,11 @@
 """The benchmark of public figures, on folders laid out as the benchmarks are published."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 
-def test_plain_clones_are_measured(root: Path, tmp_path: Path) -> None:
+def test_plain_clones_are_measured(root, tmp_path):
     samples = root / "mine/samples"
     lines = {
         lang: (samples / f"sample.{lang}").read_text(encoding="utf-8").splitlines() for lang in ("en", "fr")

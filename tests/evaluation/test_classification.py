@@ -1,9 +1,6 @@
 """Zero-shot classification: the classifier against slow oracles, the protocol on documents in five languages."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,11 +15,11 @@ LANGS = ("de", "es", "fr", "it")
 
 
 @pytest.fixture(scope="module")
-def topics(root: Path) -> Path:
+def topics(root):
     return root / "mine" / "samples" / "topics"
 
 
-def cost(weights: np.ndarray, x: np.ndarray, y: np.ndarray, l2: float) -> float:
+def cost(weights, x, y, l2):
     """Slow and plain: one document after another."""
     total = 0.0
     for row, label in zip(x, y, strict=True):
@@ -33,7 +30,7 @@ def cost(weights: np.ndarray, x: np.ndarray, y: np.ndarray, l2: float) -> float:
 
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("l2", [1e-3, 0.1])
-def test_the_classifier_is_at_the_minimum(classes: int, l2: float) -> None:
+def test_the_classifier_is_at_the_minimum(classes, l2):
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(40, 3)), rng.integers(0, classes, 40)
     weights = fit(x, y, classes, l2)
@@ -52,7 +49,7 @@ def test_the_classifier_is_at_the_minimum(classes: int, l2: float) -> None:
 
 @settings(max_examples=50)
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=200), st.integers(0, 100))
-def test_a_tenth_of_every_label_is_held_out(found: list[int], seed: int) -> None:
+def test_a_tenth_of_every_label_is_held_out(found, seed):
     labels = np.array(found)
     rows = _tenth_of_each(labels, np.random.default_rng(seed))
     assert len(set(rows.tolist())) == len(rows)
@@ -60,7 +57,7 @@ def test_a_tenth_of_every_label_is_held_out(found: list[int], seed: int) -> None
         assert (labels[rows] == label).sum() == max(1, count // 10)
 
 
-def test_topics_learnt_in_english_are_told_in_other_languages(topics: Path) -> None:
+def test_topics_learnt_in_english_are_told_in_other_languages(topics):
     encoder = load_encoder("default", "cpu")
     tests = [topics / f"test.{lang}" for lang in LANGS]
     report = evaluate_classification(topics / "train.en", tests, model=encoder)
@@ -82,7 +79,7 @@ def test_topics_learnt_in_english_are_told_in_other_languages(topics: Path) -> N
     assert "dev:48" in one.signature.split("|")
 
 
-def test_labels_dealt_at_random_are_not_learnt(topics: Path, tmp_path: Path) -> None:
+def test_labels_dealt_at_random_are_not_learnt(topics, tmp_path):
     """Nothing of the test's labels leaks into the classifier."""
     rng = np.random.default_rng(5)
     labels, texts = read_labelled(topics / "train.en")
@@ -94,9 +91,7 @@ def test_labels_dealt_at_random_are_not_learnt(topics: Path, tmp_path: Path) -> 
 
 @given(st.binary(max_size=200))
 @settings(max_examples=60)
-def test_any_bytes_are_documents_or_an_error_with_a_line(
-    tmp_path_factory: pytest.TempPathFactory, data: bytes
-) -> None:
+def test_any_bytes_are_documents_or_an_error_with_a_line(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("d") / "x.en"
     path.write_bytes(data)
     try:
@@ -120,7 +115,7 @@ def test_any_bytes_are_documents_or_an_error_with_a_line(
         ("a\tx\na\ty\nb\tz\nb\tw\n", "a\tx\nc\tx\n", ["test.fr: line 2", "'c'", "a, b"]),
     ],
 )
-def test_files_that_are_wrong(bitextmine, tmp_path: Path, train: str, test: str, words: list[str]) -> None:
+def test_files_that_are_wrong(bitextmine, tmp_path, train, test, words):
     (tmp_path / "train.en").write_text(train)
     (tmp_path / "test.fr").write_text(test)
     message = bitextmine.fails(
@@ -129,7 +124,7 @@ def test_files_that_are_wrong(bitextmine, tmp_path: Path, train: str, test: str,
     assert all(word in message for word in words), message
 
 
-def test_by_the_command(bitextmine, topics: Path) -> None:
+def test_by_the_command(bitextmine, topics):
     args = ["evaluate", "classification", "--train", "train.en", "--test", "test.de", "--test", "test.fr"]
     table = bitextmine(*args, cwd=topics).out
     assert "trained on 48 documents of train.en with 4 labels" in table

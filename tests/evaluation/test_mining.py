@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,7 @@ from bitextmine.mining.gold import Gold
 from bitextmine.mining.retrieval import ScoredPairs
 
 
-def made_up(n: int = 2000, found: float = 0.9, noise: int = 1000, seed: int = 0) -> tuple[ScoredPairs, Gold]:
+def made_up(n=2000, found=0.9, noise=1000, seed=0):
     """n gold pairs of which a share is found, scored around 1.5, among noise scored around 1.1."""
     rng = np.random.default_rng(seed)
     lines = rng.permutation(n + noise)
@@ -21,7 +19,7 @@ def made_up(n: int = 2000, found: float = 0.9, noise: int = 1000, seed: int = 0)
     return ScoredPairs(src, tgt, score), gold
 
 
-def by_hand(mined: ScoredPairs, gold: Gold, threshold: float, sources: set[int]) -> tuple[float, float]:
+def by_hand(mined, gold, threshold, sources):
     kept = {
         (s, t)
         for s, t, v in zip(mined.src.tolist(), mined.tgt.tolist(), mined.score, strict=True)

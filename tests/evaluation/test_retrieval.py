@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 
@@ -26,18 +24,16 @@ from bitextmine.run import Run
 
 CPU = Run("cpu")
 
-# --- ranking ---------------------------------------------------------------------------------------------
 
-
-def unit(vectors: np.ndarray) -> np.ndarray:
+def unit(vectors):
     return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float16)
 
 
-def top_mean(cos: np.ndarray, k: int) -> np.ndarray:
+def top_mean(cos, k):
     return -np.sort(-cos, axis=1)[:, :k].mean(axis=1)
 
 
-def cosines(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def cosines(x, y):
     return (x.astype(np.float64) @ y.astype(np.float64).T).astype(np.float32).astype(np.float64)
 
 
@@ -137,10 +133,7 @@ def test_ties_go_to_the_lower_row():
         assert (ranked.cosine[0], ranked.ratio[0], ranked.csls[0]) == (1, 1, 1)
 
 
-# --- MUSE's sentences ------------------------------------------------------------------------------------
-
-
-def as_muse_does(src: list[str], tgt: list[str], keys: int, queries: int):
+def as_muse_does(src, tgt, keys, queries):
     """Follow load_europarl_data and get_sent_translation_accuracy line by line, on object arrays of lists."""
     data = {}
     for lang, lines in (("src", src), ("tgt", tgt)):
@@ -199,9 +192,6 @@ def test_muse_refuses_files_that_are_not_aligned():
         muse_keys(iter([]), iter([]), ("a.en", "b.fr"))
 
 
-# --- files -----------------------------------------------------------------------------------------------
-
-
 def write(path, lines):
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return path
@@ -255,9 +245,6 @@ def test_pairs():
         language_pairs("all", langs, "de")
 
 
-# --- end to end, with an encoder that knows nothing but words ---------------------------------------------
-
-
 @dataclass
 class WordEncoder:
     """A sentence is the sum of its words' random vectors; a word of any language ends in its number."""
@@ -266,7 +253,7 @@ class WordEncoder:
     device: str = "cpu"
     seen: list[str] = field(default_factory=list)
 
-    def vector(self, line: str) -> np.ndarray:
+    def vector(self, line):
         total = np.zeros(16)
         for word in line.lower().split():
             total += np.random.default_rng(int("".join(filter(str.isdigit, word)) or 0)).standard_normal(16)

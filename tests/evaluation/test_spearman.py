@@ -1,7 +1,5 @@
 """Spearman's correlation against slow definitions of it, ties among them, and against SciPy's."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,12 +9,12 @@ from bitextmine.evaluation import sts as module
 from bitextmine.evaluation.sts import redrawn, spearman
 
 
-def rank(value: float, values: np.ndarray) -> float:
+def rank(value, values):
     """From 1; equal values share the mean of their places."""
     return float((values < value).sum() + ((values == value).sum() + 1) / 2)
 
 
-def oracle(x: np.ndarray, y: np.ndarray) -> float:
+def oracle(x, y):
     """Pearson's correlation of ranks, one value after another."""
     a, b = (np.array([rank(v, values) for v in values]) for values in (x, y))
     a, b = a - a.mean(), b - b.mean()
@@ -24,7 +22,7 @@ def oracle(x: np.ndarray, y: np.ndarray) -> float:
     return float((a * b).sum()) / squares**0.5 if squares else float("nan")
 
 
-def made(n: int, levels: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def made(n, levels, seed):
     """Two columns that go together a little; x has so many values, y as many as there are rows."""
     rng = np.random.default_rng(seed)
     x = rng.integers(0, levels, n).astype(float)
@@ -33,7 +31,7 @@ def made(n: int, levels: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("n", [2, 3, 10, 101, 1000])
 @pytest.mark.parametrize("levels", [2, 7, 10_000])
-def test_it_is_the_correlation_of_ranks(n: int, levels: int) -> None:
+def test_it_is_the_correlation_of_ranks(n, levels):
     x, y = made(n, levels, n + levels)
     np.testing.assert_allclose(spearman(x, y), oracle(x, y), atol=1e-12)
     np.testing.assert_allclose(
@@ -43,13 +41,13 @@ def test_it_is_the_correlation_of_ranks(n: int, levels: int) -> None:
 
 @settings(max_examples=200)
 @given(st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=2, max_size=12))
-def test_any_pattern_of_ties(rows: list[tuple[int, int]]) -> None:
+def test_any_pattern_of_ties(rows):
     x, y = np.array(rows, dtype=float).T
     np.testing.assert_allclose(spearman(x, y), oracle(x, y), atol=1e-12)
 
 
 @pytest.mark.parametrize("block", [1, 64, 1 << 21])
-def test_drawn_anew_is_as_if_the_pairs_were_copied(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drawn_anew_is_as_if_the_pairs_were_copied(block, monkeypatch):
     monkeypatch.setattr(module, "BLOCK", block)
     columns = [made(23, 5, 3), made(23, 100, 4)]
     found = redrawn(columns, 40, seed=7)
@@ -62,14 +60,14 @@ def test_drawn_anew_is_as_if_the_pairs_were_copied(block: int, monkeypatch: pyte
             np.testing.assert_allclose(found[at, draw], copies, atol=1e-12)
 
 
-def test_a_draw_of_one_value_has_no_correlation() -> None:
+def test_a_draw_of_one_value_has_no_correlation():
     x = np.array([0.0, 0.0, 1.0])
     found = redrawn([(x, x)], 200, seed=1)[0]
     assert np.isnan(found).any()
     assert (found[~np.isnan(found)] > 0.999).all()
 
 
-def test_the_interval_covers_the_truth_as_often_as_it_says() -> None:
+def test_the_interval_covers_the_truth_as_often_as_it_says():
     """Bivariate normal pairs of r = 0.6, whose ranks correlate by 6 / pi asin(r / 2)."""
     rng = np.random.default_rng(5)
     truth = 6 / np.pi * np.arcsin(0.3)

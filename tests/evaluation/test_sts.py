@@ -1,10 +1,7 @@
 """Semantic textual similarity: files as they are found, one table of several languages, directions across them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -34,15 +31,15 @@ DE = [
 Rows = list[tuple[str, str, float]]
 
 
-def quoted(text: str) -> str:
+def quoted(text):
     return '"' + text.replace('"', '""') + '"' if {",", '"'} & set(text) else text
 
 
-def csv_text(rows: Rows) -> str:
+def csv_text(rows):
     return "".join(f"{quoted(a)},{quoted(b)},{score}\n" for a, b, score in rows)
 
 
-def benchmark_text(rows: Rows) -> str:
+def benchmark_text(rows):
     """As the STS benchmark is published: tab-separated, quotes as they are, some rows with two more columns."""
     return "".join(
         f"main-news\tMSRvid\t2012\t{i:04d}\t{score:.3f}\t{a}\t{b}{chr(9) + 'source' if i % 2 else ''}\n"
@@ -66,7 +63,7 @@ FORMS: dict[str, Callable[[Rows], str]] = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_holds_the_same_pairs(form: str, tmp_path: Path) -> None:
+def test_every_form_holds_the_same_pairs(form, tmp_path):
     path = tmp_path / "stsb.en.dev.csv"  # the published one is tab-separated under such a name
     path.write_text(FORMS[form](EN), encoding="utf-8")
     found = read_gold_pairs(path)
@@ -84,7 +81,7 @@ def test_every_form_holds_the_same_pairs(form: str, tmp_path: Path) -> None:
         ("sts-dev.csv", "sts-dev", ""),
     ],
 )
-def test_a_files_name_tells_set_and_language(file: str, name: str, language: str, tmp_path: Path) -> None:
+def test_a_files_name_tells_set_and_language(file, name, language, tmp_path):
     import gzip
 
     data = csv_text(EN).encode()
@@ -93,7 +90,7 @@ def test_a_files_name_tells_set_and_language(file: str, name: str, language: str
     assert (found.name, found.language) == (name, language)
 
 
-def test_the_number_is_that_of_plain_code() -> None:
+def test_the_number_is_that_of_plain_code():
     encoder = load_encoder()
     a, b, gold = (list(column) for column in zip(*EN, strict=True))
     cosines = (encoder.encode(a) * encoder.encode(b)).sum(1)
@@ -104,7 +101,7 @@ def test_the_number_is_that_of_plain_code() -> None:
     assert f"resamples:500|seed:1|model:{encoder.hash}" in found.signature
 
 
-def test_equal_sentences_are_tied() -> None:
+def test_equal_sentences_are_tied():
     """Their cosines are 1 to the last bit, whatever their vectors are."""
     encoder = load_encoder()
     lines = [f"Sentence number {i} of the report about fish number {i * i}." for i in range(40)]
@@ -115,7 +112,7 @@ def test_equal_sentences_are_tied() -> None:
     assert found == pytest.approx(float(want), abs=1e-12)
 
 
-def test_across_languages_takes_one_side_of_each() -> None:
+def test_across_languages_takes_one_side_of_each():
     encoder = load_encoder()
     found = evaluate_sts({"en": EN, "de": DE}, pairs="en-de,de-en", model=encoder, resamples=200)
     assert [r.languages for r in found.results] == ["en", "de", "en-de", "de-en"]
@@ -134,19 +131,19 @@ def test_across_languages_takes_one_side_of_each() -> None:
     assert list(frame.columns) == ["name", "languages", "spearman", "low", "high", "pairs"]
 
 
-def test_an_encoder_that_tells_nothing_apart_counts_as_0() -> None:
+def test_an_encoder_that_tells_nothing_apart_counts_as_0():
     rows = [("ⵣⵣ", "ⴰⴰ", 1.0), ("ⵖⵖ", "ⵔⵔ", 2.0), ("ⵍⵍ", "ⵎⵎ", 3.0)]
 
     class Same:
         hash, max_pieces = "0", 9
 
-        def tokenize(self, lines: list[str]) -> tuple[list[str], int, None]:
+        def tokenize(self, lines):
             return lines, 0, None
 
-        def encode_pieces(self, pieces: list[str], batch_tokens: int | None = None) -> np.ndarray:
+        def encode_pieces(self, pieces, batch_tokens=None):
             return np.zeros((len(pieces), 2), dtype=np.float32)
 
-    found = evaluate_sts({"ber": rows}, model=Same(), resamples=20)  # type: ignore[arg-type]
+    found = evaluate_sts({"ber": rows}, model=Same(), resamples=20)
     assert (found.results[0].spearman, found.results[0].low, found.results[0].high) == (0, 0, 0)
     assert found.notes == ("ber: all cosines are equal: there is no correlation, counted as 0",)
 
@@ -167,7 +164,7 @@ def test_an_encoder_that_tells_nothing_apart_counts_as_0() -> None:
         ("a,b,1\nc,d,1\ne,f,1\n", "every gold score is 1"),
     ],
 )
-def test_files_that_are_wrong_are_named_with_the_line(text: str, message: str, tmp_path: Path) -> None:
+def test_files_that_are_wrong_are_named_with_the_line(text, message, tmp_path):
     path = tmp_path / "sts.en.csv"
     path.write_text(text)
     with pytest.raises(BitextmineError) as raised:
@@ -209,14 +206,14 @@ def test_files_that_are_wrong_are_named_with_the_line(text: str, message: str, t
         ),
     ],
 )
-def test_arguments_that_are_wrong(given: object, options: dict, kind: type, message: str) -> None:
+def test_arguments_that_are_wrong(given, options, kind, message):
     with pytest.raises(kind) as raised:
-        evaluate_sts(given, **options)  # type: ignore[arg-type]
+        evaluate_sts(given, **options)
     assert message in str(raised.value)
     assert type(raised.value) is kind
 
 
-def test_the_command(bitextmine, tmp_path: Path) -> None:
+def test_the_command(bitextmine, tmp_path):
     for lang, rows in (("en", EN), ("de", DE)):
         (tmp_path / f"stsb.{lang}.dev.csv").write_text(csv_text(rows), encoding="utf-8")
     files = ["stsb.en.dev.csv", "stsb.de.dev.csv"]
@@ -240,7 +237,7 @@ def test_the_command(bitextmine, tmp_path: Path) -> None:
     assert piped.splitlines()[1].split("\t")[2:] == tsv[2].split("\t")[2:]
 
 
-def test_a_pivot_that_is_not_there_is_told_and_english_is_the_first_language() -> None:
+def test_a_pivot_that_is_not_there_is_told_and_english_is_the_first_language():
     with pytest.raises(BitextmineError, match="pivot 'fr': no such language; there are de, it"):
         evaluate_sts({"de": DE, "it": EN}, pairs="all", pivot="fr")
     found = {r.languages for r in evaluate_sts({"de": DE, "it": EN}, pairs="all").results}

@@ -1,13 +1,9 @@
 """Exported encoders, loaded by the real libraries: the same vectors."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -60,7 +56,7 @@ MODELS = [
 ]
 
 
-def python(code: str, given: object) -> str:
+def python(code, given):
     """Run code that reads JSON, in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -74,7 +70,7 @@ def python(code: str, given: object) -> str:
 
 
 @pytest.fixture(scope="session")
-def vocabulary(sentence_pairs: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def vocabulary(sentence_pairs, tmp_path_factory):
     """A SentencePiece model of 150 pieces, made as training makes it."""
     from bitextmine.training.recipe import recipe_from_pairs
     from bitextmine.training.vocabulary import train_vocabulary
@@ -86,10 +82,10 @@ def vocabulary(sentence_pairs: list[tuple[str, str]], tmp_path_factory: pytest.T
 
 
 @pytest.fixture
-def made(vocabulary: Path, tmp_path: Path) -> Callable[..., Path]:
+def made(vocabulary, tmp_path):
     """A model folder with random weights."""
 
-    def make(name: str = "model", dtype: str = "int8", **settings: object) -> Path:
+    def make(name="model", dtype="int8", **settings):
         tokenizer = Tokenizer(vocabulary)
         config = EncoderConfig(
             tokenizer.vocab_size, **{"dim": 48, "heads": 4, "ffn": 64, "max_pieces": 40, **settings}
@@ -113,9 +109,7 @@ def made(vocabulary: Path, tmp_path: Path) -> Callable[..., Path]:
     ("library", "modules"),
     [("sentence-transformers", ["sentence_transformers"]), ("onnx", ["onnx", "onnxruntime"])],
 )
-def test_it_gives_the_same_vectors(
-    library: str, modules: list[str], made: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_it_gives_the_same_vectors(library, modules, made, tmp_path):
     for module in modules:
         pytest.importorskip(module)
     outs = {}
@@ -143,7 +137,7 @@ def test_it_gives_the_same_vectors(
 
 
 @pytest.mark.parametrize("layers", [0, 1])
-def test_no_pieces_are_zeros_in_onnx(layers: int, made: Callable[..., Path], tmp_path: Path) -> None:
+def test_no_pieces_are_zeros_in_onnx(layers, made, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnx")
     out = export_encoder(
@@ -156,13 +150,13 @@ def test_no_pieces_are_zeros_in_onnx(layers: int, made: Callable[..., Path], tmp
     assert not found[1].any()
 
 
-def test_the_unknown_piece_and_the_rules_are_read(vocabulary: Path) -> None:
+def test_the_unknown_piece_and_the_rules_are_read(vocabulary):
     unknown, rules = read_rules(vocabulary)
     theirs = sentencepiece.SentencePieceProcessor(model_file=str(vocabulary))
     assert unknown == theirs.unk_id() and len(rules) > 1000
 
 
-def test_onnx_has_no_ngrams(made: Callable[..., Path], tmp_path: Path) -> None:
+def test_onnx_has_no_ngrams(made, tmp_path):
     for model in (made(layers=0, ngrams=3), "europe5"):
         with pytest.raises(BitextmineError, match=r"n-grams.*use --to sentence-transformers"):
             export_encoder(model, tmp_path / "out", to="onnx")
@@ -185,7 +179,7 @@ for out, again in folders:
 """
 
 
-def test_any_encoder_is_a_module_of_sentence_transformers(made: Callable[..., Path], tmp_path: Path) -> None:
+def test_any_encoder_is_a_module_of_sentence_transformers(made, tmp_path):
     pytest.importorskip("sentence_transformers")
     columns, packed = {**COLUMNS, "ngrams": 3}, {"layers": 0, "ngrams": 3, "dtype": "int4"}
     models = ["europe5", made("columns", **columns), made("packed", **packed)]
@@ -206,7 +200,7 @@ def test_any_encoder_is_a_module_of_sentence_transformers(made: Callable[..., Pa
         assert load_encoder(out).hash == load_encoder(again).hash == encoder.hash
 
 
-def test_the_card_is_one_of_the_hub(made: Callable[..., Path], tmp_path: Path) -> None:
+def test_the_card_is_one_of_the_hub(made, tmp_path):
     hub = pytest.importorskip("huggingface_hub")
     shown = {
         "task": "BitextMining",
@@ -238,7 +232,7 @@ def test_the_card_is_one_of_the_hub(made: Callable[..., Path], tmp_path: Path) -
     assert hub.ModelCard.load(packaged / "README.md").data.license == "mit"
 
 
-def test_other_mistakes(made: Callable[..., Path], vocabulary: Path, tmp_path: Path) -> None:
+def test_other_mistakes(made, vocabulary, tmp_path):
     folder = made(layers=0)
     with pytest.raises(UsageError, match="unknown value 'tensorflow'"):
         export_encoder(folder, tmp_path / "out", to="tensorflow")
@@ -249,7 +243,7 @@ def test_other_mistakes(made: Callable[..., Path], vocabulary: Path, tmp_path: P
         read_rules(tmp_path / "broken.model")
 
 
-def test_the_command(bitextmine, made: Callable[..., Path], tmp_path: Path) -> None:
+def test_the_command(bitextmine, made, tmp_path):
     pytest.importorskip("tokenizers")
     made(layers=0)
     run = ("export", "model", "out", "--to", "sentence-transformers")

@@ -1,7 +1,5 @@
 """Files that are whole under their names, whatever stops who writes them; locks; space set aside."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import multiprocessing
@@ -9,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -17,14 +14,11 @@ from bitextmine.files import atomic
 from bitextmine.files.atomic import allocate, locked_folder, open_locked, replacing, staging, staging_folder
 
 
-def names(folder: Path) -> list[str]:
+def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-# --- whole under their names ---
-
-
-def test_a_file_gets_its_name_when_it_is_complete(tmp_path: Path) -> None:
+def test_a_file_gets_its_name_when_it_is_complete(tmp_path):
     path = tmp_path / "out"
     path.write_bytes(b"old")
     path.chmod(0o640)
@@ -38,7 +32,7 @@ def test_a_file_gets_its_name_when_it_is_complete(tmp_path: Path) -> None:
     assert names(tmp_path) == ["out"]
 
 
-def test_those_at_work_at_once_have_a_file_each_and_the_last_to_end_wins(tmp_path: Path) -> None:
+def test_those_at_work_at_once_have_a_file_each_and_the_last_to_end_wins(tmp_path):
     path = tmp_path / "out"
     with replacing(path) as first:
         first.write(b"first")
@@ -50,7 +44,7 @@ def test_those_at_work_at_once_have_a_file_each_and_the_last_to_end_wins(tmp_pat
     assert names(tmp_path) == ["out"]
 
 
-def test_a_file_that_has_its_name_is_nobodys_temporary(tmp_path: Path) -> None:
+def test_a_file_that_has_its_name_is_nobodys_temporary(tmp_path):
     """One process renames its file while another one, which saw it before, takes that name for its own."""
     path = tmp_path / "out"
     with staging(path) as (mine, file):
@@ -63,7 +57,7 @@ def test_a_file_that_has_its_name_is_nobodys_temporary(tmp_path: Path) -> None:
     assert names(tmp_path) == ["kept"]
 
 
-def test_a_staged_folder(tmp_path: Path) -> None:
+def test_a_staged_folder(tmp_path):
     place = tmp_path / "out"
     with staging_folder(place) as one, staging_folder(place) as two:
         assert (one.name, two.name) == (".out.tmp", ".out.2.tmp"), "another one at the same time has its own"
@@ -93,9 +87,7 @@ with replacing(sys.argv[1]) as first:
 
 
 @pytest.mark.parametrize(("count", "left"), [("one", [".out.tmp"]), ("two", [".out.2.tmp", ".out.tmp"])])
-def test_what_a_killed_process_left_the_next_one_takes_away(
-    tmp_path: Path, count: str, left: list[str]
-) -> None:
+def test_what_a_killed_process_left_the_next_one_takes_away(tmp_path, count, left):
     path = tmp_path / "out"
     code = subprocess.run([sys.executable, "-c", KILLED, path, count], check=False).returncode
     assert code == -signal.SIGKILL
@@ -107,13 +99,11 @@ def test_what_a_killed_process_left_the_next_one_takes_away(
     assert names(tmp_path) == ["out"]
 
 
-def no_locks(fd: int, how: int) -> None:
+def no_locks(fd, how):
     raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
 
-def test_without_locks_a_file_that_may_be_in_use_is_not_touched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_locks_a_file_that_may_be_in_use_is_not_touched(tmp_path, monkeypatch):
     monkeypatch.setattr(fcntl, "flock", no_locks)
     (tmp_path / ".out.tmp").write_bytes(b"perhaps somebody's")
     with replacing(tmp_path / "out") as file:
@@ -124,10 +114,10 @@ def test_without_locks_a_file_that_may_be_in_use_is_not_touched(
         os.close(open_locked(tmp_path / "out"))
 
 
-def test_many_at_once_leave_one_whole_file(tmp_path: Path) -> None:
+def test_many_at_once_leave_one_whole_file(tmp_path):
     path = tmp_path / "out"
 
-    def write(letter: int) -> None:
+    def write(letter):
         for _ in range(12):
             with replacing(path) as file:
                 file.write(bytes([letter]) * 20_000)
@@ -145,10 +135,7 @@ def test_many_at_once_leave_one_whole_file(tmp_path: Path) -> None:
     assert len(data) == 40_000 and len(set(data)) == 1
 
 
-# --- locks ---
-
-
-def test_a_file_is_held_while_it_is_open(tmp_path: Path) -> None:
+def test_a_file_is_held_while_it_is_open(tmp_path):
     path = tmp_path / "a"
     with pytest.raises(FileNotFoundError):
         open_locked(path, create=False)
@@ -159,13 +146,11 @@ def test_a_file_is_held_while_it_is_open(tmp_path: Path) -> None:
     os.close(open_locked(path, create=False))
 
 
-def test_a_file_that_was_renamed_meanwhile_is_not_the_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_was_renamed_meanwhile_is_not_the_one(tmp_path, monkeypatch):
     path, flock = tmp_path / "a", fcntl.flock
     path.write_bytes(b"old")
 
-    def late(fd: int, how: int) -> None:  # its holder moves it away just before it lets go
+    def late(fd, how):  # its holder moves it away just before it lets go
         if not (tmp_path / "b").exists():
             path.rename(tmp_path / "b")
         flock(fd, how)
@@ -177,12 +162,9 @@ def test_a_file_that_was_renamed_meanwhile_is_not_the_one(
     os.close(fd)
 
 
-# --- space ---
-
-
 @pytest.mark.parametrize("system", ["allocates", "cannot here", "never can"])
-def test_space_is_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, system: str) -> None:
-    def refused(*_: int) -> None:
+def test_space_is_set_aside(tmp_path, monkeypatch, system):
+    def refused(*_):
         raise OSError(errno.EOPNOTSUPP, "Operation not supported")
 
     if system == "cannot here":

@@ -1,7 +1,5 @@
 """Corpora by name: what language one is in, and which one of a folder is meant."""
 
-from __future__ import annotations
-
 import gzip
 import lzma
 from pathlib import Path
@@ -16,7 +14,7 @@ from bitextmine.files.streams import strip_compression
 @pytest.mark.parametrize(
     "stem", ["corpus.fr", "a/b.c/c.fr", "v7.fr-en.fr", "c.2024.zh-Hans", "c.pt_BR", "c.fra_Latn"]
 )
-def test_a_name_tells_the_language(stem: str) -> None:
+def test_a_name_tells_the_language(stem):
     for path in (stem, f"{stem}.gz", f"{stem}.zst", f"{stem}.XZ"):
         assert strip_compression(path) == Path(stem)
         assert corpus_language(path) == stem.rpartition(".")[2]
@@ -26,18 +24,18 @@ def test_a_name_tells_the_language(stem: str) -> None:
 @pytest.mark.parametrize(
     "path", ["corpus", "corpus.gz", "corpus.txt", "corpus.txt.gz", ".fr", "a.fr/corpus", "c.v2", "-"]
 )
-def test_a_name_without_a_language_asks_for_one(path: str) -> None:
+def test_a_name_without_a_language_asks_for_one(path):
     with pytest.raises(BitextmineError, match="--lang"):
         corpus_language(path)
     assert corpus_language(path, "fr") == "fr"
 
 
-def touch(folder: Path, *names: str) -> None:
+def touch(folder, *names):
     for name in names:
         (folder / name).write_bytes(b"")
 
 
-def test_the_one_corpus_of_a_language_is_found(tmp_path: Path) -> None:
+def test_the_one_corpus_of_a_language_is_found(tmp_path):
     touch(
         tmp_path,
         *[
@@ -58,7 +56,7 @@ def test_the_one_corpus_of_a_language_is_found(tmp_path: Path) -> None:
         find_corpus(tmp_path, "de")
 
 
-def test_one_of_several_corpora_is_chosen_by_name(tmp_path: Path) -> None:
+def test_one_of_several_corpora_is_chosen_by_name(tmp_path):
     touch(tmp_path, "a.fr", "b.fr.gz", "b.c.fr")
     words = r"3 corpora in language 'fr': a\.fr, b\.c\.fr, b\.fr\.gz; .*--name a"
     with pytest.raises(BitextmineError, match=words):
@@ -70,7 +68,7 @@ def test_one_of_several_corpora_is_chosen_by_name(tmp_path: Path) -> None:
         find_corpus(tmp_path, "fr", "x")
 
 
-def test_a_plain_corpus_is_preferred_to_its_compressed_copy(tmp_path: Path) -> None:
+def test_a_plain_corpus_is_preferred_to_its_compressed_copy(tmp_path):
     (tmp_path / "a.fr").write_bytes(b"Bonjour.\n")
     (tmp_path / "a.fr.gz").write_bytes(gzip.compress(b"Bonjour.\n"))
     (tmp_path / "a.fr.xz").write_bytes(lzma.compress(b"Bonjour.\n"))
@@ -82,7 +80,7 @@ def test_a_plain_corpus_is_preferred_to_its_compressed_copy(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "copy", [gzip.compress(b"Bonsoir.\n", mtime=0), b"no gzip", gzip.compress(b"Bonjour.\n", mtime=0)[:-5]]
 )
-def test_a_compressed_copy_that_is_none_is_refused(tmp_path: Path, copy: bytes) -> None:
+def test_a_compressed_copy_that_is_none_is_refused(tmp_path, copy):
     (tmp_path / "a.fr").write_bytes(b"Bonjour.\n")
     (tmp_path / "a.fr.gz").write_bytes(copy)
     with pytest.raises(BitextmineError, match=r"a\.fr, a\.fr\.gz are one corpus .* different texts"):
@@ -91,7 +89,7 @@ def test_a_compressed_copy_that_is_none_is_refused(tmp_path: Path, copy: bytes) 
         assert find_corpus(tmp_path, "fr", name).name == name
 
 
-def test_a_folder_that_is_none_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_is_none_is_named(tmp_path):
     with pytest.raises(BitextmineError, match=r"nowhere.*No such file.*--dir"):
         find_corpus(tmp_path / "nowhere", "fr")
     touch(tmp_path, "a.fr")
@@ -100,7 +98,7 @@ def test_a_folder_that_is_none_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("code", ["fr", "FR", "fra", "fr-FR", "fr_CA"])
-def test_another_code_of_the_same_language_finds_it(tmp_path: Path, code: str) -> None:
+def test_another_code_of_the_same_language_finds_it(tmp_path, code):
     touch(tmp_path, "c.en", "c.fr")
     assert find_corpus(tmp_path, code) == tmp_path / "c.fr"
     touch(tmp_path, "d.fr-CH")

@@ -1,10 +1,5 @@
 """Data sets for translation, as the library datasets writes and reads them."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from bitextmine.errors import BitextmineError, UsageError
@@ -15,7 +10,7 @@ PAIRS = [("A cat.", "Eine Katze."), ("A dog.", "Ein Hund."), ("Two\nlines", "Zwe
 ROWS = {"id": ["a", "b", "c"], "translation": [{"en": src, "de": tgt} for src, tgt in PAIRS]}
 
 
-def pairs(path: Path) -> list[tuple[str, str]]:
+def pairs(path):
     table = open_table(path, Columns(src="en", tgt="de"))  # the library sorts them
     assert table.langs() == ("en", "de")
     found: list[tuple[str, str]] = []
@@ -25,7 +20,7 @@ def pairs(path: Path) -> list[tuple[str, str]]:
     return found
 
 
-def test_parquet_with_translations(tmp_path: Path) -> None:
+def test_parquet_with_translations(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     (tmp_path / "data").mkdir()
@@ -41,19 +36,19 @@ def test_parquet_with_translations(tmp_path: Path) -> None:
         pairs(tmp_path)
 
 
-def test_an_empty_folder(tmp_path: Path) -> None:
+def test_an_empty_folder(tmp_path):
     pytest.importorskip("pyarrow")
     with pytest.raises(BitextmineError, match="a folder without files of pairs"):
         open_table(tmp_path)
 
 
-def test_folders_of_the_library_and_its_reading_of_ours(bitextmine, tmp_path: Path) -> None:
+def test_folders_of_the_library_and_its_reading_of_ours(bitextmine, tmp_path):
     datasets = pytest.importorskip("datasets")
     features = datasets.Features(
         {"id": datasets.Value("string"), "translation": datasets.Translation(languages=["en", "de"])}
     )
 
-    def load(kind: str, name: str, **options: Any) -> Any:
+    def load(kind, name, **options):
         there, cache = str(tmp_path / name), str(tmp_path / "cache")
         return datasets.load_dataset(kind, data_files=there, split="train", cache_dir=cache, **options)
 

@@ -1,13 +1,9 @@
 """Files of pairs in every form: what is written comes back, whatever the text holds; what is none is refused."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
 import tracemalloc
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -18,7 +14,7 @@ from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.cells import Added, one_cell
-from bitextmine.files.formats.names import JSONL, PARQUET, TMX, TSV, Format, format_of, output_format
+from bitextmine.files.formats.names import JSONL, PARQUET, TMX, TSV, format_of, output_format
 from bitextmine.files.formats.protocol import Outline
 from bitextmine.files.formats.records import RecordBlock
 from bitextmine.files.layout import Columns
@@ -34,14 +30,14 @@ OUTLINE = Outline(NAMES, src=2, tgt=3, langs=("en", "fr"), header=True, **NUMBER
 Pair = tuple[str, str]
 
 
-def put(path: Path, pairs: list[Pair]) -> Path:
+def put(path, pairs):
     rows = [[1.5 + at, at + 1, src, tgt] for at, (src, tgt) in enumerate(pairs)]
     with open_pairs(path, OUTLINE) as out:
         out.write(RecordBlock(OUTLINE.names, rows), None, ())
     return path
 
 
-def get(path: Path, columns: Columns | None = None) -> list[Pair]:
+def get(path, columns=None):
     table = open_table(path, columns)
     pairs = []
     for block in table.rows.blocks(3):
@@ -53,12 +49,7 @@ def get(path: Path, columns: Columns | None = None) -> list[Pair]:
     return pairs
 
 
-def copied(
-    source: Path,
-    target: Path,
-    added: Callable[[int], list[Added]] = lambda n: [],
-    langs: tuple[str, str] = ("", ""),
-) -> Path:
+def copied(source, target, added=lambda n: [], langs=("", "")):
     """All rows of a file in another."""
     table = open_table(source)
     names = [column.name for column in added(0)]
@@ -68,8 +59,6 @@ def copied(
             out.write(block, None, added(len(block)))
     return target
 
-
-# --- round trips -----------------------------------------------------------------------------------------
 
 # Every character but for halves of surrogate pairs, and often those that some form has trouble with.
 ODD = st.sampled_from(
@@ -81,7 +70,7 @@ TEXT = st.lists(
 PAIRS = st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=7)
 
 
-def in_xml(text: str) -> str:
+def in_xml(text):
     """As TMX keeps a text: XML 1.0 has no way to write some characters."""
     return "".join(
         c if c in "\t\r\n" or " " <= c <= "\ud7ff" or "\ue000" <= c <= "\ufffd" or c > "\uffff" else "\ufffd"
@@ -94,7 +83,7 @@ KEPT = {"tsv": one_cell, "jsonl": str, "tmx": in_xml, "parquet": str}
 
 @pytest.mark.parametrize("form", FORMS)
 @given(pairs=PAIRS)
-def test_any_text_comes_back(tmp_path_factory: pytest.TempPathFactory, form: str, pairs: list[Pair]) -> None:
+def test_any_text_comes_back(tmp_path_factory, form, pairs):
     """TSV makes a space of a run of line breaks and tabs, TMX also U+FFFD of what XML cannot hold; JSON Lines and
     Parquet keep everything."""
     path = put(tmp_path_factory.mktemp("trip") / f"pairs.{form}", pairs)
@@ -103,7 +92,7 @@ def test_any_text_comes_back(tmp_path_factory: pytest.TempPathFactory, form: str
 
 
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
-def test_line_breaks_stay_where_a_form_has_them(tmp_path: Path, form: str) -> None:
+def test_line_breaks_stay_where_a_form_has_them(tmp_path, form):
     pairs = [("one\ntwo", "un\r\ndeux\t."), ("", "\n")]
     path = put(tmp_path / f"pairs.{form}", pairs)
     assert get(path) == pairs
@@ -111,7 +100,7 @@ def test_line_breaks_stay_where_a_form_has_them(tmp_path: Path, form: str) -> No
 
 
 @pytest.mark.parametrize("name", [*PACKED, "parquet"])
-def test_every_form_compressed_and_not(tmp_path: Path, name: str) -> None:
+def test_every_form_compressed_and_not(tmp_path, name):
     pairs = [(f"sentence {at}", f"phrase {at}") for at in range(10)]
     path = put(tmp_path / f"pairs.{name}", pairs)
     assert get(path) == pairs
@@ -121,12 +110,12 @@ def test_every_form_compressed_and_not(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("source", FORMS)
 @pytest.mark.parametrize("target", FORMS)
-def test_from_each_form_to_each(tmp_path: Path, source: str, target: str) -> None:
+def test_from_each_form_to_each(tmp_path, source, target):
     """Texts, scores and line numbers are the same, and so is a column that is added."""
     pairs = [("Tom & Jerry", "« Tom »"), ("a", "b"), ("", "c")]
     first = put(tmp_path / f"first.{source}", pairs)
 
-    def added(n: int) -> list[Added]:
+    def added(n):
         return [Added("margin", np.array([0.123456, math.nan, 2.0])[:n]), Added("key", ["x", "", "z"][:n])]
 
     second = copied(first, tmp_path / f"second.{target}", added, ("en", "fr"))
@@ -143,23 +132,20 @@ def test_from_each_form_to_each(tmp_path: Path, source: str, target: str) -> Non
     assert block.texts(at["key"], range(3)) == ["x", "", "z"]
 
 
-# --- JSON Lines ------------------------------------------------------------------------------------------
-
-
-def test_json_lines_are_as_others_have_them(tmp_path: Path) -> None:
+def test_json_lines_are_as_others_have_them(tmp_path):
     path = put(tmp_path / "pairs.jsonl", [("Hello.", "« Été »")])
     assert path.read_text(encoding="utf-8") == (
         '{"translation": {"en": "Hello.", "fr": "« Été »"}, "score": 1.5, "src_line": 1}\n'
     )
 
 
-def jsonl(tmp_path: Path, *rows: Any) -> Path:
+def jsonl(tmp_path, *rows):
     path = tmp_path / "pairs.jsonl"
     path.write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows))
     return path
 
 
-def test_values_keep_their_types(tmp_path: Path) -> None:
+def test_values_keep_their_types(tmp_path):
     row = {"translation": {"en": "a", "fr": "b"}, "id": 7, "tags": ["x", {"y": None}], "ok": True, "n": None}
     path = jsonl(tmp_path, row)
     assert json.loads(copied(path, tmp_path / "again.jsonl").read_text()) == row
@@ -180,11 +166,11 @@ def test_values_keep_their_types(tmp_path: Path) -> None:
         ({"x": "y", "fr": "b", "en": "a"}, Columns(src="en", tgt="fr")),
     ],
 )
-def test_where_the_texts_are(tmp_path: Path, row: dict[str, Any], columns: Columns) -> None:
+def test_where_the_texts_are(tmp_path, row, columns):
     assert get(jsonl(tmp_path, row), columns) == [("a", "b")]
 
 
-def test_three_languages_are_not_guessed_at(tmp_path: Path) -> None:
+def test_three_languages_are_not_guessed_at(tmp_path):
     table = open_table(jsonl(tmp_path, {"translation": {"en": "a", "fr": "b", "de": "c"}, "score": 1}))
     with pytest.raises(BitextmineError, match="in en, fr, de; say which two with --scol and --tcol"):
         _ = table.layout.src
@@ -192,7 +178,7 @@ def test_three_languages_are_not_guessed_at(tmp_path: Path) -> None:
         open_table(jsonl(tmp_path, {"translation": {"en": "a", "fr": "b"}}), Columns(src="it"))
 
 
-def test_rows_that_are_no_pairs_are_told(tmp_path: Path) -> None:
+def test_rows_that_are_no_pairs_are_told(tmp_path):
     path = jsonl(
         tmp_path,
         {"translation": {"en": "a", "fr": "b"}},
@@ -218,13 +204,10 @@ def test_rows_that_are_no_pairs_are_told(tmp_path: Path) -> None:
     assert json.loads(kept[1])["translation"] == {"en": "{"}
 
 
-# --- TMX -------------------------------------------------------------------------------------------------
-
-
-def test_tmx_is_read_by_a_parser_and_names_the_languages(tmp_path: Path) -> None:
+def test_tmx_is_read_by_a_parser_and_names_the_languages(tmp_path):
     path = put(tmp_path / "pairs.tmx", [("a < b & \x01", '"c"')])
     tree = ElementTree.fromstring(path.read_bytes())
-    assert (tree.tag, tree.get("version"), tree.find("header").get("srclang")) == ("tmx", "1.4", "en")  # type: ignore[union-attr]
+    assert (tree.tag, tree.get("version"), tree.find("header").get("srclang")) == ("tmx", "1.4", "en")
     (unit,) = tree.iter("tu")
     props = [(prop.get("type"), prop.text) for prop in unit.iter("prop")]
     assert props == [("score", "1.500000"), ("src_line", "1")]
@@ -233,7 +216,7 @@ def test_tmx_is_read_by_a_parser_and_names_the_languages(tmp_path: Path) -> None
     assert texts == [("en", "a < b & \ufffd"), ("fr", '"c"')]
 
 
-def tmx(tmp_path: Path, body: str, head: str = "", encoding: str = "utf-8") -> Path:
+def tmx(tmp_path, body, head="", encoding="utf-8"):
     path = tmp_path / "memory.tmx"
     text = (
         f'<?xml version="1.0" encoding="{encoding}"?>{head}<tmx version="1.4"><header srclang="EN"/>'
@@ -244,7 +227,7 @@ def tmx(tmp_path: Path, body: str, head: str = "", encoding: str = "utf-8") -> P
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "iso-8859-1"])
-def test_memories_of_other_programs(tmp_path: Path, encoding: str) -> None:
+def test_memories_of_other_programs(tmp_path, encoding):
     path = tmx(
         tmp_path,
         """<tu tuid="1"><note>no text</note><prop type="domain">law</prop>
@@ -261,11 +244,11 @@ def test_memories_of_other_programs(tmp_path: Path, encoding: str) -> None:
     assert get(path, Columns(src="fr", tgt="en")) == [("Un mot été", "One <word>")]
 
 
-def side(lang: str, text: str = "x") -> str:
+def side(lang, text="x"):
     return f'<tuv xml:lang="{lang}"><seg>{text}</seg></tuv>'
 
 
-def test_units_that_are_no_pairs(tmp_path: Path) -> None:
+def test_units_that_are_no_pairs(tmp_path):
     good = f"<tu>{side('en')}{side('fr')}</tu>"
     odd = [side("en"), side("en") * 2 + side("fr"), "<tuv><seg>x</seg></tuv>", ""]
     table = open_table(tmx(tmp_path, good + "".join(f"<tu>{unit}</tu>" for unit in odd)))
@@ -302,7 +285,7 @@ BOMB = (
         ("", f"<!--{'x' * 600_000}-->", "longer than 2,000 bytes"),
     ],
 )
-def test_what_is_no_memory_is_refused(tmp_path: Path, head: str, body: str, words: str) -> None:
+def test_what_is_no_memory_is_refused(tmp_path, head, body, words):
     before = longest_line()
     longest_line(2000)
     try:
@@ -314,7 +297,7 @@ def test_what_is_no_memory_is_refused(tmp_path: Path, head: str, body: str, word
     assert "memory.tmx" in str(error.value)
 
 
-def test_other_files_by_that_name(tmp_path: Path) -> None:
+def test_other_files_by_that_name(tmp_path):
     for content in (b"", b"hello", b"<html></html>", b'<tmx version="1.4"><body>', b"\x00\x01"):
         (tmp_path / "x.tmx").write_bytes(content)
         with pytest.raises(BitextmineError, match=r"x\.tmx: line \d+: "):
@@ -322,7 +305,7 @@ def test_other_files_by_that_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["jsonl", "tmx"])
-def test_memory_does_not_grow_with_the_file(tmp_path: Path, form: str) -> None:
+def test_memory_does_not_grow_with_the_file(tmp_path, form):
     path = tmp_path / f"pairs.{form}"
     with open_pairs(path, OUTLINE) as out:
         for start in range(0, 6000, 200):
@@ -331,7 +314,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, form: str) -> None:
             ]
             out.write(RecordBlock(OUTLINE.names, rows), None, ())
 
-    def peak(most: int) -> int:
+    def peak(most):
         tracemalloc.start()
         for number, block in enumerate(open_table(path).rows.blocks(200)):
             if number == most:
@@ -344,9 +327,6 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, form: str) -> None:
     assert peak(30) < 1.5 * peak(10)
 
 
-# --- names -----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("names", "form"),
     [
@@ -356,12 +336,12 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, form: str) -> None:
         ("pairs.Parquet pairs.pq", PARQUET),
     ],
 )
-def test_a_name_tells_the_form(names: str, form: Format) -> None:
+def test_a_name_tells_the_form(names, form):
     for name in names.split():
         assert output_format(name) == format_of(name) == form
 
 
-def test_a_name_that_tells_nothing_is_refused_for_outputs() -> None:
+def test_a_name_that_tells_nothing_is_refused_for_outputs():
     for name in ("x.docx", "x.csv", "x.json.gz", "x.tsv.zip", "x.html", "x.en-", "x.2024"):
         with pytest.raises(UsageError, match=r"--rejected x\..* written as \.tsv"):
             output_format(name, "--rejected")
@@ -373,7 +353,7 @@ def test_a_name_that_tells_nothing_is_refused_for_outputs() -> None:
             find("x.parquet.gz")
 
 
-def test_a_place_is_looked_at_without_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_place_is_looked_at_without_writing(tmp_path, monkeypatch):
     check_writable(tmp_path / "new.tsv")
     check_writable("-")
     check_writable(os.devnull)
@@ -388,11 +368,8 @@ def test_a_place_is_looked_at_without_writing(tmp_path: Path, monkeypatch: pytes
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
-# --- odd files -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("form", FORMS)
-def test_no_pairs_at_all(tmp_path: Path, form: str) -> None:
+def test_no_pairs_at_all(tmp_path, form):
     path = put(tmp_path / f"none.{form}", [])
     table = open_table(path)
     assert table.rows.empty
@@ -400,7 +377,7 @@ def test_no_pairs_at_all(tmp_path: Path, form: str) -> None:
     Malformed(table).finish()
 
 
-def test_tmx_needs_two_languages(tmp_path: Path) -> None:
+def test_tmx_needs_two_languages(tmp_path):
     (tmp_path / "pairs.tsv").write_text("a\tb\n")
     with pytest.raises(UsageError, match="--src and --tgt"):
         copied(tmp_path / "pairs.tsv", tmp_path / "pairs.tmx")

@@ -1,7 +1,5 @@
 """Files that are valid for their libraries and hostile to a command: each ends in a sentence, or in clean output."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path
@@ -13,7 +11,7 @@ from bitextmine.files.jsonfile import parse_toml
 SCORE = ("score", "--columns", "length_ratio", "-o", "-")
 
 
-def written(path: Path, columns: dict[str, object]) -> Path:
+def written(path, columns):
     pyarrow = pytest.importorskip("pyarrow")
     pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table(columns), path)
     return path
@@ -25,7 +23,7 @@ def test_bytes_in_parquet_are_text(bitextmine, tmp_path):
     assert said == "src\ttgt\tlength_ratio\nHello\tSalut\t1.0000\nCaf\u00e9\tBar\t1.3333\n"
 
 
-def parquet_columns(case: str) -> dict[str, object]:
+def parquet_columns(case):
     pyarrow = pytest.importorskip("pyarrow")
     damaged = pyarrow.Array.from_buffers(
         pyarrow.string(),

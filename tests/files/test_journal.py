@@ -1,7 +1,5 @@
 """Journals: records survive a kill at any byte, and nothing else's file is touched."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,25 +1,16 @@
 """Commands that write a file, killed with -9: nothing is left in the folder once the same command came to its end."""
 
-from __future__ import annotations
-
 import signal
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 
-def names(folder: Path) -> set[str]:
+def names(folder):
     return {path.name for path in folder.iterdir()}
 
 
 @pytest.fixture(scope="module")
-def ready(
-    bitextmine: Callable[..., object],
-    tiny_model: Path,
-    parallel_text: Callable[..., object],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Path:
+def ready(bitextmine, tiny_model, parallel_text, tmp_path_factory):
     """A folder of two corpora, their embeddings, pairs and scored pairs."""
     folder = tmp_path_factory.mktemp("ready")
     parallel_text(folder, 300)

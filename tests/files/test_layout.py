@@ -1,14 +1,12 @@
 """Which column is which: what the user said, else the header, else the shape of the first rows."""
 
-from __future__ import annotations
-
 import pytest
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.layout import Columns, find_layout
 
 
-def rows(text: str) -> list[list[str]]:
+def rows(text):
     return [line.split("\t") for line in text.splitlines()]
 
 

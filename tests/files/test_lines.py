@@ -1,12 +1,9 @@
 """Corpora: lines and digests."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import lzma
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import zstandard
@@ -24,13 +21,10 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def put(folder: Path, data: bytes, name: str = "corpus.fr") -> Path:
+def put(folder, data, name="corpus.fr"):
     path = folder / name
     path.write_bytes(COMPRESS[path.suffix if path.suffix in COMPRESS else ""](data))
     return path
-
-
-# --- lines ---
 
 
 @pytest.mark.parametrize(
@@ -54,7 +48,7 @@ def put(folder: Path, data: bytes, name: str = "corpus.fr") -> Path:
         (b" a \t\n", [" a \t"]),
     ],
 )
-def test_a_line_ends_at_a_line_feed_and_nowhere_else(tmp_path: Path, data: bytes, lines: list[str]) -> None:
+def test_a_line_ends_at_a_line_feed_and_nowhere_else(tmp_path, data, lines):
     assert read_lines(put(tmp_path, data)) == lines
 
 
@@ -68,8 +62,8 @@ text_lines = st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_c
     block=st.integers(1, 40),
 )
 def test_any_unicode_survives_any_compression_and_any_block_size(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[str], final_newline: bool, suffix: str, block: int
-) -> None:
+    tmp_path_factory, lines, final_newline, suffix, block
+):
     data = "\n".join(lines) + ("\n" if final_newline and lines else "")
     expected = [line.removesuffix("\r") for line in lines]
     if lines and not final_newline and lines[-1] == "":
@@ -88,9 +82,7 @@ def test_any_unicode_survives_any_compression_and_any_block_size(
         assert read_lines(path, errors="replace") == expected
 
 
-def test_a_line_of_several_megabytes_takes_no_quadratic_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_of_several_megabytes_takes_no_quadratic_time(tmp_path, monkeypatch):
     """Read in blocks of 64 bytes, which would mean to copy 3 terabytes if each were added to what is there."""
     monkeypatch.setattr("bitextmine.files.streams._longest", 1 << 30)
     monkeypatch.setattr("bitextmine.files.streams.BLOCK_BYTES", 64)
@@ -98,16 +90,13 @@ def test_a_line_of_several_megabytes_takes_no_quadratic_time(
     assert [len(line) for line in iter_lines(path)] == [1, 20_000_000, 1]
 
 
-def test_lines_stream(tmp_path: Path) -> None:
+def test_lines_stream(tmp_path):
     """The first line comes before the rest is read: here the rest is invalid, some blocks on."""
     path = put(tmp_path, b"good\n" * 200_000 + b"\xff\n")
     lines = iter_lines(path)
     assert [next(lines) for _ in range(1000)] == ["good"] * 1000
     with pytest.raises(BitextmineError, match="line 200001:"):
         list(lines)
-
-
-# --- invalid UTF-8 ---
 
 
 @pytest.mark.parametrize(
@@ -121,16 +110,14 @@ def test_lines_stream(tmp_path: Path) -> None:
         (b"ok\n\xed\xa0\x80\n", 2, 1),  # a surrogate
     ],
 )
-def test_invalid_utf8_names_line_and_byte(tmp_path: Path, data: bytes, line: int, column: int) -> None:
+def test_invalid_utf8_names_line_and_byte(tmp_path, data, line, column):
     words = rf"corpus\.fr\.gz: line {line}: .* at byte {column} .*--errors replace"
     with pytest.raises(BitextmineError, match=words):
         list(iter_lines(put(tmp_path, data, "corpus.fr.gz")))
 
 
 @given(data=st.binary(), block=st.integers(1, 20))
-def test_replacing_invalid_bytes_keeps_the_number_of_lines(
-    tmp_path_factory: pytest.TempPathFactory, data: bytes, block: int
-) -> None:
+def test_replacing_invalid_bytes_keeps_the_number_of_lines(tmp_path_factory, data, block):
     path = put(tmp_path_factory.mktemp("text"), data)
     body = data.removeprefix(b"\xef\xbb\xbf")
     with pytest.MonkeyPatch.context() as patch:
@@ -149,16 +136,13 @@ def test_replacing_invalid_bytes_keeps_the_number_of_lines(
         (b"\x93NUMPY\x01\x00", "NumPy"),
     ],
 )
-def test_what_is_no_text_is_named(tmp_path: Path, data: bytes, hint: str) -> None:
+def test_what_is_no_text_is_named(tmp_path, data, hint):
     with pytest.raises(BitextmineError, match=rf"line 1: .*{hint}"):
         read_lines(put(tmp_path, data))
 
 
-# --- digests ---
-
-
 @pytest.mark.parametrize("suffix", list(COMPRESS))
-def test_the_digest_is_of_the_lines_and_not_of_the_file(tmp_path: Path, suffix: str) -> None:
+def test_the_digest_is_of_the_lines_and_not_of_the_file(tmp_path, suffix):
     expected = hashlib.sha256("é\nb\n".encode()).hexdigest()
     for data in ("é\nb\n", "é\nb", "é\r\nb\r\n", "\ufeffé\nb\n"):
         assert line_digest(iter_lines(put(tmp_path, data.encode(), f"corpus.fr{suffix}"))) == expected

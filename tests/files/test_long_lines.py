@@ -1,15 +1,11 @@
 """Lines that are far too long: packed bombs are refused in little memory, by every command that reads lines."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import lzma
 import random
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 import zstandard
@@ -31,7 +27,7 @@ print(json.dumps([peak, done.returncode, done.stderr.decode()]))
 """
 
 
-def write_bomb(path: Path, first: bytes = b"one\tun\n", size: int = BOMB) -> Path:
+def write_bomb(path, first=b"one\tun\n", size=BOMB):
     """A short line, then one of `size` bytes, in members of a mebibyte."""
     pack = {".gz": gzip.compress, ".xz": lzma.compress, ".zst": zstandard.ZstdCompressor().compress}[
         path.suffix
@@ -42,9 +38,7 @@ def write_bomb(path: Path, first: bytes = b"one\tun\n", size: int = BOMB) -> Pat
 
 
 @pytest.mark.parametrize(("command", "suffix"), [("filter", ".gz"), ("info", ".xz"), ("report", ".zst")])
-def test_a_packed_bomb_is_refused_with_its_line_in_little_memory(
-    bitextmine: Any, tmp_path: Path, command: str, suffix: str
-) -> None:
+def test_a_packed_bomb_is_refused_with_its_line_in_little_memory(bitextmine, tmp_path, command, suffix):
     bomb = write_bomb(tmp_path / f"corpus.fr{suffix}")
     options = {"filter": ["-o", tmp_path / "out.tsv"], "info": [], "report": ["-o", tmp_path / "out.html"]}
     done = subprocess.run(
@@ -60,7 +54,7 @@ def test_a_packed_bomb_is_refused_with_its_line_in_little_memory(
     assert list(tmp_path.iterdir()) == [bomb]
 
 
-def test_max_line_sets_where_it_ends(bitextmine: Any, tmp_path: Path) -> None:
+def test_max_line_sets_where_it_ends(bitextmine, tmp_path):
     path = tmp_path / "corpus.fr.zst"
     text = b"a\n" * 300 + b"b" * 2048 + b"\n" + b"c" * 2049 + b"\nd\n"
     path.write_bytes(zstandard.ZstdCompressor().compress(text))
@@ -73,14 +67,14 @@ def test_max_line_sets_where_it_ends(bitextmine: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["corpus.fr.gz", "corpus.fr.xz", "corpus.fr.zst"])
-def test_blocks_are_small_however_much_a_byte_expands_to(tmp_path: Path, name: str) -> None:
+def test_blocks_are_small_however_much_a_byte_expands_to(tmp_path, name):
     path = write_bomb(tmp_path / name, size=64 * MIB)
     sizes = [len(block) for block in read_blocks(path)]
     assert sum(sizes) == len(b"one\tun\n") + 64 * MIB
     assert max(sizes) <= 16 * MIB
 
 
-def test_long_lines_come_fewer_at_a_time() -> None:
+def test_long_lines_come_fewer_at_a_time():
     short = ["ab"] * 10
     assert list(some_lines(short, 4)) == [["ab"] * 4, ["ab"] * 4, ["ab"] * 2]
     long = ["x" * 3_000_000] * 5
@@ -92,9 +86,7 @@ def test_long_lines_come_fewer_at_a_time() -> None:
     assert hasher.hexdigest() == line_digest(iter(long))
 
 
-def test_rows_that_are_long_come_in_smaller_blocks_however_a_file_is_cut(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_that_are_long_come_in_smaller_blocks_however_a_file_is_cut(tmp_path, monkeypatch):
     rng = random.Random(1)
     rows = [f"{'a' * rng.randrange(30)}\t{'b' * rng.randrange(30)}" for _ in range(500)]
     path = tmp_path / "pairs.tsv"

@@ -1,9 +1,6 @@
 """Corpora of two files, as Moses has them: every command that takes pairs reads and writes them."""
 
-from __future__ import annotations
-
 import gzip
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -27,13 +24,13 @@ SIDES = {
 
 
 @pytest.fixture
-def corpus(tmp_path: Path) -> Path:
+def corpus(tmp_path):
     for lang, lines in SIDES.items():
         (tmp_path / f"a.{lang}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return tmp_path
 
 
-def test_two_files_through_score_and_filter(bitextmine, corpus: Path) -> None:
+def test_two_files_through_score_and_filter(bitextmine, corpus):
     scored = bitextmine("score", "a.en", "a.de", cwd=corpus).out
     header, *rows = scored.splitlines()
     assert header.split("\t")[:2] == ["en", "de"]
@@ -45,7 +42,7 @@ def test_two_files_through_score_and_filter(bitextmine, corpus: Path) -> None:
             assert file.read().splitlines() == [lines[0], lines[2], lines[3].replace("\t", " ")]
 
 
-def test_the_header_tells_languages_whatever_the_columns(bitextmine, corpus: Path) -> None:
+def test_the_header_tells_languages_whatever_the_columns(bitextmine, corpus):
     for columns in ("length_ratio", "tgt_lang,cosine"):
         scored = bitextmine("score", "a.en", "a.de", "--columns", columns, cwd=corpus).out.encode()
         bitextmine(*["filter", "-", "--duplicates", "exact", "-o", "b.{lang}"], cwd=corpus, stdin=scored)
@@ -56,14 +53,14 @@ def test_the_header_tells_languages_whatever_the_columns(bitextmine, corpus: Pat
     assert len(again.out.splitlines()) == 5
 
 
-def test_other_commands_take_two_files(bitextmine, corpus: Path) -> None:
+def test_other_commands_take_two_files(bitextmine, corpus):
     bitextmine("report", "a.en", "a.de", "-o", "page.html", cwd=corpus)
     assert "Das Museum" in (corpus / "page.html").read_text(encoding="utf-8")
     said = bitextmine.fails("train", "--pairs", "a.en", "a.xx", "--out", "model", cwd=corpus)
     assert "a.xx: no such file" in said
 
 
-def test_align_and_mine_write_two_files(bitextmine, corpus: Path) -> None:
+def test_align_and_mine_write_two_files(bitextmine, corpus):
     mine = "mine --src en --tgt de --name a --threshold none -o out.{lang}"
     for command in ("align a.en a.de -o out.{lang}", mine):
         bitextmine(*command.split(), cwd=corpus)
@@ -71,7 +68,7 @@ def test_align_and_mine_write_two_files(bitextmine, corpus: Path) -> None:
         assert (SIDES["en"][0], SIDES["de"][0]) in zip(*sides, strict=True)
 
 
-def test_train_joins_the_two_names() -> None:
+def test_train_joins_the_two_names():
     both = TwoFiles(("a.en.gz", "a.fr.gz"))
     assert join_sides(["a.en.gz"], ["cpu-quick", "a.fr.gz"]) == ([both], ("cpu-quick",))
     assert join_sides(["p.en-fr.tsv", "q.tsv"], ["recipe.toml"]) == (
@@ -81,7 +78,7 @@ def test_train_joins_the_two_names() -> None:
     assert join_sides(["a.tsv"], ["a.txt"]) == (["a.tsv"], ("a.txt",))
 
 
-def test_mistakes(bitextmine, corpus: Path) -> None:
+def test_mistakes(bitextmine, corpus):
     (corpus / "short.de").write_text("nur eine\n")
     assert "a.en has 4 lines, but short.de has 1" in bitextmine.fails("score", "a.en", "short.de", cwd=corpus)
     said = bitextmine("filter", "a.en", "a.de", "-o", "a.{lang}", cwd=corpus, code=2).err
@@ -96,7 +93,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
 
 @given(pairs=st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=6))
-def test_any_text_goes_round(pairs: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_any_text_goes_round(pairs, tmp_path_factory):
     folder = tmp_path_factory.mktemp("moses")
     pairs = [(one_cell(src), one_cell(tgt)) for src, tgt in pairs]
     for side, lang in enumerate(("en", "de")):
@@ -111,14 +108,14 @@ def test_any_text_goes_round(pairs: list[tuple[str, str]], tmp_path_factory: pyt
         assert after == before.removeprefix(b"\xef\xbb\xbf")
 
 
-def test_languages_for_the_output_are_no_useless_options(bitextmine, tmp_path: Path) -> None:
+def test_languages_for_the_output_are_no_useless_options(bitextmine, tmp_path):
     (tmp_path / "a.tsv").write_text("src\ttgt\ncat\tKatze\n")
     options = ("a.tsv", "--min", "shorter=1", "--src", "en", "--tgt", "de")
     assert "change nothing" in bitextmine("filter", *options, "-o", "b.tsv", cwd=tmp_path).err
     assert "change nothing" not in bitextmine("filter", *options, "-o", "b.tmx", cwd=tmp_path).err
 
 
-def test_unequal_files_are_an_error_while_reading(tmp_path: Path) -> None:
+def test_unequal_files_are_an_error_while_reading(tmp_path):
     (tmp_path / "a.en").write_text("1\n" * 9000)
     (tmp_path / "a.de").write_text("1\n" * 8999)
     table = open_table(TwoFiles((str(tmp_path / "a.en"), str(tmp_path / "a.de"))))

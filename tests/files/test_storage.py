@@ -1,9 +1,6 @@
 """Shared storage: what is read there and written there, by fsspec's own memory and local file systems."""
 
-from __future__ import annotations
-
 import uuid
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -37,24 +34,24 @@ class Broken(MemoryFileSystem):
     error: Exception | None = None
 
     @classmethod
-    def _strip_protocol(cls, path: str) -> str:
+    def _strip_protocol(cls, path):
         return MemoryFileSystem._strip_protocol(path.replace("broken://", "memory://"))
 
-    def _open(self, path: str, mode: str = "rb", **kwargs: Any) -> Any:
+    def _open(self, path, mode="rb", **kwargs):
         opened = super()._open(path, mode=mode, **kwargs)
         if mode == "rb" and Broken.error is not None:
             whole = opened.getvalue()
 
-            def read(size: int = -1) -> bytes:
+            def read(size=-1):
                 if opened.tell():
-                    raise Broken.error  # type: ignore[misc]
+                    raise Broken.error
                 opened.seek(len(whole) // 2)
                 return whole[: len(whole) // 2]
 
             opened.read = read
         return opened
 
-    def put_file(self, lpath: str, rpath: str, **kwargs: Any) -> None:
+    def put_file(self, lpath, rpath, **kwargs):
         if Broken.error is not None:
             self.pipe_file(rpath, Path(lpath).read_bytes()[:7])
             raise Broken.error
@@ -66,20 +63,20 @@ fsspec.register_implementation("undriven", "no_such_module_here.FileSystem")
 
 
 @pytest.fixture
-def broken() -> Iterator[type[Broken]]:
+def broken():
     yield Broken
     Broken.error = None
     Broken.store.clear()
 
 
 @pytest.fixture(params=["memory", "file"])
-def folder(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def folder(request, tmp_path):
     """The URL of a folder that is not there yet."""
     return f"memory://{uuid.uuid4()}/a b" if request.param == "memory" else f"file://{tmp_path}/a b"
 
 
 @pytest.fixture(autouse=True)
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def temporary(tmp_path, monkeypatch):
     """A folder of its own for what is made before it is sent."""
     made = tmp_path / "temporary"
     made.mkdir()
@@ -88,9 +85,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_what_is_written_is_what_a_file_here_would_hold(
-    folder: str, suffix: str, tmp_path: Path, temporary: Path
-) -> None:
+def test_what_is_written_is_what_a_file_here_would_hold(folder, suffix, tmp_path, temporary):
     here, there = tmp_path / f"corpus.de{suffix}", f"{folder}/corpus.de{suffix}"
     for output in (here, there):
         with open_output(output) as out:
@@ -106,7 +101,7 @@ def test_what_is_written_is_what_a_file_here_would_hold(
     assert list(temporary.iterdir()) == []
 
 
-def test_after_an_error_nothing_is_sent_and_what_was_there_stays(folder: str, temporary: Path) -> None:
+def test_after_an_error_nothing_is_sent_and_what_was_there_stays(folder, temporary):
     there = f"{folder}/corpus.de"
     for _ in range(2):
         with pytest.raises(KeyError), open_output(there) as out:
@@ -128,9 +123,7 @@ def test_after_an_error_nothing_is_sent_and_what_was_there_stays(folder: str, te
         (RuntimeError(), "RuntimeError"),
     ],
 )
-def test_what_cannot_be_sent_is_kept_and_is_not_there_by_halves(
-    broken: type[Broken], temporary: Path, error: Exception, told: str
-) -> None:
+def test_what_cannot_be_sent_is_kept_and_is_not_there_by_halves(broken, temporary, error, told):
     with open_output("broken://bucket/corpus.de") as out:
         out.write(b"before\n")
     broken.error = error
@@ -148,7 +141,7 @@ def test_what_cannot_be_sent_is_kept_and_is_not_there_by_halves(
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_storage_that_fails_while_it_is_read_is_told_of(broken: type[Broken], suffix: str) -> None:
+def test_storage_that_fails_while_it_is_read_is_told_of(broken, suffix):
     with open_output(f"broken://bucket/corpus.de{suffix}") as out:
         out.write(TEXT.encode())
     broken.error = ConnectionResetError("reset by peer")
@@ -157,7 +150,7 @@ def test_storage_that_fails_while_it_is_read_is_told_of(broken: type[Broken], su
         read_lines(f"broken://bucket/corpus.de{suffix}")
 
 
-def test_files_that_are_not_there(folder: str) -> None:
+def test_files_that_are_not_there(folder):
     with pytest.raises(BitextmineError, match=r"no\.de: no such file; check the bucket and the name"):
         read_lines(f"{folder}/no.de")
     with pytest.raises(BitextmineError, match=r"no\.jsonl: no such file"):
@@ -169,7 +162,7 @@ def test_files_that_are_not_there(folder: str) -> None:
         check_writable(f"{folder}/")
 
 
-def test_storage_that_nobody_knows_and_a_driver_that_is_missing() -> None:
+def test_storage_that_nobody_knows_and_a_driver_that_is_missing():
     with pytest.raises(BitextmineError, match=r"^nosuch://x/y: no storage is known by nosuch://"):
         read_lines("nosuch://x/y")
     for ask in (read_lines, check_writable):
@@ -177,7 +170,7 @@ def test_storage_that_nobody_knows_and_a_driver_that_is_missing() -> None:
             ask("undriven://x/y")
 
 
-def test_corpora_are_found_by_language(folder: str) -> None:
+def test_corpora_are_found_by_language(folder):
     for name in ("news.en", "news.fr.zst", "books.fr"):
         with open_output(f"{folder}/{name}") as out:
             out.write(TEXT.encode())
@@ -191,7 +184,7 @@ def test_corpora_are_found_by_language(folder: str) -> None:
         find_corpus(folder, "de")
 
 
-def test_foreign_files_beside_an_output_are_seen(folder: str) -> None:
+def test_foreign_files_beside_an_output_are_seen(folder):
     with open_output(f"{folder}/x.json") as out:
         out.write(b'{"kind": "bitext"}')
     assert is_ours(f"{folder}/x.json", Made.PAIRS)
@@ -200,7 +193,7 @@ def test_foreign_files_beside_an_output_are_seen(folder: str) -> None:
         check_ours(f"{folder}/x.json", Made.INDEX, "elsewhere")
 
 
-def test_an_output_does_not_replace_its_input(tmp_path: Path) -> None:
+def test_an_output_does_not_replace_its_input(tmp_path):
     (tmp_path / "pairs.tsv").write_text("a\tb\n")
     for source, output in (
         ("s3://b/pairs.tsv", "s3://b/pairs.tsv"),
@@ -216,7 +209,7 @@ def test_an_output_does_not_replace_its_input(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "path", ["bucket/corpus.fr.gz", "bucket/a/corpus.fr", "bucket/a/plain", "b/a.b/.hidden"]
 )
-def test_names_are_those_of_a_path(path: str) -> None:
+def test_names_are_those_of_a_path(path):
     remote, pure = Remote(f"s3://{path}"), PurePosixPath(path)
     assert (remote.name, remote.suffix, remote.stem) == (pure.name, pure.suffix, pure.stem)
     assert str(remote.parent) == f"s3://{pure.parent}"
@@ -225,7 +218,7 @@ def test_names_are_those_of_a_path(path: str) -> None:
     assert str(remote / "more") == f"s3://{pure / 'more'}"
 
 
-def test_what_is_a_url() -> None:
+def test_what_is_a_url():
     for path in ("s3://b/k", "gs://b", "hdfs://host:8020/x", "file:///x", Remote("s3://b/k")):
         assert is_remote(path)
         assert place(path) == Remote(str(path))

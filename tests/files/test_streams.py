@@ -1,7 +1,5 @@
 """Files and archives that are missing, cut short or damaged; outputs that appear complete or not at all."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io
@@ -29,28 +27,25 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
 packed = pytest.mark.parametrize("suffix", list(PACK))
 
 
-def read(path: str | os.PathLike[str]) -> bytes:
+def read(path):
     return b"".join(read_blocks(path))
 
 
-# --- reading ---
-
-
 @packed
-def test_all_members_are_read(tmp_path: Path, suffix: str) -> None:
+def test_all_members_are_read(tmp_path, suffix):
     path = tmp_path / f"c.fr.{suffix}"
     path.write_bytes(PACK[suffix](BODY) + PACK[suffix](b"") + PACK[suffix](b"more\n"))
     assert read(path) == BODY + b"more\n"
 
 
 @pytest.mark.parametrize("suffix", ["gz", "bz2", "xz"])
-def test_padding_with_zero_bytes_is_no_damage(tmp_path: Path, suffix: str) -> None:
+def test_padding_with_zero_bytes_is_no_damage(tmp_path, suffix):
     path = tmp_path / f"c.fr.{suffix}"
     path.write_bytes(PACK[suffix](BODY) + bytes(512) + PACK[suffix](b"more\n") + bytes(100_000))
     assert read(path) == BODY + b"more\n"
 
 
-def test_zstd_skippable_frames_and_long_windows(tmp_path: Path) -> None:
+def test_zstd_skippable_frames_and_long_windows(tmp_path):
     path = tmp_path / "c.fr.zst"
     skippable = b"\x50\x2a\x4d\x18" + (5).to_bytes(4, "little") + b"note!"
     parameters = zstandard.ZstdCompressionParameters.from_level(3, window_log=28, enable_ldm=True)
@@ -60,7 +55,7 @@ def test_zstd_skippable_frames_and_long_windows(tmp_path: Path) -> None:
 
 
 @packed
-def test_a_truncated_archive_is_refused_wherever_it_is_cut(tmp_path: Path, suffix: str) -> None:
+def test_a_truncated_archive_is_refused_wherever_it_is_cut(tmp_path, suffix):
     path = tmp_path / f"c.fr.{suffix}"
     whole = PACK[suffix](b"".join(b"line %d\n" % i for i in range(40)))
     for cut in range(1, len(whole)):
@@ -76,7 +71,7 @@ def test_a_truncated_archive_is_refused_wherever_it_is_cut(tmp_path: Path, suffi
 
 
 @packed
-def test_a_damaged_archive_is_refused(tmp_path: Path, suffix: str) -> None:
+def test_a_damaged_archive_is_refused(tmp_path, suffix):
     path = tmp_path / f"c.fr.{suffix}"
     for data in (b"plain text\n", PACK[suffix](BODY) + b"garbage"):
         path.write_bytes(data)
@@ -90,14 +85,14 @@ def test_a_damaged_archive_is_refused(tmp_path: Path, suffix: str) -> None:
             read(path)
 
 
-def test_a_missing_file_is_named_and_another_suffix_proposed(tmp_path: Path) -> None:
+def test_a_missing_file_is_named_and_another_suffix_proposed(tmp_path):
     path = tmp_path / "c.fr"
     (tmp_path / "c.fr.gz").write_bytes(b"")
     with pytest.raises(BitextmineError, match=r"c\.fr: no such file; did you mean c\.fr\.gz\?"):
         read(path)
 
 
-def test_a_folder_and_an_unreadable_file_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_and_an_unreadable_file_are_named(tmp_path, monkeypatch):
     with pytest.raises(BitextmineError, match="is a directory"):
         read(tmp_path)
     path = tmp_path / "c.fr"
@@ -105,7 +100,7 @@ def test_a_folder_and_an_unreadable_file_are_named(tmp_path: Path, monkeypatch: 
     path.chmod(0)
     if os.access(path, os.R_OK):  # root reads everything
 
-        def refuse(*args: object, **kwargs: object) -> None:
+        def refuse(*args, **kwargs):
             raise PermissionError(13, "Permission denied")
 
         monkeypatch.setattr("builtins.open", refuse)
@@ -113,18 +108,15 @@ def test_a_folder_and_an_unreadable_file_are_named(tmp_path: Path, monkeypatch: 
         read(path)
 
 
-def test_a_named_pipe_is_read_as_it_comes(tmp_path: Path) -> None:
+def test_a_named_pipe_is_read_as_it_comes(tmp_path):
     pipe = tmp_path / "pipe.fr"
     os.mkfifo(pipe)
     with subprocess.Popen(["sh", "-c", f"echo one > {pipe}"]):
         assert read(pipe) == b"one\n"
 
 
-# --- writing ---
-
-
 @pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".xz", ".zst"])
-def test_an_output_appears_only_when_complete(tmp_path: Path, suffix: str) -> None:
+def test_an_output_appears_only_when_complete(tmp_path, suffix):
     path = tmp_path / f"out.tsv{suffix}"
     path.write_bytes(b"old")
     with pytest.raises(KeyboardInterrupt), open_output(path) as file:
@@ -139,7 +131,7 @@ def test_an_output_appears_only_when_complete(tmp_path: Path, suffix: str) -> No
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_an_output_keeps_links_and_permissions(tmp_path: Path) -> None:
+def test_an_output_keeps_links_and_permissions(tmp_path):
     target, link = tmp_path / "target.tsv", tmp_path / "link.tsv"
     target.write_bytes(b"old")
     target.chmod(0o640)
@@ -151,7 +143,7 @@ def test_an_output_keeps_links_and_permissions(tmp_path: Path) -> None:
     assert target.stat().st_mode & 0o777 == 0o640
 
 
-def test_devices_and_pipes_are_written_in_place(tmp_path: Path) -> None:
+def test_devices_and_pipes_are_written_in_place(tmp_path):
     with open_output(os.devnull) as file:
         file.write(b"gone\n")
     assert not Path(os.devnull).is_file()
@@ -165,7 +157,7 @@ def test_devices_and_pipes_are_written_in_place(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".xz", ".zst"])
-def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path: Path, suffix: str) -> None:
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, suffix):
     path = tmp_path / f"out.tsv{suffix}"
     path.write_bytes(b"old")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -182,10 +174,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path: Path, suffix
     assert list(tmp_path.iterdir()) == [path]
 
 
-# --- stdout ---
-
-
-def test_dash_is_stdout(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dash_is_stdout(monkeypatch):
     raw = io.BytesIO()
     stdout = io.TextIOWrapper(raw, encoding="ascii", newline="\r\n")
     monkeypatch.setattr(sys, "stdout", stdout)
@@ -213,7 +202,7 @@ except BrokenPipeError:
 """
 
 
-def test_a_reader_that_stops_early_leaves_no_complaint() -> None:
+def test_a_reader_that_stops_early_leaves_no_complaint():
     with subprocess.Popen(
         [sys.executable, "-c", WRITE_MUCH, "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
@@ -224,7 +213,7 @@ def test_a_reader_that_stops_early_leaves_no_complaint() -> None:
     assert process.returncode == 7
 
 
-def test_a_full_stdout_is_told_once() -> None:
+def test_a_full_stdout_is_told_once():
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
     command = [sys.executable, "-c", WRITE_MUCH, "/dev/stdout"]
@@ -237,10 +226,10 @@ def test_a_full_stdout_is_told_once() -> None:
 
 
 @pytest.mark.parametrize(("name", "fd"), [("/dev/stdout", "stdout"), ("/dev/stderr", "stderr")])
-def test_standard_streams_by_name_append_where_the_shell_says_so(tmp_path: Path, name: str, fd: str) -> None:
+def test_standard_streams_by_name_append_where_the_shell_says_so(tmp_path, name, fd):
     log = tmp_path / "log"
     log.write_bytes(b"old\n")
     script = f"from bitextmine.files.streams import open_output\nwith open_output('{name}') as f: f.write(b'new\\n')"
     with log.open("ab") as file:
-        subprocess.run([sys.executable, "-c", script], check=True, **{fd: file})  # type: ignore[call-overload]
+        subprocess.run([sys.executable, "-c", script], check=True, **{fd: file})
     assert log.read_bytes() == b"old\nnew\n"

@@ -1,8 +1,5 @@
 """XLIFF 1.2 and 2.0 as pairs."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from xml.sax.saxutils import escape
 
 import pytest
@@ -36,7 +33,7 @@ NEW = """<?xml version="1.0"?>
 </xlf:unit></xlf:file></xlf:xliff>"""
 
 
-def pairs(path: Path) -> tuple[tuple[str, str], list[tuple[str, str] | str]]:
+def pairs(path):
     table = open_table(path)
     found: list[tuple[str, str] | str] = []
     for block in table.rows.blocks():
@@ -51,7 +48,7 @@ def pairs(path: Path) -> tuple[tuple[str, str], list[tuple[str, str] | str]]:
     return table.langs(), found
 
 
-def test_both_versions_are_read(tmp_path: Path) -> None:
+def test_both_versions_are_read(tmp_path):
     for name, text in (("old.xlf", OLD), ("new.xliff", NEW)):
         (tmp_path / name).write_text(text, encoding="utf-8")
     langs, found = pairs(tmp_path / "old.xlf")
@@ -64,7 +61,7 @@ def test_both_versions_are_read(tmp_path: Path) -> None:
     assert found == [("A red bicycle", "Uma bicicleta vermelha"), ("Done & dusted", "Feito")]
 
 
-def test_a_command_takes_it(bitextmine, tmp_path: Path) -> None:
+def test_a_command_takes_it(bitextmine, tmp_path):
     (tmp_path / "new.xlf").write_text(NEW, encoding="utf-8")
     scored = bitextmine("score", "new.xlf", "--columns", "lang,numbers", cwd=tmp_path).out.splitlines()
     assert scored[0] == "src\ttgt\tlang\tnumbers"  # the languages are in the file
@@ -81,7 +78,7 @@ def test_a_command_takes_it(bitextmine, tmp_path: Path) -> None:
         ('<!DOCTYPE xliff [<!ENTITY a "b">]><xliff/>', "declares the entity 'a'"),
     ],
 )
-def test_damaged_files(text: str, error: str, tmp_path: Path) -> None:
+def test_damaged_files(text, error, tmp_path):
     (tmp_path / "a.xlf").write_text(text)
     with pytest.raises(BitextmineError, match=error):
         pairs(tmp_path / "a.xlf")
@@ -92,7 +89,7 @@ LINE = TEXT.map(str.strip).filter(bool)
 
 
 @given(rows=st.lists(st.tuples(LINE, LINE), min_size=1, max_size=5))
-def test_any_text_is_read(rows: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_any_text_is_read(rows, tmp_path_factory):
     path = tmp_path_factory.mktemp("xliff") / "a.xlf"
     units = "".join(
         f"<unit><segment><source>{escape(s)}</source><target>{escape(t)}</target></segment></unit>"

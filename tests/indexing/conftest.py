@@ -1,7 +1,5 @@
 """What tests of the index share with those of the search that it rests on, and an index in memory."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

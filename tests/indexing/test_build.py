@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -219,9 +217,6 @@ def test_a_full_disk_half_way(npy, monkeypatch):
     assert contents(npy) == wanted
 
 
-# --- auto -------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def small_trial(monkeypatch):
     for module in (choose, faiss_index):
@@ -275,9 +270,6 @@ def test_auto_measures_and_says_so(npy, small_trial):
     for word in ("auto: estimated for this side of mining", "queries took", "bytes each", "recall"):
         assert word in report.to_table()
     assert not index_corpus(npy).built
-
-
-# --- a faiss with GPUs (made up) ----------------------------------------------------------------------------------
 
 
 def test_a_faiss_with_gpus_searches_there(monkeypatch):

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -122,8 +120,6 @@ def test_damage_is_told(npy):
     with pytest.raises(BitextmineError, match="no such index"):
         load_index(report.path)
 
-
-# --- what the command prints --------------------------------------------------------------------------------------
 
 # Factory strings whose k-means is in another place each: centres, codes, rotations, a quantiser of centres, a graph's
 # codes, what refines.

@@ -1,7 +1,5 @@
 """Normalised text, and the view of it that encoders get."""
 
-from __future__ import annotations
-
 import unicodedata
 
 import pytest

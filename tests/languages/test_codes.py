@@ -1,20 +1,10 @@
 """Codes of languages and the table of languages."""
 
-from __future__ import annotations
-
 import unicodedata
 
 import pytest
 
-from bitextmine.languages.codes import (
-    Language,
-    is_code,
-    is_short_code,
-    language,
-    languages,
-    same_code,
-    usual_length,
-)
+from bitextmine.languages.codes import is_code, is_short_code, language, languages, same_code, usual_length
 from bitextmine.languages.scripts import count_scripts, scripts_of
 from bitextmine.scoring.columns.numbers import word_values
 
@@ -61,7 +51,7 @@ def test_no_code_stands_for_two_languages():
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.code)
-def test_rows_are_written_in_their_scripts(row: Language):
+def test_rows_are_written_in_their_scripts(row):
     letters = count_scripts([*row.units, *row.tens, *row.numbers, *row.negation], 100)
     assert set(letters) <= row.scripts
     assert scripts_of(row.code) == row.scripts

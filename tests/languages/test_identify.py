@@ -1,7 +1,5 @@
 """Languages told many at a time, against py3langid telling them one by one."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np
@@ -30,21 +28,19 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def known() -> languages.Languages:
+def known():
     pytest.importorskip("py3langid")
     return languages.Languages()
 
 
-def oracle(texts: list[str]) -> list[dict[str, float]]:
+def oracle(texts):
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     model = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
     return [dict(model.rank(languages._sample(text))) for text in texts]
 
 
-def test_the_probabilities_are_py3langids(
-    known: languages.Languages, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_probabilities_are_py3langids(known, monkeypatch):
     monkeypatch.setattr(languages, "BLOCK", 5)
     ranked = oracle(TEXTS)
     assert known.guess(TEXTS) == [max(found, key=found.__getitem__) for found in ranked]
@@ -56,7 +52,7 @@ def test_the_probabilities_are_py3langids(
 
 
 @given(st.lists(st.text(max_size=30), max_size=6))
-def test_any_text(known: languages.Languages, texts: list[str]) -> None:
+def test_any_text(known, texts):
     guesses = known.guess(texts)
     shares = known.share(texts, "fr")
     assert len(guesses) == len(shares) == len(texts) and np.isfinite(shares).all()
@@ -68,7 +64,7 @@ def test_any_text(known: languages.Languages, texts: list[str]) -> None:
             assert share >= 0.5
 
 
-def test_codes(known: languages.Languages, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_codes(known, monkeypatch):
     assert [known.code(x) for x in ("fr", "fr-CA", "PT_br", "xx")] == ["fr", "fr", "pt", None]
     assert languages.is_installed()
     for name in ("py3langid", "py3langid.langid"):

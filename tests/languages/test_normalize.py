@@ -1,12 +1,7 @@
 """Normalisation in pieces: the same as that of the whole text, in linear time."""
 
-from __future__ import annotations
-
 import time
 import unicodedata
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -24,12 +19,12 @@ HARD = "aé1 _\n\u0301\u0316\u0327\u0344\u034f\u0f73\u0f75\u09c7\u09be\u1100\u11
 texts = st.text(st.one_of(st.sampled_from(HARD), st.characters(exclude_categories=["Cs"])), max_size=80)
 
 
-def normal(form: Any, text: str) -> str:
+def normal(form, text):
     return "".join(unicodedata.normalize(form, piece) for piece in normal_pieces(text))
 
 
 @given(text=texts, piece=st.integers(1, 8))
-def test_normalising_the_pieces_is_normalising_the_whole(text: str, piece: int) -> None:
+def test_normalising_the_pieces_is_normalising_the_whole(text, piece):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(normalize, "_SHORT", 0)
         patch.setattr(normalize, "_PIECE", piece)
@@ -40,7 +35,7 @@ def test_normalising_the_pieces_is_normalising_the_whole(text: str, piece: int) 
     normalize._too_many_marks.cache_clear()
 
 
-def test_every_character_may_stand_behind_every_kind_of_other() -> None:
+def test_every_character_may_stand_behind_every_kind_of_other():
     """Every character of Unicode, behind one that takes part in each kind of composition, with a cut allowed there."""
     before = "a", "\u1100", "가", "\u09c7", "\uff76", "e\u0316", "\u0928", "\u1133\u1173"
     for code in [*range(0x80, 0xD800), *range(0xE000, 0x30000)]:
@@ -52,7 +47,7 @@ def test_every_character_may_stand_behind_every_kind_of_other() -> None:
                     assert apart == unicodedata.normalize(form, left + c), hex(code)
 
 
-def test_no_character_of_a_composition_s_second_half_stands_alone() -> None:
+def test_no_character_of_a_composition_s_second_half_stands_alone():
     seconds = [
         chr(int(parts[1], 16))
         for code in range(0x110000)
@@ -62,7 +57,7 @@ def test_no_character_of_a_composition_s_second_half_stands_alone() -> None:
     assert not any(map(normalize._stands_alone, seconds))
 
 
-def test_more_marks_than_any_letter_has_are_cut_in_long_texts_only() -> None:
+def test_more_marks_than_any_letter_has_are_cut_in_long_texts_only():
     marks = "\u0301\u0316" * 40
     assert list(normal_pieces("a" + marks)) == ["a" + marks]
     text = "".join(normal_pieces("é" * 1000 + marks))
@@ -73,7 +68,7 @@ def test_more_marks_than_any_letter_has_are_cut_in_long_texts_only() -> None:
 
 
 @given(texts)
-def test_a_line_s_key_is_the_same_in_pieces(text: str) -> None:
+def test_a_line_s_key_is_the_same_in_pieces(text):
     text = text.replace("\n", "")
     expected = {level: line_key(text, level) for level in ("exact", "near")}
     with pytest.MonkeyPatch.context() as patch:
@@ -85,7 +80,7 @@ def test_a_line_s_key_is_the_same_in_pieces(text: str) -> None:
     normalize._too_many_marks.cache_clear()
 
 
-def test_a_key_of_a_long_ordinary_line_is_what_it_was() -> None:
+def test_a_key_of_a_long_ordinary_line_is_what_it_was():
     line = "Élan № 1 234 567: „Füße“ – ﬁn, e\u0301te\u0301 가나 か\u3099 ½ " * 2000
     exact = " ".join(unicodedata.normalize("NFC", line).split())
     assert line_key(line, "exact") == exact
@@ -96,7 +91,7 @@ def test_a_key_of_a_long_ordinary_line_is_what_it_was() -> None:
     assert line_key(line.upper(), "near") == line_key(line.lower(), "near")
 
 
-def seconds(function: Callable[[], Any]) -> float:
+def seconds(function):
     start = time.process_time()
     function()
     return time.process_time() - start
@@ -104,16 +99,14 @@ def seconds(function: Callable[[], Any]) -> float:
 
 @pytest.mark.parametrize("line", ["a" + "\u0301\u0316" * 10_000, "\ufdfa" * 20_000], ids=["marks", "FDFA"])
 @pytest.mark.parametrize("level", ["exact", "near"])
-def test_eight_times_as_long_a_line_takes_about_eight_times_as_long(line: str, level: str) -> None:
+def test_eight_times_as_long_a_line_takes_about_eight_times_as_long(line, level):
     """In processor time; quadratic time would be 64 times as long."""
     line_key(line, level)  # what is made once
     once = min(seconds(lambda: line_key(line, level)) for _ in range(3))
     assert seconds(lambda: line_key(line * 8, level)) < 30 * once
 
 
-def test_filter_and_score_take_no_quadratic_time_on_combining_marks(
-    bitextmine: Any, tmp_path: Path, child_seconds: Callable[..., float]
-) -> None:
+def test_filter_and_score_take_no_quadratic_time_on_combining_marks(bitextmine, tmp_path, child_seconds):
     """Against the same rows without the marks in disorder: 300,000 of these would take two minutes to sort."""
     for name, mark in (("order", "\u0301\u0301"), ("disorder", "\u0301\u0316")):
         line = "a" + mark * 150_000
@@ -133,11 +126,11 @@ def test_filter_and_score_take_no_quadratic_time_on_combining_marks(
 
 
 @pytest.fixture
-def child_seconds() -> Callable[..., float]:
+def child_seconds():
     """Runs a command; the processor time that it took."""
     import resource
 
-    def run(command: Any, *args: Any) -> float:
+    def run(command, *args):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         command(*args, fresh=True)  # a fork would be no child of this process
         after = resource.getrusage(resource.RUSAGE_CHILDREN)

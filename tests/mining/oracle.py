@@ -4,19 +4,17 @@ Nothing in here is shared with the package but the rule of its documentation: wh
 which are never mined, the floor of the ratio, the six decimals of a score, and the order of equal scores.
 """
 
-from __future__ import annotations
-
 import math
 import unicodedata
 
 import numpy as np
 
 
-def key(line: str) -> str:
+def key(line):
     return " ".join(unicodedata.normalize("NFC", line).split())
 
 
-def representatives(lines: list[str], vectors: np.ndarray, dedup: bool) -> list[int]:
+def representatives(lines, vectors, dedup):
     """The lines that are mined: the first of equal ones, none that is blank or has a zero vector."""
     seen: set[str] = set()
     kept = []
@@ -29,18 +27,7 @@ def representatives(lines: list[str], vectors: np.ndarray, dedup: bool) -> list[
     return kept
 
 
-def mine(
-    src: list[str],
-    tgt: list[str],
-    x: np.ndarray,
-    y: np.ndarray,
-    *,
-    k: int,
-    margin: str,
-    retrieval: str,
-    dedup: bool = True,
-    threshold: float | None = None,
-) -> list[tuple[int, int, float]]:
+def mine(src, tgt, x, y, *, k, margin, retrieval, dedup=True, threshold=None):
     """(source line, target line, score), best first."""
     rows, cols = representatives(src, x, dedup), representatives(tgt, y, dedup)
     cos = {}
@@ -53,7 +40,7 @@ def mine(
     mean_src = {i: math.fsum(cos[i, j] for j in near_src[i]) / len(near_src[i]) for i in rows if near_src[i]}
     mean_tgt = {j: math.fsum(cos[i, j] for i in near_tgt[j]) / len(near_tgt[j]) for j in cols if near_tgt[j]}
 
-    def score(i: int, j: int) -> float:
+    def score(i, j):
         b = (mean_src[i] + mean_tgt[j]) / 2
         if margin == "absolute":
             value = cos[i, j]

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import gzip
 import json
 import sys
@@ -15,7 +13,7 @@ from bitextmine.mining.bitext import Bitext
 from bitextmine.mining.gold import read_gold, read_mined
 
 
-def bitext(folder, src: list[str], tgt: list[str], pairs: list[tuple[int, int, float]]) -> Bitext:
+def bitext(folder, src, tgt, pairs):
     for lang, lines in (("en", src), ("fr", tgt)):
         (folder / f"c.{lang}").write_text(
             "".join(f"{line}\n" for line in lines), encoding="utf-8", newline=""

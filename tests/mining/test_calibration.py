@@ -1,7 +1,5 @@
 """The share of true pairs, found without knowing which they are, and odds that hold at it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -19,11 +17,11 @@ from bitextmine.mining.margin import BestBothWays, BestCandidates
 FIT = 0.2
 
 
-def logit(p: float) -> float:
+def logit(p):
     return float(np.log(p / (1 - p)))
 
 
-def scores(n: int, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def scores(n, share, seed):
     """Log odds at FIT of n candidates, and which are true: normal scores, whose ratio of likelihoods is known."""
     rng = np.random.default_rng(seed)
     true = rng.random(n) < share
@@ -31,7 +29,7 @@ def scores(n: int, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return 3 * x - 4.5 + logit(FIT), true
 
 
-def em(log_odds: np.ndarray, share: float) -> float:
+def em(log_odds, share):
     """The iteration of Saerens et al., with PRIOR_CANDIDATES besides."""
     ratio = np.exp(log_odds - logit(FIT))
     for _ in range(20_000):
@@ -41,7 +39,7 @@ def em(log_odds: np.ndarray, share: float) -> float:
 
 
 @pytest.mark.parametrize("share", [0.01, 0.2, 0.7, 0.99])
-def test_the_share_is_found_and_the_probabilities_hold(share: float) -> None:
+def test_the_share_is_found_and_the_probabilities_hold(share):
     log_odds, true = scores(20_000, share, 3)
     found = pair_share(log_odds, FIT)
     assert found == pytest.approx(true.mean(), abs=0.01)
@@ -53,12 +51,12 @@ def test_the_share_is_found_and_the_probabilities_hold(share: float) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 5, 300])
-def test_it_is_where_the_iteration_comes_to_rest(n: int) -> None:
+def test_it_is_where_the_iteration_comes_to_rest(n):
     log_odds, _ = scores(n, 0.3, n)
     assert pair_share(log_odds, FIT) == pytest.approx(em(log_odds, 0.5), abs=1e-6)
 
 
-def test_few_candidates() -> None:
+def test_few_candidates():
     assert pair_share(np.zeros(0), FIT) == pytest.approx(FIT)
     sure = pair_share(np.full(1, 50.0), FIT)
     assert FIT < sure < 0.6, "one pair does not settle it"
@@ -66,13 +64,13 @@ def test_few_candidates() -> None:
     assert 1 - 1e-3 < pair_share(np.full(5000, 50.0), FIT) < 1
 
 
-def test_the_error_of_probabilities() -> None:
+def test_the_error_of_probabilities():
     p, true = np.array([0.05, 0.05, 0.95, 1.0]), np.array([False, True, True, True])
     assert calibration_error(p, true) == pytest.approx((abs(0.1 - 1) + abs(1.95 - 2)) / 4)
     assert calibration_error(np.zeros(0), np.zeros(0, dtype=bool)) == 0
 
 
-def test_candidates_get_the_odds_of_their_corpora() -> None:
+def test_candidates_get_the_odds_of_their_corpora():
     log_odds, true = scores(4000, 0.5, 1)
     rows = np.arange(4000)
     best = BestBothWays(BestCandidates(rows, np.zeros(4000)), BestCandidates(rows, np.zeros(4000)))
@@ -93,9 +91,7 @@ def test_candidates_get_the_odds_of_their_corpora() -> None:
 
 @pytest.mark.parametrize("decoys_per_line", [0.4, 1.0, 3.0])
 @pytest.mark.parametrize("share", [0.03, 0.3])
-def test_noise_that_scores_higher_than_where_the_scorer_was_fitted(
-    share: float, decoys_per_line: float
-) -> None:
+def test_noise_that_scores_higher_than_where_the_scorer_was_fitted(share, decoys_per_line):
     """A crawl: the noise is wider than the scorer knows; decoys of that width mend the probabilities."""
     rng = np.random.default_rng(5)
     true = rng.random(30_000) < share
@@ -111,7 +107,7 @@ def test_noise_that_scores_higher_than_where_the_scorer_was_fitted(
     assert true[kept].mean() == pytest.approx(p[1][kept].mean(), abs=0.05)
 
 
-def test_decoys_that_agree_with_the_scorer_change_little() -> None:
+def test_decoys_that_agree_with_the_scorer_change_little():
     log_odds, _ = scores(20_000, 0.3, 7)
     decoys, wrong = scores(20_000, 0.3, 8)
     plain, mended = fit_line(log_odds, FIT), fit_line(log_odds, FIT, [decoys[~wrong]])
@@ -119,7 +115,7 @@ def test_decoys_that_agree_with_the_scorer_change_little() -> None:
 
 
 @pytest.mark.parametrize("n", [0, 1, 30])
-def test_a_line_of_few_candidates_is_near_the_prior(n: int) -> None:
+def test_a_line_of_few_candidates_is_near_the_prior(n):
     log_odds, _ = scores(n, 0.5, 2)
     slope, shift = fit_line(log_odds, FIT, [np.full(5, -3.0)])
     assert 0.5 < slope < 1.5 and np.isfinite(shift)

@@ -1,7 +1,5 @@
 """Which lines and pairs are left out before and after the search."""
 
-from __future__ import annotations
-
 import random
 from types import SimpleNamespace
 
@@ -69,7 +67,7 @@ def test_near_copies(src, tgt, copy):
     assert near_copy(src, tgt) == copy
 
 
-def sentences(words: str, n: int, seed: int) -> list[str]:
+def sentences(words, n, seed):
     """Sentences of made-up words with a language's small ones between."""
     rng = random.Random(seed)
     small = words.split()
@@ -79,7 +77,7 @@ def sentences(words: str, n: int, seed: int) -> list[str]:
     ]
 
 
-def cleaned(src: list[str], tgt: list[str], langs: tuple[str, str] = ("und", "und")):
+def cleaned(src, tgt, langs=("und", "und")):
     texts = [Corpus(src, langs[0], name="src"), Corpus(tgt, langs[1], name="tgt")]
     unique = [unique_lines(lines) for lines in (src, tgt)]
     sides = [SimpleNamespace(text=text, unique=some) for text, some in zip(texts, unique, strict=True)]

@@ -1,7 +1,5 @@
 """The example that is written like a notebook runs, and draws its picture."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

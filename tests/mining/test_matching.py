@@ -1,7 +1,5 @@
 """Matchings against trying every one there is."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +11,7 @@ from bitextmine.mining.margin import NEUTRAL, Margin, candidates
 from bitextmine.mining.retrieval import ScoredPairs, heaviest, retrieve
 
 
-def best_total(edges: list[tuple[int, int, float]]) -> float:
+def best_total(edges):
     """The highest total over all subsets of edges without a common end."""
     if not edges:
         return 0.0
@@ -31,9 +29,7 @@ graphs = st.lists(
 
 
 @given(graphs)
-def test_the_total_is_the_highest_there_is_and_no_row_comes_twice(
-    edges: list[tuple[int, int, float]],
-) -> None:
+def test_the_total_is_the_highest_there_is_and_no_row_comes_twice(edges):
     src, tgt = (np.array([edge[i] for edge in edges], dtype=np.int64) for i in (0, 1))
     weight = np.array([edge[2] for edge in edges], dtype=np.float64)
     found = heaviest(ScoredPairs(src, tgt, weight))
@@ -42,7 +38,7 @@ def test_the_total_is_the_highest_there_is_and_no_row_comes_twice(
     assert found.score.sum() == pytest.approx(best_total(edges))
 
 
-def test_a_matching_gives_up_the_best_pair_where_two_others_are_worth_more() -> None:
+def test_a_matching_gives_up_the_best_pair_where_two_others_are_worth_more():
     # greedy takes (0, 0) and leaves 1 and 1 alone
     src, tgt = np.array([0, 0, 1]), np.array([0, 1, 0])
     assert heaviest(ScoredPairs(src, tgt, np.array([0.5, 0.4, 0.4]))).score.tolist() == [0.4, 0.4]
@@ -50,7 +46,7 @@ def test_a_matching_gives_up_the_best_pair_where_two_others_are_worth_more() -> 
 
 
 @pytest.mark.parametrize("kind", Margin)
-def test_retrieve_matches_within_the_union_and_never_below_greedy(kind: str) -> None:
+def test_retrieve_matches_within_the_union_and_never_below_greedy(kind):
     rng = np.random.default_rng(3)
     x, y = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in rng.standard_normal((2, 40, 8)))
     cos = x @ y.T
@@ -74,7 +70,7 @@ def test_retrieve_matches_within_the_union_and_never_below_greedy(kind: str) -> 
     )
 
 
-def test_a_large_graph_is_matched() -> None:
+def test_a_large_graph_is_matched():
     rng = np.random.default_rng(0)
     n = 50_000  # its square is more than 32 bits hold
     pairs = np.unique(np.stack([rng.integers(0, n, n), rng.integers(0, n, n)], 1), axis=0)

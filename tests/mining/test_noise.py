@@ -1,7 +1,5 @@
 """The estimated false-positive rate against the true one, on corpora whose truth is known."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,18 +9,15 @@ from bitextmine.mining.choices import Margin
 from bitextmine.mining.margin import BestBothWays, BestCandidates, candidates
 from bitextmine.mining.noise import Decoys, fit_mixture, fit_null, search_within, without_pairs
 from bitextmine.mining.retrieval import ScoredPairs, retrieve
-from bitextmine.mining.threshold import Estimate
 from bitextmine.search.exact import search_both
 
 
-def two_sides(
-    n: int, m: int, true: int, *, dim: int = 64, noise: float = 0.9, topics: int = 60, seed: int = 0
-):
+def two_sides(n, m, true, *, dim=64, noise=0.9, topics=60, seed=0):
     """n and m sentences around common topics, the first `true` of both sides translations of each other."""
     rng = np.random.default_rng(seed)
     centres = rng.standard_normal((topics, dim))
 
-    def sentences(count: int) -> np.ndarray:
+    def sentences(count):
         return 0.7 * centres[rng.integers(0, topics, count)] + rng.standard_normal((count, dim))
 
     meaning = sentences(true)
@@ -33,11 +28,11 @@ def two_sides(
     return sides
 
 
-def estimate(null) -> Estimate:
+def estimate(null):
     return null.estimate
 
 
-def true_rate(pairs: ScoredPairs, true: int, lines: int, by_source: bool, threshold: float) -> float:
+def true_rate(pairs, true, lines, by_source, threshold):
     ends = pairs.src if by_source else pairs.tgt
     kept = np.unique(ends[pairs.score >= threshold])
     return float((kept >= true).sum() / (lines - true))
@@ -191,9 +186,6 @@ def test_all_lines_translated():
     assert estimate(null).without_translation < 0.05
 
 
-# --- taking pairs away -----------------------------------------------------------------------------------
-
-
 def test_without_pairs_is_a_search_in_which_they_never_met():
     rng = np.random.default_rng(0)
     x, y = (rng.standard_normal((30, 8)).astype(np.float32) for _ in range(2))
@@ -230,10 +222,7 @@ def test_any_scores_give_probabilities_that_do_not_fall(scores, random):
     assert (np.diff(true) >= -1e-9).all()
 
 
-# --- decoys ----------------------------------------------------------------------------------------------
-
-
-def sides_with_near_copies(n: int, true: int, *, dim: int = 64, seed: int = 0):
+def sides_with_near_copies(n, true, *, dim=64, seed=0):
     """n sentences a side, the first `true` translations; a fifth of all comes in families that say nearly the same."""
     rng = np.random.default_rng(seed)
     topics = rng.standard_normal((60, dim))
@@ -305,9 +294,6 @@ def test_above_is_the_share_of_decoys_where_scales_and_pools_are_the_same():
     # beyond the highest it goes on falling
     far = some.above(score[-1] + np.array([0.0, 1.0, 2.0]), (0.5, 0.8), at, 500)
     assert (np.diff(far) < 0).all() and (far > 0).all()
-
-
-# --- a precision that is asked for -----------------------------------------------------------------------
 
 
 def test_the_lowest_score_of_a_precision():

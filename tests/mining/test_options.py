@@ -1,7 +1,5 @@
 """Options: text becomes a member of its enum, and what does not go together is refused in one place."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,11 +9,11 @@ from bitextmine.mining.margin import BestBothWays, BestCandidates, best_candidat
 from bitextmine.mining.retrieval import Retrieval, ScoredPairs, greedy, joined, retrieve
 
 
-def as_list(pairs: ScoredPairs) -> list[tuple[int, int, float]]:
+def as_list(pairs):
     return list(zip(pairs.src.tolist(), pairs.tgt.tolist(), pairs.score.tolist(), strict=True))
 
 
-def one_by_one(pairs: list[tuple[int, int, float]]) -> list[tuple[int, int, float]]:
+def one_by_one(pairs):
     used: tuple[set[int], set[int]] = (set(), set())
     kept = []
     for s, t, score in pairs:

@@ -1,7 +1,5 @@
 """Mining as a whole against the plain oracle, on corpora made to be awkward."""
 
-from __future__ import annotations
-
 import importlib.util
 import itertools
 import json
@@ -40,7 +38,7 @@ _spec.loader.exec_module(oracle)
 PLAIN = [how for how in Retrieval if how != "matching"]
 
 
-def side(lines: list[str], vectors: np.ndarray, dedup: str = "exact", name: str = "corpus.xx") -> Side:
+def side(lines, vectors, dedup="exact", name="corpus.xx"):
     unique = unique_lines(lines, dedup)
     unique = unique.without(~vectors[unique.rows].any(axis=1))
     return Side(Corpus(Path(name), "xx"), unique, vectors, dedup)
@@ -56,12 +54,12 @@ def mined_from(a, b, neighbours, **options):
     return list(zip(found.src_index.tolist(), found.tgt_index.tolist(), found.score.tolist(), strict=True))
 
 
-def unit(vectors: np.ndarray) -> np.ndarray:
+def unit(vectors):
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0).astype(np.float16)
 
 
-def text(number: int) -> str:
+def text(number):
     """Some texts are blank, some are the same but for white space or Unicode form."""
     return ["", " \t", "\u200b", "one", " one ", "caf\u00e9", "cafe\u0301", "two", "a\u2028b", "a b"][
         number % 10
@@ -204,9 +202,6 @@ def test_groups_of_any_size_and_equal_lines():
     assert set(every.src.tolist()) == set(every.tgt.tolist()) == set(range(n))
 
 
-# --- thresholds in mine_sides ----------------------------------------------------------------------------
-
-
 def test_auto_with_gold_is_the_best_f1_and_says_so(noisy, tmp_path):
     src, tgt, x, y = noisy
     gold = tmp_path / "gold.tsv"
@@ -259,10 +254,7 @@ def test_counts_and_signature_tell_the_run(noisy):
     json.dumps(found.to_dict())
 
 
-# --- loading ---------------------------------------------------------------------------------------------
-
-
-def embedded(path: Path, lines: list[str], vectors: np.ndarray) -> Path:
+def embedded(path, lines, vectors):
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return embedded_as(path, vectors)
 
@@ -291,9 +283,6 @@ def test_nothing_to_mine_is_an_error_that_says_why(tmp_path):
         load_side(Corpus(tmp_path / "c.xx"), npy)
 
 
-# --- mine itself -----------------------------------------------------------------------------------------
-
-
 @dataclass
 class WordEncoder:
     """A sentence is the sum of its words' random vectors; a word of any language is its number."""
@@ -314,7 +303,7 @@ class WordEncoder:
         return embedded_as(corpus.path, unit(vectors))
 
 
-def embedded_as(path: Path, vectors: np.ndarray) -> Path:
+def embedded_as(path, vectors):
     npy, _ = embedding_paths(path)
     with EmbeddingWriter(npy, len(vectors), vectors.shape[1], {}) as writer:
         writer.write(0, vectors)
@@ -349,7 +338,7 @@ def mine(*, src=None, tgt=None, directory=".", src_corpus=None, tgt_corpus=None,
     return mine_texts(*texts, mining, work)
 
 
-def numbers(line: str) -> list[str]:
+def numbers(line):
     return [word[2:] for word in line.split()]
 
 
@@ -400,9 +389,6 @@ def test_mine_refuses(words, tmp_path):
     assert not words[0].made, "found out before anything is embedded"
 
 
-# --- the rows of an embedding ----------------------------------------------------------------------------
-
-
 def test_packed_rows_in_memory_on_disk_and_not_at_all(tmp_path):
     matrix = np.arange(60, dtype=np.float16).reshape(20, 3)
     rows = np.array([0, 3, 4, 19])
@@ -416,7 +402,7 @@ def test_packed_rows_in_memory_on_disk_and_not_at_all(tmp_path):
 
 
 def test_no_room_for_packed_rows(tmp_path, monkeypatch):
-    def full(*_: int) -> None:
+    def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.posix_fallocate", full)

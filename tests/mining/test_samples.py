@@ -1,10 +1,7 @@
 """The sample corpora: counts, no sentence twice, true gold lines, files that build.py makes again."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -14,12 +11,12 @@ PARALLEL = ALONE = 264
 
 
 @pytest.fixture(scope="module")
-def samples(root: Path) -> Path:
+def samples(root):
     return root / "mine" / "samples"
 
 
 @pytest.fixture(scope="module")
-def rows(samples: Path) -> list[dict[str, str]]:
+def rows(samples):
     """The rows of source/parallel-*.tsv."""
     found = []
     for part in (1, 2):
@@ -29,7 +26,7 @@ def rows(samples: Path) -> list[dict[str, str]]:
     return found
 
 
-def lines(path: Path) -> list[str]:
+def lines(path):
     """Lines that end in LF and nothing else; none is blank or has white space around it."""
     text = path.read_bytes().decode("utf-8")
     assert text.endswith("\n")
@@ -39,11 +36,11 @@ def lines(path: Path) -> list[str]:
     return found
 
 
-def alone(samples: Path, lang: str) -> list[str]:
+def alone(samples, lang):
     return [line for path in (samples / "source").glob(f"alone.{lang}*.txt") for line in lines(path)]
 
 
-def test_rows_are_full_and_spread_over_the_subjects(rows: list[dict[str, str]]) -> None:
+def test_rows_are_full_and_spread_over_the_subjects(rows):
     assert len(rows) == PARALLEL
     assert all(cell and cell == cell.strip() for row in rows for cell in row.values())
     subjects = [row["subject"] for row in rows]
@@ -51,9 +48,7 @@ def test_rows_are_full_and_spread_over_the_subjects(rows: list[dict[str, str]]) 
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
-def test_corpus_is_the_parallel_sentences_and_those_without_translation(
-    samples: Path, rows: list[dict[str, str]], lang: str
-) -> None:
+def test_corpus_is_the_parallel_sentences_and_those_without_translation(samples, rows, lang):
     corpus = lines(samples / f"sample.{lang}")
     others = alone(samples, lang)
     assert len(others) == ALONE
@@ -62,15 +57,13 @@ def test_corpus_is_the_parallel_sentences_and_those_without_translation(
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
-def test_no_sentence_without_translation_is_in_another_corpus(samples: Path, lang: str) -> None:
+def test_no_sentence_without_translation_is_in_another_corpus(samples, lang):
     others = {line for other in LANGUAGES if other != lang for line in lines(samples / f"sample.{other}")}
     assert others.isdisjoint(alone(samples, lang))
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-def test_gold_lines_are_the_two_sides_of_one_row(
-    samples: Path, rows: list[dict[str, str]], pair: str
-) -> None:
+def test_gold_lines_are_the_two_sides_of_one_row(samples, rows, pair):
     src, tgt = pair.split("-")
     sources, targets = lines(samples / f"sample.{src}"), lines(samples / f"sample.{tgt}")
     gold = [tuple(map(int, line.split("\t"))) for line in lines(samples / f"gold.{pair}.tsv")]
@@ -80,13 +73,13 @@ def test_gold_lines_are_the_two_sides_of_one_row(
     assert {(sources[s - 1], targets[t - 1]) for s, t in gold} == {(row[src], row[tgt]) for row in rows}
 
 
-def test_orders_differ_between_languages(samples: Path) -> None:
+def test_orders_differ_between_languages(samples):
     for pair in PAIRS:
         gold = [line.split("\t") for line in lines(samples / f"gold.{pair}.tsv")]
         assert sum(s == t for s, t in gold) < 10, pair
 
 
-def test_build_makes_the_committed_files_again(samples: Path, tmp_path: Path) -> None:
+def test_build_makes_the_committed_files_again(samples, tmp_path):
     subprocess.run([sys.executable, str(samples / "build.py"), "--out", str(tmp_path)], check=True)
     made = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     names = {f"sample.{lang}" for lang in LANGUAGES} | {f"gold.{pair}.tsv" for pair in PAIRS}
@@ -94,9 +87,7 @@ def test_build_makes_the_committed_files_again(samples: Path, tmp_path: Path) ->
     assert made == {name: (samples / name).read_bytes() for name in names}
 
 
-def test_estimates_hold_for_a_few_hundred_lines_searched_through_an_index(
-    samples: Path, tmp_path: Path
-) -> None:
+def test_estimates_hold_for_a_few_hundred_lines_searched_through_an_index(samples, tmp_path):
     for lang in ("en", "fr"):
         (tmp_path / f"sample.{lang}").write_bytes((samples / f"sample.{lang}").read_bytes())
     command = [sys.executable, "-m", "bitextmine"]

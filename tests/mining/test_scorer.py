@@ -1,9 +1,6 @@
 """Scores by margin and matched pieces: features against plain loops, and a scorer that mining gains by."""
 
-from __future__ import annotations
-
 import math
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -56,11 +53,11 @@ SENTENCES = st.lists(st.lists(st.integers(0, VOCABULARY - 1), max_size=7), min_s
 NEAR = 1e-5
 
 
-def sentences(lists: list[list[int]]) -> Sentences:
+def sentences(lists):
     return Sentences(Pieces.from_lists(lists), np.arange(len(lists)))
 
 
-def slow_match(a: list[int], b: list[int]) -> tuple[list[int], bool]:
+def slow_match(a, b):
     """Where in b each piece of a has its match, the first of equal pieces; and whether arithmetic decides it: not
     where another piece is all but as similar."""
     match, decided = [], True
@@ -72,7 +69,7 @@ def slow_match(a: list[int], b: list[int]) -> tuple[list[int], bool]:
     return match, decided
 
 
-def slow_matches(a: list[int], b: list[int]) -> tuple[list[float], list[float] | None]:
+def slow_matches(a, b):
     """How much weight is unmatched at each limit; and what follows from where the matches are, None where rounding
     decides that."""
     best = [max(UNITS[p] @ UNITS[q] for q in b) for p in a]
@@ -94,12 +91,12 @@ def slow_matches(a: list[int], b: list[int]) -> tuple[list[float], list[float] |
     return unmatched, places
 
 
-def cosine(x: np.ndarray, y: np.ndarray) -> float:
+def cosine(x, y):
     lengths = np.linalg.norm(x) * np.linalg.norm(y)
     return float(x @ y / lengths) if lengths > 0 else 0.0
 
 
-def slow_windows(a: list[int], b: list[int], width: int) -> tuple[list[float], float]:
+def slow_windows(a, b, width):
     """How much weight is unmatched at each limit, give or take what a cosine so near to it that rounding decides
     weighs; the mean; the lowest."""
     sums = [
@@ -116,7 +113,7 @@ def slow_windows(a: list[int], b: list[int], width: int) -> tuple[list[float], f
     return [*found, mean, min(best)], unsure
 
 
-def slow_parts(a: list[int], b: list[int], parts: int) -> tuple[list[float], float]:
+def slow_parts(a, b, parts):
     """Of the parts; and the distance of the middle of a piece from an edge, where rounding may decide."""
     sums, edge = np.zeros((2, parts, DIM)), 1.0
     for side, sentence in enumerate((a, b)):
@@ -133,7 +130,7 @@ def slow_parts(a: list[int], b: list[int], parts: int) -> tuple[list[float], flo
 @given(SENTENCES, SENTENCES)
 @example([[13]], [[27, 10]])  # 27 and 10 are all but equally similar to 13
 @example([[13, 4, 13]], [[4, 27, 13, 4, 4]])  # equal pieces
-def test_features_of_matched_pieces(a: list[list[int]], b: list[list[int]]) -> None:
+def test_features_of_matched_pieces(a, b):
     n = min(len(a), len(b))
     found = PieceFeatures(ROWS, LENGTHS).features(sentences(a[:n]), sentences(b[:n]))
     assert found.shape == (n, FEATURES) and found.dtype == np.float32
@@ -165,7 +162,7 @@ def test_features_of_matched_pieces(a: list[list[int]], b: list[list[int]]) -> N
         assert at + 2 == FEATURES
 
 
-def neighbours(n: int, m: int, k: int) -> SimpleNamespace:
+def neighbours(n, m, k):
     rng = np.random.default_rng(n)
     x, y = rng.standard_normal((n, 8)), rng.standard_normal((m, 8))
     y[: n // 2] = x[: n // 2] + 0.3 * rng.standard_normal((n // 2, 8))
@@ -180,9 +177,7 @@ def neighbours(n: int, m: int, k: int) -> SimpleNamespace:
     )
 
 
-def slow_candidate(
-    found: SimpleNamespace, i: int, j: int, cosine: float, sizes: tuple[int, int]
-) -> list[float]:
+def slow_candidate(found, i, j, cosine, sizes):
     means, gaps = [], []
     for sims, ids, other in ((found.fwd_sim[i], found.fwd_id[i], j), (found.bwd_sim[j], found.bwd_id[j], i)):
         means.append(float(np.mean(sims)) if len(sims) else cosine)
@@ -195,7 +190,7 @@ def slow_candidate(
 
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("sizes", [None, (5_000, 20_000), (200_000, 2_000)])
-def test_features_of_candidates(k: int, sizes: tuple[int, int] | None) -> None:
+def test_features_of_candidates(k, sizes):
     found = neighbours(20, 30, k)
     src, tgt = np.arange(20), found.fwd_id[:, k - 1].copy()
     cosine = found.fwd_sim[:, k - 1].astype(np.float64)
@@ -207,24 +202,24 @@ def test_features_of_candidates(k: int, sizes: tuple[int, int] | None) -> None:
         np.testing.assert_allclose(row, slow, rtol=1e-4, atol=1e-6)
 
 
-def some_network(width: int, hidden: int = 4) -> Network:
+def some_network(width, hidden=4):
     rng = np.random.default_rng(width)
     shapes = ((hidden, width), (hidden,), (hidden,), (1,), (width,), (width,))
     *parts, scale = (rng.standard_normal(shape).astype(np.float32) * 0.3 for shape in shapes)
     return Network(*parts, np.abs(scale) + 1)
 
 
-def some_scorer(cut: float) -> Scorer:
+def some_scorer(cut):
     return Scorer(some_network(CANDIDATE_FEATURES), some_network(CANDIDATE_FEATURES + FEATURES), cut, 0.2)
 
 
-def slow_score(network: Network, features: np.ndarray) -> float:
+def slow_score(network, features):
     x = (features - network.mean) / network.scale
     return float(network.out @ np.tanh(network.hidden @ x + network.bias) + network.constant[0])
 
 
 @pytest.mark.parametrize("some_are_hopeless", [False, True])
-def test_scores_of_candidates_both_ways_and_again(some_are_hopeless: bool) -> None:
+def test_scores_of_candidates_both_ways_and_again(some_are_hopeless):
     n, m, k = 20, 30, 3
     rng = np.random.default_rng(2)
     src, tgt = (
@@ -277,7 +272,7 @@ def test_scores_of_candidates_both_ways_and_again(some_are_hopeless: bool) -> No
     assert not compared and (once_more.forward.score == again.forward.score).all()
 
 
-def test_of_many_neighbours_those_count_that_a_scorer_was_fitted_to() -> None:
+def test_of_many_neighbours_those_count_that_a_scorer_was_fitted_to():
     n, m, most = 20, 30, 9
     found, comparing = neighbours(n, m, most), PieceFeatures(ROWS, LENGTHS)
     rng = np.random.default_rng(3)
@@ -294,7 +289,7 @@ def test_of_many_neighbours_those_count_that_a_scorer_was_fitted_to() -> None:
 
 
 @pytest.mark.parametrize("name", ["europe5", "europe20"])
-def test_the_scorer_in_the_package(name: str) -> None:
+def test_the_scorer_in_the_package(name):
     scorer = packaged_scorer(name)
     assert 0 < scorer.share < 1 and len(scorer.hash) == 8
     for network, width in (
@@ -311,7 +306,7 @@ def test_the_scorer_in_the_package(name: str) -> None:
         assert high > low, "the margin counts"
 
 
-def test_a_file_of_a_scorer(tmp_path: Path) -> None:
+def test_a_file_of_a_scorer(tmp_path):
     path = tmp_path / "scorer.safetensors"
     scorer = some_scorer(-1.5)
     path.write_bytes(save(scorer.arrays()))
@@ -334,14 +329,14 @@ def test_a_file_of_a_scorer(tmp_path: Path) -> None:
         Scorer.read(path)
 
 
-def model_folder(folder: Path, layers: int) -> Path:
+def model_folder(folder, layers):
     tokenizer = packaged("default") / TOKENIZER
     config = EncoderConfig(Tokenizer(tokenizer).vocab_size, 8, layers=layers, heads=2, ffn=8)
     save_folder(folder, SentenceModel(config), tokenizer)
     return folder
 
 
-def test_which_encoders_have_a_scorer(tmp_path: Path) -> None:
+def test_which_encoders_have_a_scorer(tmp_path):
     folder = model_folder(tmp_path / "mean", 0)
     encoder = load_encoder(folder, "cpu")
     assert open_scoring(encoder, folder) is None, "it has none"

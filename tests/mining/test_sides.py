@@ -1,7 +1,5 @@
 """Texts with their vectors: in files and in memory alike."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -28,7 +26,7 @@ def test_tune_finds_the_best_f1(drawn, missed):
         return
     tuned = tune(score, correct, gold)
 
-    def f1(threshold: float) -> float:
+    def f1(threshold):
         kept = score >= threshold
         return 2 * int((kept & correct).sum()) / (int(kept.sum()) + gold)
 
@@ -107,7 +105,7 @@ def test_numbers_of_rules_that_are_out_of_range(given_):
         parse_threshold(given_, estimated=True)
 
 
-def scored(drawn: list[tuple[int, float]]) -> Estimate:
+def scored(drawn):
     """Scores in steps of a half, so that some are equal, and their probabilities."""
     ranked = sorted(drawn, reverse=True)
     return Estimate(np.array([s / 2 for s, _ in ranked]), np.array([p for _, p in ranked]), 100, "source")
@@ -120,7 +118,7 @@ def scored(drawn: list[tuple[int, float]]) -> Estimate:
 def test_the_best_expected_f_is_found(drawn, beta):
     known = scored(drawn)
 
-    def expected(threshold: float) -> float:
+    def expected(threshold):
         kept = known.score >= threshold
         precision, recall = known.true[kept].mean(), known.true[kept].sum() / known.true.sum()
         return (1 + beta**2) * precision * recall / (beta**2 * precision + recall)

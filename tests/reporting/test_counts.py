@@ -1,7 +1,5 @@
 """Counting in bounded memory, against plain Python that keeps everything."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 
@@ -16,7 +14,7 @@ from bitextmine.reporting.counts import Fewest, KeyCounter, Sample, ScoreCounts
 scores = st.lists(st.integers(-3_000_000, 3_000_000).map(lambda n: n / 1_000_000), min_size=1, max_size=60)
 
 
-def counted(values: list[float], limit: int = 1 << 18, block: int = 7) -> ScoreCounts:
+def counted(values, limit=1 << 18, block=7):
     found = ScoreCounts(limit)
     for start in range(0, len(values), block):
         found.add(np.array(values[start : start + block]))

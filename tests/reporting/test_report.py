@@ -1,7 +1,5 @@
 """The report as a whole: what it says of files made to be awkward, and what a browser makes of it."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os
@@ -10,7 +8,6 @@ import shlex
 import subprocess
 import sys
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
@@ -33,7 +30,7 @@ name preserveaspectratio rel role scope style viewbox width x y
 class Page(HTMLParser):
     """An HTML file, read strictly: every tag closed in its turn, only known tags and attributes."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text):
         super().__init__()
         self.source = text
         self.open: list[tuple[str, dict[str, str | None]]] = []
@@ -65,7 +62,7 @@ class Page(HTMLParser):
         if self.cells:
             self.cells[-1] += data
 
-    def rows(self, caption: str) -> list[str]:
+    def rows(self, caption):
         """The rows of a table, each as text with spaces between its cells."""
         found = re.search(rf"<table[^>]*><caption>{re.escape(caption)}.*?</table>", self.source, re.S)
         assert found, caption
@@ -73,7 +70,7 @@ class Page(HTMLParser):
         return [" ".join(re.sub("<[^>]*>", " ", row).split()) for row in rows]
 
 
-def make(folder: Path, text: str | bytes, name: str = "pairs.tsv", **options) -> Page:
+def make(folder, text, name="pairs.tsv", **options):
     path = folder / name
     path.write_bytes(text.encode("utf-8") if isinstance(text, str) else text)
     output = folder / "report.html"
@@ -82,13 +79,10 @@ def make(folder: Path, text: str | bytes, name: str = "pairs.tsv", **options) ->
     return Page(output.read_bytes().decode("utf-8"))
 
 
-def pairs(n: int, start: float = 1.0) -> str:
+def pairs(n, start=1.0):
     return "".join(
         f"{start + i / 1000:.6f}\tThis is the source {i}.\tVoici la cible {i}.\n" for i in range(n)
     )
-
-
-# --- what it says ----------------------------------------------------------------------------------------
 
 
 def test_counts_at_thresholds(tmp_path):
@@ -144,7 +138,7 @@ DOUBTFUL = {
 
 
 @pytest.fixture(scope="module")
-def ordinary(sentence_pairs) -> str:
+def ordinary(sentence_pairs):
     """200 pairs that nobody doubts."""
     return "".join(f"1.{i:03}\t{en}\t{fr}\n" for i, (en, fr) in enumerate(sentence_pairs[:200]))
 
@@ -180,7 +174,7 @@ def test_long_east_asian_texts_are_not_short(tmp_path):
     assert survey(_written(tmp_path, text)).flagged["short"].rows == 0
 
 
-def _written(folder: Path, text: str) -> Path:
+def _written(folder, text):
     path = folder / "some.tsv"
     path.write_text(text, encoding="utf-8")
     return path
@@ -247,8 +241,6 @@ def test_no_pairs(tmp_path, text):
     assert "There are no pairs in this file" in page.text
     assert "svg" not in page.count
 
-
-# --- where it comes from ---------------------------------------------------------------------------------
 
 MANIFEST = {
     "kind": "bitext",
@@ -323,8 +315,6 @@ def test_a_manifest_with_nonsense_in_it(tmp_path, change):
     (tmp_path / "pairs.tsv.json").write_text(json.dumps({**MANIFEST, **change}))
     assert "Signature" in make(tmp_path, pairs(10)).text
 
-
-# --- what is in the texts --------------------------------------------------------------------------------
 
 HOSTILE = [
     "<script>alert('gotcha')</script>",
@@ -444,9 +434,6 @@ def test_languages_and_scripts(tmp_path, monkeypatch):
     assert "no language identifier is installed" in page.text
 
 
-# --- the command -----------------------------------------------------------------------------------------
-
-
 def test_the_command(bitextmine, tmp_path):
     (tmp_path / "bitext.tsv").write_text(pairs(300))
     done = bitextmine("report", "bitext.tsv", "-o", "report.html", cwd=tmp_path)
@@ -497,7 +484,7 @@ def test_what_the_command_refuses(bitextmine, tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "wait4"), reason="the system does not tell a child's memory")
 def test_memory_does_not_grow_with_the_file(bitextmine, tmp_path):
-    def peak(rows: int) -> float:
+    def peak(rows):
         child = bitextmine.start("report", "-", "-o", tmp_path / "x.html", stdin=subprocess.PIPE)
         assert child.stdin is not None
         filler = "some words to fill a line with, and some more " * 400

@@ -1,7 +1,5 @@
 """The noise benchmark: its rules, and, where the real text is at hand, the targets on a part of it."""
 
-from __future__ import annotations
-
 import random
 import sys
 from pathlib import Path

@@ -1,10 +1,7 @@
 """mine | score | filter | report on the real command, without options; and what used to go wrong in it, silently."""
 
-from __future__ import annotations
-
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +9,7 @@ SCORES = ("cosine", "margin", "length_ratio", "numbers", "copy", "quality")
 
 
 @pytest.fixture(scope="module")
-def mined(bitextmine, tiny_model, parallel_text, tmp_path_factory) -> Path:
+def mined(bitextmine, tiny_model, parallel_text, tmp_path_factory):
     """A folder with two corpora, what `mine` finds in them, with line numbers and without, and the true pairs."""
     folder = tmp_path_factory.mktemp("mined")
     parallel_text(folder, 150, extra=30)
@@ -121,9 +118,6 @@ def test_what_was_filtered_can_be_evaluated(bm, mined, tmp_path):
     without = bm("score", mined / "plain.tsv", "--columns", "copy").out
     error = bm("evaluate", "mining", "-", "--gold", "gold.tsv", stdin=without.encode(), code=1).err
     assert "no column src_line or tgt_line" in error and "--ids" in error
-
-
-# --- one by one -------------------------------------------------------------------------------------------
 
 
 def test_a_column_of_decimals_is_no_score_of_ours(bm):

@@ -1,7 +1,5 @@
 """The columns of `score`, one kind after the other."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -23,8 +21,6 @@ from bitextmine.scoring.columns.catalogue import (
 from bitextmine.scoring.columns.neighbourhood import IndexNeighbourhood, WindowNeighbourhood
 from bitextmine.scoring.columns.numbers import number_agreement, roman_value, word_values
 from bitextmine.scoring.columns.quality import INPUTS, LEAST_AROUND, PIECE_INPUTS, Networks, similarity
-
-# --- numbers ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -119,9 +115,6 @@ def test_roman_numerals():
     assert [roman_value(word) for word in ("", "IIII", "VX", "i", "ABC", "Iq")] == [0] * 6
 
 
-# --- lengths, letters, copies ----------------------------------------------------------------------------
-
-
 def test_length_ratio():
     assert length_ratio("abcd", " abcdefgh  ") == 2
     assert length_ratio("abcdefgh", "abcd") == 2
@@ -150,9 +143,6 @@ def test_near_duplicates_share_a_key():
         pair_hash("a b", "c", "exact") == pair_hash("a  b ", "c", "exact") != pair_hash("A b", "c", "exact")
     )
     assert pair_hash("a", "b\tc", "exact") != pair_hash("a\tb", "c", "near")
-
-
-# --- language --------------------------------------------------------------------------------------------
 
 
 def test_language():
@@ -190,9 +180,6 @@ def test_a_language_that_is_not_known_or_not_stated():
     ):
         with pytest.raises(BitextmineError, match=message):
             Request(("lang",), *langs).checked()
-
-
-# --- quality ---------------------------------------------------------------------------------------------
 
 
 def logistic(network, inputs):
@@ -293,15 +280,12 @@ def test_a_pair_with_nothing_around_it_is_judged_by_its_cosine():
         assert pairs.column("quality") == pytest.approx(wanted, abs=1e-6)
 
 
-# --- neighbourhoods --------------------------------------------------------------------------------------
-
-
 class Vectors:
     """An encoder whose vectors are given."""
 
     hash = "0" * 16
 
-    def __init__(self, vectors: dict[str, np.ndarray]) -> None:
+    def __init__(self, vectors):
         self.vectors = vectors
 
     def encode(self, lines, *, batch_tokens=None):
@@ -385,9 +369,6 @@ def test_an_index_of_another_model_is_refused(tiny_model, other_model, tmp_path)
         embed_corpus(tmp_path / f"c.{lang}", load_encoder(tiny_model))
     with pytest.raises(BitextmineError, match=r"c\.en\.npy: made with model"):
         IndexNeighbourhood(tmp_path / "c.en", tmp_path / "c.fr", load_encoder(other_model))
-
-
-# --- together --------------------------------------------------------------------------------------------
 
 
 def test_all_columns_of_odd_pairs_are_in_their_range(tiny_model):

@@ -1,7 +1,5 @@
 """Signs in the texts of a pair: loops, copied runs, names, negations."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

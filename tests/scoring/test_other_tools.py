@@ -1,7 +1,5 @@
 """The filter class for OpusFilter and the filter definitions for OpusCleaner, with the real packages."""
 
-from __future__ import annotations
-
 import gzip
 import math
 import os
@@ -24,7 +22,7 @@ PAIRS = [
 ]
 
 
-def kept_by_the_command(tmp_path: Path, *options: str) -> list[tuple[str, ...]]:
+def kept_by_the_command(tmp_path, *options):
     """The pairs that `score | filter` keeps."""
     script = Path(sysconfig.get_path("scripts")) / "bitextmine"
     text = "".join(f"{src}\t{tgt}\n" for src, tgt in PAIRS)
@@ -36,10 +34,10 @@ def kept_by_the_command(tmp_path: Path, *options: str) -> list[tuple[str, ...]]:
 
 class TestOpusFilter:
     @pytest.fixture(autouse=True)
-    def _library(self) -> None:
+    def _library(self):
         pytest.importorskip("opusfilter")
 
-    def test_scores_are_those_of_score(self) -> None:
+    def test_scores_are_those_of_score(self):
         from bitextmine.opusfilter import BitextFilter
 
         names = ("cosine", "margin", "numbers", "tgt_lang")
@@ -51,7 +49,7 @@ class TestOpusFilter:
             for row, value in zip(found, wanted[name], strict=True):
                 assert row[name] == value or (math.isnan(row[name]) and math.isnan(value))
 
-    def test_it_keeps_what_filter_keeps(self, tmp_path: Path) -> None:
+    def test_it_keeps_what_filter_keeps(self, tmp_path):
         from bitextmine.opusfilter import BitextFilter
 
         made = BitextFilter(languages=["en", "fr"])
@@ -63,7 +61,7 @@ class TestOpusFilter:
         options = ("--preset", "none", "--min", "quality=0.5", "--max", "length_ratio=1.3")
         assert list(limits.filter(PAIRS)) == kept_by_the_command(tmp_path, *options)
 
-    def test_a_configuration_runs(self, root: Path, tmp_path: Path) -> None:
+    def test_a_configuration_runs(self, root, tmp_path):
         """That of the page."""
         from ruamel.yaml import YAML
 
@@ -83,7 +81,7 @@ class TestOpusFilter:
     @pytest.mark.parametrize(
         "wrong", [{"min": {"bleu": 1}}, {"preset": "wild"}, {"languages": ["en"]}, {"k": 0}]
     )
-    def test_mistakes_are_those_of_a_configuration(self, wrong: dict) -> None:
+    def test_mistakes_are_those_of_a_configuration(self, wrong):
         from opusfilter import ConfigurationError
 
         from bitextmine.opusfilter import BitextFilter
@@ -92,7 +90,7 @@ class TestOpusFilter:
             BitextFilter(**wrong)
 
 
-def test_opuscleaner_loads_the_filters_and_they_filter(root: Path) -> None:
+def test_opuscleaner_loads_the_filters_and_they_filter(root):
     filtering = pytest.importorskip("opuscleaner.filtering", exc_type=ImportError)
     definitions = {
         found.name: found

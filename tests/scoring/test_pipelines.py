@@ -1,7 +1,5 @@
 """Every command block of mine/pipelines.md, run as it stands."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
@@ -41,7 +39,7 @@ while lines:
 
 
 @pytest.fixture(scope="module")
-def work(bitextmine, tmp_path_factory) -> Path:
+def work(bitextmine, tmp_path_factory):
     """A folder in which all the blocks were run, one after the other, in one shell."""
     pytest.importorskip("py3langid")
     pytest.importorskip("pyarrow")
@@ -72,12 +70,12 @@ def work(bitextmine, tmp_path_factory) -> Path:
     return folder / "work"
 
 
-def rows(path: Path) -> list[list[str]]:
+def rows(path):
     return [line.split("\t") for line in path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]]
 
 
 @pytest.fixture(scope="module")
-def good(work) -> set[tuple[str, ...]]:
+def good(work):
     return set(
         map(
             tuple,
@@ -134,7 +132,7 @@ def test_the_pages_count_the_good_ones_right(work, good):
     assert f"{of_those} of the {len(good)} good rows are among the {kept} kept" in README
 
 
-def _count(text: str) -> int:
+def _count(text):
     return int(text.replace(",", ""))
 
 

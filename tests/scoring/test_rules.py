@@ -1,7 +1,5 @@
 """Presets and rule sets."""
 
-from __future__ import annotations
-
 import pytest
 
 from bitextmine.scoring.choices import PRESETS

@@ -1,7 +1,5 @@
 """The set of hashes that duplicates are looked up in."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

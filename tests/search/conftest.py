@@ -1,7 +1,3 @@
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import pytest
 import torch
 
@@ -9,7 +5,7 @@ from bitextmine.search import fused
 
 
 @pytest.fixture(autouse=True, scope="package")
-def one_thread() -> Iterator[None]:
+def one_thread():
     """On small matrices several threads only wait for one another, and for whoever else uses the machine."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -20,7 +16,7 @@ def one_thread() -> Iterator[None]:
 
 
 @pytest.fixture(params=["compiled", "plain"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def way(request, monkeypatch):
     """Both ways in which the package computes: with the C library, and as where it could not be built."""
     if request.param == "plain":
         monkeypatch.setattr(fused, "library", lambda: None)

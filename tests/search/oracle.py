@@ -1,7 +1,5 @@
 """Slow, plain numpy: what the searches must equal."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

@@ -1,11 +1,8 @@
 """A search that is interrupted resumes from its last save, and finds the same."""
 
-from __future__ import annotations
-
 import errno
 import logging
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,7 +23,7 @@ def always_time_to_save(monkeypatch):
 
 
 @pytest.fixture
-def file(tmp_path) -> Path:
+def file(tmp_path):
     return tmp_path / "search.part"
 
 
@@ -39,11 +36,11 @@ class Killed(BaseException):
     pass
 
 
-def killed_after(blocks: int, x, y, k, file, **options) -> None:
+def killed_after(blocks, x, y, k, file, **options):
     """Search, and stop after so many blocks without tidying up."""
     left = blocks
 
-    def stop(_rows: int) -> None:
+    def stop(_rows):
         nonlocal left
         left -= 1
         if not left:
@@ -53,7 +50,7 @@ def killed_after(blocks: int, x, y, k, file, **options) -> None:
         search_both(x, y, k, SearchOptions(**options), progress=stop, checkpoint=saved)
 
 
-def done_rows(x, y, k, file, **options) -> tuple[int, tuple[np.ndarray, ...]]:
+def done_rows(x, y, k, file, **options):
     """Return the rows that a search finds done, and its result."""
     seen: list[int] = []
     with Checkpoint(file) as saved:
@@ -129,7 +126,7 @@ def test_saving_takes_a_fiftieth_of_the_time(file, monkeypatch):
     clock, saves = [0.0], []
     write = Checkpoint._write
 
-    def slow(self: Checkpoint, done: int) -> None:
+    def slow(self, done):
         clock[0] += 10
         saves.append(done)
         write(self, done)
@@ -138,7 +135,7 @@ def test_saving_takes_a_fiftieth_of_the_time(file, monkeypatch):
     monkeypatch.setattr(Checkpoint, "_write", slow)
     x, y = sides(n=1200)
 
-    def second(_rows: int) -> None:
+    def second(_rows):
         clock[0] += 1
 
     with Checkpoint(file) as saved:
@@ -175,7 +172,7 @@ def test_a_full_disk_keeps_the_last_save(file, saves, monkeypatch, caplog):
     x, y = sides()
     sync, left = checkpoint.sync_file, saves
 
-    def full(opened) -> None:
+    def full(opened):
         nonlocal left
         left -= 1
         if left < 0:

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -13,7 +11,7 @@ from bitextmine.search import fused
 from bitextmine.search.blocks import BlockSearch
 from bitextmine.search.exact import open_engine, search_both, search_one
 from bitextmine.search.fused import instruction_sets
-from bitextmine.search.neighbours import Neighbours, TopK
+from bitextmine.search.neighbours import TopK
 from bitextmine.search.options import Arithmetic, Engine, InstructionSet, SearchOptions
 from bitextmine.search.rows import VectorRows
 from bitextmine.system import parse_size
@@ -31,15 +29,15 @@ METHODS = [*COMPILED, PLAIN, *TORCH]
 each_method = pytest.mark.parametrize("method", METHODS, ids=lambda method: "-".join(method.values()))
 
 
-def arrays(found: Neighbours):
+def arrays(found):
     return found.fwd_sim, found.fwd_id, found.bwd_sim, found.bwd_id
 
 
-def search(x, y, k, **options) -> Neighbours:
+def search(x, y, k, **options):
     return search_both(x, y, k, SearchOptions(**options))
 
 
-def search_with_least_memory(x, y, k, **options) -> Neighbours:
+def search_with_least_memory(x, y, k, **options):
     """With one byte it says how much it takes; that must do."""
     try:
         return search(x, y, k, memory=1, **options)

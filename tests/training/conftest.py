@@ -1,7 +1,5 @@
 """A small corpus and a recipe that trains on it in seconds; random encoders."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """The token cache: what it keeps and drops, that it is made once, and what happens when it cannot be made."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import resource

@@ -1,7 +1,5 @@
 """Training vectors that tell the order of the pieces and the length of a sentence."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

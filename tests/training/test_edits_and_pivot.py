@@ -1,7 +1,5 @@
 """Changed copies of sentences differ in one thing; joined pairs are translations of the same sentence."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

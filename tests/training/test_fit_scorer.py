@@ -1,7 +1,5 @@
 """The scorer of `mine --rescore`, fitted to what a tiny encoder mines of the pairs that its training held out."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

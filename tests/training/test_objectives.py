@@ -1,7 +1,5 @@
 """Every objective against a slow float64 oracle that follows the paper's formulas word for word."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -47,9 +45,6 @@ def kl(q, logits):
     return float(sum(q[w] * (math.log(q[w]) - math.log(p[w])) for w in range(V) if q[w] > 0))
 
 
-# --- target distributions -----------------------------------------------------------------------------------
-
-
 @given(sentences)
 def test_eq_3_gives_each_piece_its_share_and_rows_sum_to_1(found):
     q = dense(piece_counts(Pieces.from_lists(found)))
@@ -69,9 +64,6 @@ def test_eq_4_halves_and_rows_sum_to_1_even_if_the_masked_piece_is_among_the_oth
                 expected = (0.5 * expected if sentence else 0.0) + (w == masked) * (0.5 if sentence else 1.0)
             assert row[w] == pytest.approx(expected, abs=1e-6)
         assert row.sum() == pytest.approx(1 if sentence or masked >= 0 else 0, abs=1e-6)
-
-
-# --- the divergence -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("block", [2, 256])
@@ -103,9 +95,6 @@ def test_divergence_value_and_gradient(block, seed, monkeypatch):
             down = oracle()
             array[at] += 1e-5
             assert float(tensor.grad[at]) == pytest.approx(3 * (up - down) / 2e-5, abs=2e-3)
-
-
-# --- masking ------------------------------------------------------------------------------------------------
 
 
 @given(
@@ -147,9 +136,6 @@ def test_bert_masking_has_its_shares_and_leaves_no_sentence_out():
     assert set(rows.tolist()) == set(np.flatnonzero(whole.lengths).tolist())
 
 
-# --- sentence objectives ------------------------------------------------------------------------------------
-
-
 def softmax_row(scores):
     e = np.exp(scores - scores.max())
     return np.asarray(e / e.sum())
@@ -179,9 +165,6 @@ def test_sim_stays_finite_where_probabilities_differ_by_1():
     loss.backward()
     assert u.grad is not None
     assert math.isfinite(float(loss.detach())) and bool(torch.isfinite(u.grad).all())
-
-
-# --- objectives as the trainer calls them -------------------------------------------------------------------
 
 
 def make_batch(seed=0, n=6):

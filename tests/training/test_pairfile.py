@@ -1,7 +1,5 @@
 """Tokenised pairs come back by row; repeats and held-out pairs are those of a few plain lines of Python."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Corpora as they should be, and as people have them; the sample that a vocabulary is made of."""
 
-from __future__ import annotations
-
 import gzip
 import logging
 import os

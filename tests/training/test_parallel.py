@@ -1,7 +1,5 @@
 """Several processes train what one would: two of them on the CPU, started by torchrun."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

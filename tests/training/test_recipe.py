@@ -1,7 +1,5 @@
 """Recipes: keys, defaults, overrides, the printed template, and errors that name the key."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import subprocess
@@ -122,9 +120,6 @@ def test_recipes_are_read_without_torch():
     assert done.stdout == "False\n"
 
 
-# --- the template --------------------------------------------------------------------------------------------
-
-
 def test_the_template_reads_as_the_defaults(tmp_path):
     path = tmp_path / "recipe.toml"
     path.write_text(recipe_text(), encoding="utf-8")
@@ -241,8 +236,6 @@ def test_a_value_outside_its_limits_is_named(section):
             with pytest.raises(BitextmineError, match=rf"recipe: {section}\.{name}: (found|expected)"):
                 recipe_from_pairs(["a.en-fr.tsv"], {f"{section}.{name}": value})
 
-
-# --- keys that disagree --------------------------------------------------------------------------------------
 
 # Settings, for an encoder of 16 dimensions, and words of the message.
 WRONG = """

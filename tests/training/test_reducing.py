@@ -1,7 +1,5 @@
 """Smaller encoders: by a recipe, by `reduce_encoder` and by `bitextmine encoder reduce`."""
 
-from __future__ import annotations
-
 import re
 import signal
 

@@ -1,7 +1,5 @@
 """Row-wise AdamW against AdamW over all rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

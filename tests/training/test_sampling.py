@@ -1,7 +1,5 @@
 """Batches are the same wherever a run is resumed; dropped and split pieces; piece frequencies."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

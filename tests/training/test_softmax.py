@@ -1,7 +1,5 @@
 """The blockwise loss against a slow float64 oracle, value and gradient."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

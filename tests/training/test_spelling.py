@@ -1,7 +1,5 @@
 """Vectors that know how pieces are spelled: sums as they are defined, and a finished model that has the same."""
 
-from __future__ import annotations
-
 import copy
 from collections import Counter
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Multi-stage distillation: one recipe runs all stages, killed at any moment it goes on, and what is wrong is told."""
 
-from __future__ import annotations
-
 import dataclasses
 import signal
 

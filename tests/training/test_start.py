@@ -1,7 +1,5 @@
 """Training on from an encoder: the same vectors before the first step, better ones after some."""
 
-from __future__ import annotations
-
 import dataclasses
 import logging
 import random

@@ -1,7 +1,5 @@
 """What is learned of a teacher: every loss against a slow float64 oracle, and trainings that follow one."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable
@@ -32,8 +30,6 @@ def units(seed, n, d):
     rows = np.random.default_rng(seed).standard_normal((n, d))
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
-
-# --- the losses, as the paper has them ----------------------------------------------------------------------
 
 SIZES = [(2, 3, 5), (7, 4, 4), (33, 8, 3)]  # pairs, the student's numbers, the teacher's
 
@@ -179,9 +175,6 @@ def test_a_student_like_its_teacher_has_nothing_to_learn():
     assert float(loss_of("distil", torch.tensor(rows), rows, keys)) == 0
 
 
-# --- which lines, and where their vectors are kept ----------------------------------------------------------
-
-
 def test_shares_follow_sizes_and_weights_and_no_corpus_gives_more_than_it_has():
     assert shares([100, 300], [1, 1], 40) == [10, 30]
     assert shares([100, 300], [3, 1], 40) == [20, 20]
@@ -235,8 +228,6 @@ def test_the_store_gives_what_was_put_in_and_drops_what_was_cut_short(tmp_path):
     with pytest.raises(BitextmineError, match=r"vectors: cut short; remove .*teacher-"):
         left[np.arange(10)]
 
-
-# --- trainings ----------------------------------------------------------------------------------------------
 
 TAUGHT = {"teacher__lines": 300, "teacher__batch": 32}
 
@@ -408,9 +399,6 @@ def test_rates_fall_once_more_while_a_teacher_with_passes_of_its_own_teaches(
     expected += [0.1 + 0.4 * (1 + math.cos(math.pi * i / 4)) / 2 for i in range(4)]
     assert [entry["learning_rate"] for entry in entries] == pytest.approx([1e-3 * x for x in expected])
     assert ["structure" in entry for entry in entries] == [False] * 4 + [True] * 4
-
-
-# --- what is wrong ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

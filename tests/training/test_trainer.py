@@ -1,7 +1,5 @@
 """Training end to end on made-up sentences: it learns, it resumes, it says what is wrong."""
 
-from __future__ import annotations
-
 import json
 import signal
 

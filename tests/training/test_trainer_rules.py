@@ -1,7 +1,5 @@
 """When training stops, what it keeps, what it writes down, and in which precision it works."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json
@@ -31,9 +29,6 @@ from bitextmine.training.run import TrainingRun, compile_layers, rate_share, val
 from bitextmine.training.trainer import train
 
 LAYER = {"model__layers": 1, "model__dim": 16, "model__heads": 2, "model__ffn": 32}
-
-
-# --- early stopping ------------------------------------------------------------------------------------------
 
 
 def test_early_stopping_keeps_the_best_weights(make_recipe, tmp_path, monkeypatch, caplog):
@@ -84,7 +79,9 @@ def test_cycles_end_in_the_mean_of_the_weights_at_their_ends(make_recipe, begin,
     each = weights_by_step(begin(make_recipe(**settings)))
     for number, weight in enumerate(averaged[20]):
         mean = np.mean([each[end][number].numpy() for end in (7, 14, 20)], axis=0)
-        assert np.allclose(weight.numpy(), mean, atol=1e-6) and not np.allclose(mean, each[20][number].numpy())
+        assert np.allclose(weight.numpy(), mean, atol=1e-6) and not np.allclose(
+            mean, each[20][number].numpy()
+        )
 
 
 def test_the_learning_rate_starts_again_with_each_cycle(make_recipe, begin):
@@ -103,9 +100,6 @@ def test_more_cycles_than_steps_are_refused(make_recipe, begin):
 def test_patience_needs_pairs_to_measure_on(make_recipe, tmp_path):
     with pytest.raises(BitextmineError, match=r"train\.patience: no corpus has the 50 held-out pairs"):
         train(make_recipe(train__patience=2, data__valid_pairs=0), tmp_path / "out")
-
-
-# --- what must not become a checkpoint -----------------------------------------------------------------------
 
 
 def test_weights_that_are_not_finite_never_replace_the_last_good_checkpoint(
@@ -158,9 +152,6 @@ def test_a_full_disk_leaves_the_last_checkpoint(make_recipe, tmp_path, monkeypat
     assert (tmp_path / "out" / "config.json").exists()
 
 
-# --- learning rate -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("schedule", ["cosine", "linear", "constant", "inverse-sqrt"])
 def test_the_learning_rate_rises_then_falls_as_the_schedule_says(schedule):
     settings = Training(schedule=schedule, warmup=0.1, floor=0.05)
@@ -172,9 +163,6 @@ def test_the_learning_rate_rises_then_falls_as_the_schedule_says(schedule):
     assert shares[-1] == pytest.approx(last, abs=0.01)
     middle = {"constant": 1.0, "inverse-sqrt": math.sqrt(20 / 111)}.get(schedule, 0.525)
     assert shares[110] == pytest.approx(middle, abs=0.01)
-
-
-# --- log, plot, card -----------------------------------------------------------------------------------------
 
 
 def test_log_card_and_plot(make_recipe, tmp_path):
@@ -227,9 +215,6 @@ def test_any_log_can_be_drawn(tmp_path, lines):
     (tmp_path / "log.jsonl").write_text(lines)
     assert plot_log(tmp_path / "log.jsonl", tmp_path / "training.png")
     assert (tmp_path / "training.png").stat().st_size > 1000
-
-
-# --- validation, precision, compilation ----------------------------------------------------------------------
 
 
 def test_p_at_1_is_measured_without_dropout_and_training_goes_on_with_it(make_recipe, begin):
@@ -330,9 +315,6 @@ def test_compiling_without_a_compiler_names_the_key(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda *args, **kwargs: None)
     with pytest.raises(BitextmineError, match=r"train\.compile: no C\+\+ compiler"):
         compile_layers(small_model(1))
-
-
-# --- number of layers, kind of vocabulary ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("layers", [0, 3])

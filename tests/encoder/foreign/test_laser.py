@@ -1,10 +1,8 @@
 """Folders of LASER: a tiny one made on the spot, against LSTM's equations in NumPy."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +31,7 @@ Weights = dict[str, np.ndarray]
 Make = Callable[..., Path]
 
 
-def weights(rows: int, layers: int = LAYERS, ways: tuple[str, ...] = ("", "_reverse")) -> Weights:
+def weights(rows, layers=LAYERS, ways=("", "_reverse")):
     rng = np.random.default_rng(1)
     made = {"embed_tokens.weight": rng.standard_normal((rows, WIDTH))}
     width = WIDTH
@@ -48,11 +46,11 @@ def weights(rows: int, layers: int = LAYERS, ways: tuple[str, ...] = ("", "_reve
 
 
 @pytest.fixture
-def make(tiny_tokenizer: Path, tmp_path: Path) -> Make:
+def make(tiny_tokenizer, tmp_path):
     """Makes a folder with laser2.spm and laser2.safetensors; every seventh piece is not in the dictionary."""
     from safetensors.numpy import save_file
 
-    def write(metadata: bool = True, content: Weights | None = None, said: str | None = None) -> Path:
+    def write(metadata=True, content=None, said=None):
         folder = tmp_path / "laser"
         folder.mkdir(exist_ok=True)
         shutil.copy(tiny_tokenizer, folder / "laser2.spm")
@@ -67,16 +65,16 @@ def make(tiny_tokenizer: Path, tmp_path: Path) -> Make:
     return write
 
 
-def dictionary(folder: Path) -> dict[str, int]:
+def dictionary(folder):
     names = [name for i, name in enumerate(Tokenizer(folder / "laser2.spm").pieces()) if i % 7]
     return {name: row for row, name in enumerate(reversed(names), start=4)}
 
 
-def sigmoid(x: np.ndarray) -> np.ndarray:
+def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def one_way(inputs: np.ndarray, state: Weights, name: str) -> np.ndarray:
+def one_way(inputs, state, name):
     """(n, width) -> (n, hidden): input, forget, cell and output gate, one step after the other."""
     h, c, out = np.zeros(HIDDEN), np.zeros(HIDDEN), []
     for x in inputs:
@@ -88,7 +86,7 @@ def one_way(inputs: np.ndarray, state: Weights, name: str) -> np.ndarray:
     return np.array(out)
 
 
-def oracle(rows: list[int], content: Weights) -> np.ndarray:
+def oracle(rows, content):
     """The unit vector of a sentence, given as rows of the embedding with the end."""
     state = {name.removeprefix("lstm."): array.astype(np.float64) for name, array in content.items()}
     states = state["embed_tokens.weight"][rows]
@@ -100,18 +98,18 @@ def oracle(rows: list[int], content: Weights) -> np.ndarray:
     return vector / np.linalg.norm(vector)
 
 
-def rows_of(line: str, folder: Path) -> list[int]:
+def rows_of(line, folder):
     names = Tokenizer(folder / "laser2.spm")
     known = dictionary(folder)
     return [known.get(names.pieces()[i], UNKNOWN) for i in names.encode([line.lower()])[0].ids] + [END]
 
 
-def expected(folder: Path, content: Weights) -> Iterator[np.ndarray]:
+def expected(folder, content):
     for line in LINES:
         yield oracle(rows_of(line, folder), content) if line.strip() else np.zeros(2 * HIDDEN)
 
 
-def test_vectors_are_those_of_the_equations(make: Make) -> None:
+def test_vectors_are_those_of_the_equations(make):
     folder = make()
     content = weights(4 + len(dictionary(folder)))
     assert any(UNKNOWN in rows_of(line, folder) for line in LINES)
@@ -124,7 +122,7 @@ def test_vectors_are_those_of_the_equations(make: Make) -> None:
     np.testing.assert_allclose(encoder.encode(LINES[5:6]), wanted[5:6], atol=1e-6)
 
 
-def test_a_dictionary_in_a_file_of_its_own(make: Make) -> None:
+def test_a_dictionary_in_a_file_of_its_own(make):
     whole = load_encoder(make())
     folder = make(metadata=False)
     with pytest.raises(BitextmineError, match=r"no dictionary in its metadata, .* no laser2\.cvocab"):
@@ -142,13 +140,13 @@ def test_a_dictionary_in_a_file_of_its_own(make: Make) -> None:
         load_encoder(folder)
 
 
-def test_typography_is_made_plain(make: Make) -> None:
+def test_typography_is_made_plain(make):
     encoder = load_encoder(make())
     one, other = encoder.encode(["« L’été », dit-il… – “Non”", '" L\'été ", dit-il... - "Non"'])
     assert (one == other).all()
 
 
-def test_long_lines_are_cut(make: Make) -> None:
+def test_long_lines_are_cut(make):
     encoder = load_encoder(make())
     pieces, cut = encoder.tokenizer.encode(LINES, 10)
     assert (pieces.lengths <= 10).all()
@@ -157,23 +155,23 @@ def test_long_lines_are_cut(make: Make) -> None:
     assert (ends == END).all()
 
 
-def without(name: str) -> Callable[[Weights], None]:
+def without(name):
     return lambda content: content.__delitem__(name)
 
 
-def nan(content: Weights) -> None:
+def nan(content):
     content["lstm.bias_ih_l1"][3] = np.nan
 
 
-def narrow(content: Weights) -> None:
+def narrow(content):
     content["lstm.weight_ih_l1"] = content["lstm.weight_ih_l1"][:, :-1].copy()
 
 
-def digits(content: Weights) -> None:
+def digits(content):
     content["lstm.weight_hh_l" + "1" * 5000] = content["lstm.weight_hh_l1"]
 
 
-def more(content: Weights) -> None:
+def more(content):
     content["decoder.weight"] = np.zeros(3, dtype=np.float32)
 
 
@@ -189,14 +187,14 @@ def more(content: Weights) -> None:
         (more, "decoder.weight"),
     ],
 )
-def test_weights_that_are_not_laser(make: Make, change: Callable[[Weights], None], said: str) -> None:
+def test_weights_that_are_not_laser(make, change, said):
     content = weights(4 + len(dictionary(make())))
     change(content)
     with pytest.raises(BitextmineError, match=said):
         load_encoder(make(content=content))
 
 
-def test_a_pickle_is_not_read(make: Make) -> None:
+def test_a_pickle_is_not_read(make):
     folder = make()
     (folder / "laser2.safetensors").unlink()
     (folder / "laser2.pt").write_bytes(b"\x80\x04.")
@@ -206,7 +204,7 @@ def test_a_pickle_is_not_read(make: Make) -> None:
         load_encoder(folder)
 
 
-def test_a_dictionary_that_does_not_fit(make: Make) -> None:
+def test_a_dictionary_that_does_not_fit(make):
     rows = len(dictionary(make()))
     with pytest.raises(BitextmineError, match=rf"is row {rows}, but the embedding has {rows} rows"):
         load_encoder(make(content=weights(rows)))
@@ -217,12 +215,12 @@ def test_a_dictionary_that_does_not_fit(make: Make) -> None:
     [f'{{"a": {row}}}' for row in ("1e400", "NaN", "9" * 400, "9" * 5000, "1.5")] + ['{"a":' * 100_000 + "1"],
     ids=["infinity", "nan", "400 digits", "5000 digits", "fraction", "nested"],
 )
-def test_impossible_dictionaries(make: Make, said: str) -> None:
+def test_impossible_dictionaries(make, said):
     with pytest.raises(BitextmineError, match=r"laser2\.safetensors: the dictionary"):
         load_encoder(make(said=said))
 
 
-def test_by_the_commands(bitextmine: Callable[..., object], make: Make, tmp_path: Path) -> None:
+def test_by_the_commands(bitextmine, make, tmp_path):
     facts = describe(make())
     assert facts["what"] == "encoder (LASER: LSTM, maximum over time)"
     assert (facts["layers"], facts["dim"]) == ("2", "12")
@@ -232,9 +230,7 @@ def test_by_the_commands(bitextmine: Callable[..., object], make: Make, tmp_path
     np.testing.assert_allclose(stored, load_encoder(make()).encode(LINES), atol=2e-3)
 
 
-def test_a_checkpoint_is_converted_as_the_readme_says(
-    make: Make, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_checkpoint_is_converted_as_the_readme_says(make, root, monkeypatch):
     import torch
 
     readme = (root / "train" / "README.md").read_text(encoding="utf-8")

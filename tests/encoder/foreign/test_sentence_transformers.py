@@ -1,13 +1,9 @@
 """Folders of sentence-transformers: tiny ones made on the spot, against the library itself."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -36,7 +32,7 @@ SOME = [i for i, line in enumerate(LINES) if line.strip()]
 LONGEST = 30
 
 
-def vocabulary(path: Path) -> Any:
+def vocabulary(path):
     """A WordPiece tokenizer.json of a few hundred pieces."""
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = tokenizers.normalizers.BertNormalizer()
@@ -51,12 +47,12 @@ def vocabulary(path: Path) -> Any:
     return tokenizer
 
 
-def write(path: Path, content: object) -> None:
+def write(path, content):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content))
 
 
-def write_modules(folder: Path, *modules: tuple[str, str]) -> None:
+def write_modules(folder, *modules):
     entries = [
         {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
         for i, (kind, path) in enumerate(modules)
@@ -65,7 +61,7 @@ def write_modules(folder: Path, *modules: tuple[str, str]) -> None:
 
 
 @pytest.fixture
-def static(tmp_path: Path) -> Path:
+def static(tmp_path):
     from safetensors.numpy import save_file
 
     folder = tmp_path / "static"
@@ -78,7 +74,7 @@ def static(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bert(tmp_path_factory):
     """Two layers of BERT with mean pooling."""
     transformers = pytest.importorskip("transformers")
     import torch
@@ -108,18 +104,18 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def folder(bert: Path, tmp_path: Path) -> Path:
+def folder(bert, tmp_path):
     """A copy of it to change."""
     return Path(shutil.copytree(bert, tmp_path / "bert"))
 
 
-def oracle(folder: Path, lines: list[str]) -> np.ndarray:
+def oracle(folder, lines):
     """Lines through the library itself, one at a time."""
     model = library.SentenceTransformer(str(folder), device="cpu")
     return np.stack([model.encode(line, normalize_embeddings=True) for line in lines])
 
 
-def check(folder: Path) -> None:
+def check(folder):
     encoder = load_encoder(folder, "cpu", precision="float32")
     vectors = encoder.encode(LINES)
     assert vectors.shape == (len(LINES), encoder.dim) and not vectors[[1, 3]].any(), (
@@ -130,13 +126,13 @@ def check(folder: Path) -> None:
         np.testing.assert_allclose(encoder.encode(LINES, batch_tokens=budget), vectors, atol=1e-5)
 
 
-def test_a_static_embedding(static: Path) -> None:
+def test_a_static_embedding(static):
     check(static)
     assert describe(static)["dim"] == "24"
     assert load_encoder(static).piece_rows()[0].shape[1] == 24
 
 
-def test_model2vec_may_share_rows_and_weigh_them(static: Path) -> None:
+def test_model2vec_may_share_rows_and_weigh_them(static):
     from safetensors.numpy import load_file, save_file
 
     table = load_file(static / "model.safetensors")["embedding.weight"]
@@ -151,14 +147,14 @@ def test_model2vec_may_share_rows_and_weigh_them(static: Path) -> None:
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max", "lasttoken"])
-def test_a_transformer(folder: Path, pooling: str) -> None:
+def test_a_transformer(folder, pooling):
     write(folder / "1_Pooling/config.json", {"embedding_dimension": 32, "pooling_mode": pooling})
     encoder = load_encoder(folder, "cpu")
     assert (encoder.dim, encoder.max_pieces, encoder.name) == (32, LONGEST, "bert")
     check(folder)
 
 
-def dense(folder: Path) -> None:
+def dense(folder):
     """Twelve columns by a dense layer with a tanh, in 2_Dense."""
     from safetensors.numpy import save_file
 
@@ -172,7 +168,7 @@ def dense(folder: Path) -> None:
     write_modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"), ("Dense", "2_Dense"))
 
 
-def test_older_pooling_files_and_dense_layers(folder: Path) -> None:
+def test_older_pooling_files_and_dense_layers(folder):
     write(
         folder / "1_Pooling/config.json",
         {"word_embedding_dimension": 32, "pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False},
@@ -182,7 +178,7 @@ def test_older_pooling_files_and_dense_layers(folder: Path) -> None:
     check(folder)
 
 
-def test_a_dense_layer_after_a_static_embedding(static: Path, folder: Path) -> None:
+def test_a_dense_layer_after_a_static_embedding(static, folder):
     from safetensors.numpy import load_file, save_file
 
     table = load_file(static / "model.safetensors")["embedding.weight"]
@@ -194,14 +190,14 @@ def test_a_dense_layer_after_a_static_embedding(static: Path, folder: Path) -> N
     check(static)
 
 
-def test_low_precision_stays_close(folder: Path) -> None:
+def test_low_precision_stays_close(folder):
     exact, low = (
         load_encoder(folder, "cpu", precision=p).encode(LINES)[SOME] for p in ("float32", "bfloat16")
     )
     assert (exact * low).sum(1).min() > 0.995
 
 
-def test_the_pipeline_takes_it(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pipeline_takes_it(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("the network was asked"))
     corpus = tmp_path / "corpus.fr"
     corpus.write_text("\n".join(LINES) + "\n", encoding="utf-8")
@@ -213,7 +209,7 @@ def test_the_pipeline_takes_it(folder: Path, tmp_path: Path, monkeypatch: pytest
     assert "bert" in facts["what"] and facts["hash"] == encoder.hash
 
 
-def test_the_default_prompt_is_put_before_each_line(folder: Path) -> None:
+def test_the_default_prompt_is_put_before_each_line(folder):
     plain = load_encoder(folder, "cpu", precision="float32").encode(["query: the cat", ""])
     write(
         folder / "config_sentence_transformers.json",
@@ -223,8 +219,8 @@ def test_the_default_prompt_is_put_before_each_line(folder: Path) -> None:
     np.testing.assert_allclose(prompted.encode(["the cat", ""]), plain, atol=1e-6)
 
 
-def test_hash_follows_what_is_read(folder: Path) -> None:
-    def hash_now() -> str:
+def test_hash_follows_what_is_read(folder):
+    def hash_now():
         return load_encoder(folder, "cpu").hash
 
     before = hash_now()
@@ -237,33 +233,33 @@ def test_hash_follows_what_is_read(folder: Path) -> None:
     assert hash_now() not in (before, after)
 
 
-def pickled(folder: Path) -> None:
+def pickled(folder):
     (folder / "model.safetensors").unlink()
     (folder / "pytorch_model.bin").write_bytes(pickle.dumps({}))
 
 
-def own_code(folder: Path) -> None:
+def own_code(folder):
     (folder / "own.py").write_text("raise SystemExit('run')")
     config = json.loads((folder / "config.json").read_text())
     config |= {"model_type": "own", "auto_map": {"AutoModel": "own.Own", "AutoConfig": "own.Own"}}
     write(folder / "config.json", config)
 
 
-def adapter(folder: Path) -> None:
+def adapter(folder):
     write(folder / "adapter_config.json", {"peft_type": "LORA"})
 
 
-def loading_options(folder: Path) -> None:
+def loading_options(folder):
     write(folder / "sentence_bert_config.json", {"model_args": {"attn_implementation": "someone/kernel"}})
 
 
-def module_of_the_folder(folder: Path) -> None:
+def module_of_the_folder(folder):
     (folder / "own.py").write_text("raise SystemExit('run')")
     entry = {"idx": 0, "name": "0", "path": "", "type": "own.Transformer"}
     write(folder / "modules.json", [entry])
 
 
-def include_prompt(folder: Path) -> None:
+def include_prompt(folder):
     write(
         folder / "1_Pooling/config.json",
         {"embedding_dimension": 32, "pooling_mode": "mean", "include_prompt": False},
@@ -290,20 +286,20 @@ def include_prompt(folder: Path) -> None:
         (include_prompt, "leaves out the prompt"),
     ],
 )
-def test_damage_is_told(folder: Path, damage: Callable[[Path], None], said: str) -> None:
+def test_damage_is_told(folder, damage, said):
     damage(folder)
     with pytest.raises(BitextmineError) as e:
         load_encoder(folder, "cpu")
     assert said in str(e.value) and "bert" in str(e.value)
 
 
-def test_without_the_library_the_extra_is_named(static: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_the_extra_is_named(static, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "sentence_transformers", None)
     with pytest.raises(BitextmineError, match=r"bitextmine\[transformers\]"):
         load_encoder(static)
 
 
-def test_a_static_embedding_is_cut_where_its_tokenizer_says(static: Path) -> None:
+def test_a_static_embedding_is_cut_where_its_tokenizer_says(static):
     line = "the cat sat on the mat and the dog in the café"
     before = load_encoder(static).encode(line)
     tokenizer = tokenizers.Tokenizer.from_file(str(static / "tokenizer.json"))
