@@ -7,7 +7,7 @@ only its cost, except `errors`, which says what happens to invalid UTF-8.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from bitextmine.arguments import memory_bytes, one_of, whole_number
 from bitextmine.console import progress
@@ -75,3 +75,20 @@ class Run:
     def progress(self, total: int | None, title: str, unit: str = "lines") -> Any:
         """Return a progress bar (tqdm) on standard error; use it in a ``with`` statement and call ``update(n)``."""
         return progress(total, title, unit, show=self.show_progress)
+
+
+class RunKeywords(TypedDict, total=False):
+    """Keywords of functions that make a `Run`, or take one as ``run``."""
+
+    device: str
+    memory: int | str | None
+    threads: int | None
+    batch_tokens: int | None
+    errors: str
+    run: Run
+
+
+def take_run(options: dict[str, Any]) -> Run:
+    """Return the run that `RunKeywords` ask for, and remove them from ``options``."""
+    given = {name: options.pop(name) for name in RunKeywords.__annotations__ if name in options}
+    return given.pop("run", None) or Run(**given)

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -48,7 +48,7 @@ from bitextmine.files.journal import Journal, read_head
 from bitextmine.mining.dedup import line_key
 from bitextmine.mining.gold import Gold
 from bitextmine.mining.texts import text_of
-from bitextmine.run import Run
+from bitextmine.run import Run, RunKeywords, take_run
 from bitextmine.signature import signature
 from bitextmine.training.outputs import CARD, RECIPE
 from bitextmine.training.recipe import start_name
@@ -79,20 +79,22 @@ class Adapted:
     rounds: tuple[dict[str, Any], ...] = field(repr=False)
 
 
+class AdaptKeywords(RunKeywords, total=False):
+    """The fields of `AdaptOptions` and `Run`."""
+
+    error_rate: float
+    rounds: int
+    k: int
+    seed: int
+
+
 def adapt(
     corpora: Sequence[tuple[str | os.PathLike[str], str | os.PathLike[str]]],
     out: str | os.PathLike[str],
     *,
     model: str | os.PathLike[str] = "default",
-    error_rate: float = 0.05,
-    rounds: int = 4,
     gold: Sequence[str | os.PathLike[str]] = (),
-    k: int = 4,
-    seed: int = 1,
-    device: str = "auto",
-    memory: int | str | None = None,
-    batch_tokens: int | None = None,
-    errors: str = "strict",
+    **options: Unpack[AdaptKeywords],
 ) -> Adapted:
     """Adapt an encoder to text, without known pairs.
 
@@ -102,15 +104,8 @@ def adapt(
         corpora: pairs of paths, (source, target), whose names tell their languages (news.en, news.de.gz).
         out: the model folder to make.
         model: the encoder to start from, made by `bitextmine train` or packaged.
-        error_rate: estimated share of wrong pairs among those trained on.
-        rounds: maximum number of rounds.
         gold: a file of known pairs for each pair of corpora, for the log alone.
-        k: neighbours per line for the margin.
-        seed: random seed.
-        device: as for `Run`.
-        memory: as for `Run`.
-        batch_tokens: as for `Run`.
-        errors: as for `Run`.
+        options: fields of `AdaptOptions`, such as ``error_rate`` and ``rounds``, and of `Run`, such as ``device``.
 
     Returns:
         The folder, the round that the encoder comes from, and a dict per round.
@@ -119,20 +114,21 @@ def adapt(
         BitextmineError: a corpus or encoder cannot be used, or no round is better: no model is written then.
         UsageError: a value has the wrong type or is out of range.
     """
-    options = AdaptOptions(error_rate=error_rate, rounds=rounds, k=k, seed=seed)
-    run = Run(device=device, memory=memory, batch_tokens=batch_tokens, errors=errors)  # type: ignore[arg-type]
+    given: dict[str, Any] = {**options}
+    run = take_run(given)
+    settings = AdaptOptions(**given)
     pairs = []
     for number, pair in enumerate(corpora, 1):
         if isinstance(pair, (str, os.PathLike)) or len(pair) != 2:
             raise UsageError(f"corpora: pair {number}: expected two paths, found {pair!r}")
         src, tgt = (
-            text_of(path, name, None, errors) for path, name in zip(pair, ("src", "tgt"), strict=True)
+            text_of(path, name, None, run.errors) for path, name in zip(pair, ("src", "tgt"), strict=True)
         )
         if src.path is None or tgt.path is None:
             raise UsageError(f"corpora: pair {number}: expected the paths of two corpora, found lines")
         pairs.append((src, tgt))
     piles = piles_of(pairs)
-    return Adaptation(piles, Path(out), options, run, model, read_golds(gold, piles, errors)).adapt()
+    return Adaptation(piles, Path(out), settings, run, model, read_golds(gold, piles, run.errors)).adapt()
 
 
 class Adaptation:

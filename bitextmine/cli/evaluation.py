@@ -102,14 +102,15 @@ def evaluate_retrieval(
     """
     if (queries is None) == (src_file is None) or (src_file is None) != (tgt_file is None):
         raise click.UsageError("give either --queries, or both --src-file and --tgt-file")
+    from bitextmine.evaluation import retrieval
     from bitextmine.evaluation.ranking import RankingOptions
-    from bitextmine.evaluation.retrieval import evaluate_muse, evaluate_pools
 
-    how = RankingOptions(**ranking)
     if src_file is not None and tgt_file is not None:
-        return evaluate_muse((src_file, tgt_file), (src_lang, tgt_lang), how, run, model=model, work=work)
+        langs, how = (src_lang, tgt_lang), RankingOptions(**ranking)
+        return retrieval.evaluate_muse((src_file, tgt_file), langs, how, run, model=model, work=work)
     assert queries is not None
-    return evaluate_pools(queries, distractors, how, run, pairs=pairs, pivot=pivot, model=model, work=work)
+    where: Any = {"pairs": pairs, "pivot": pivot, "model": model, "work": work, "run": run}
+    return retrieval.evaluate_retrieval(queries, distractors, **where, **ranking)
 
 
 @evaluate.command(
@@ -130,15 +131,20 @@ def evaluate_retrieval(
 @options.resamples
 @printed
 @options.with_run(options.errors)
-def evaluate_mining(mined: str, run: Run, **options: Any) -> Any:
+def evaluate_mining(
+    mined: str, gold: str, src_corpus: str | None, tgt_corpus: str | None, run: Run, **options: Any
+) -> Any:
     """Score mined pairs against gold, as the BUCC shared task does: precision, recall and F1.
 
     MINED.tsv is the output of 'bitextmine mine --ids --threshold none'. The threshold is tuned on one half of the
     source sentences and applied to the other half, and vice versa.
     """
+    if (src_corpus is None) != (tgt_corpus is None):
+        raise click.UsageError("give both corpora, --src-file and --tgt-file, or neither")
     from bitextmine.evaluation.mining import evaluate_mining as evaluate_file
 
-    return evaluate_file(mined, errors=run.errors, **options)
+    corpora = (src_corpus, tgt_corpus) if src_corpus is not None and tgt_corpus is not None else None
+    return evaluate_file(mined, gold, corpora, errors=run.errors, **options)
 
 
 @evaluate.command(
@@ -207,8 +213,7 @@ def evaluate_sts(files: tuple[str, ...], run: Run, **options: Any) -> Any:
     """
     from bitextmine.evaluation.sts import evaluate_sts as evaluate_files
 
-    options |= {"device": run.device, "batch_tokens": run.batch_tokens, "errors": run.errors}
-    return evaluate_files(files, **options)
+    return evaluate_files(files, run=run, **options)
 
 
 @evaluate.command(

@@ -37,7 +37,6 @@ class SentenceModel(nn.Module):
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
         self.config = config
-        self.always_masked = False  # True: compiled layers see one kind of batch, and are compiled once
         self.embedding = PieceVectors(config.rows, config.stored_dim)
         if config.order_columns:
             self.wave: Tensor
@@ -129,7 +128,7 @@ class SentenceModel(nn.Module):
         # A fully masked row would be NaN in the softmax: an empty sentence attends to its padding instead,
         # and pooling leaves it out.
         mask = None
-        if self.always_masked or not (bool(inside.all()) if full is None else full):
+        if not (bool(inside.all()) if full is None else full):
             mask = (inside | ~inside.any(1, keepdim=True))[:, None, None, :]
         for i in range(self.config.layers):
             hidden = self.layers[i % self.config.own_layers](hidden, mask)

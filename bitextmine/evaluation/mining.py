@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.errors import BitextmineError
 from bitextmine.evaluation.report import FileName, Report, bootstrap, percent
 from bitextmine.files.corpus import Corpus
 from bitextmine.mining.dedup import unique_lines
@@ -65,29 +65,20 @@ class MiningReport(Report):
 
     def to_table(self, tabs: bool = False) -> str:
         """Return percentages: aligned for a terminal, or tab-separated without remarks."""
-        header = [
-            "part" if tabs else "",
-            "threshold",
-            "precision",
-            "recall",
-            "F1",
-            "pairs",
-            "correct",
-            "gold",
-        ]
+        shares, counts = ["precision", "recall", "F1"], ["pairs", "correct", "gold"]
+        header = ["part" if tabs else "", "threshold", *shares, *counts]
         a, b = self.folds
-
-        def row(name: str, p: Any, threshold: str, *counts: int) -> list[str]:
-            return [name, threshold, *percent(p.precision, p.recall, p.f1), *map(str, counts)]
-
-        rows = [
-            row("half 1", a, f"{a.threshold:.4f}", a.kept, a.correct, a.gold),
-            row("half 2", b, f"{b.threshold:.4f}", b.kept, b.correct, b.gold),
-            row("mean", self, "-", a.kept + b.kept, a.correct + b.correct, self.gold),
-            row(
-                "best", self.best, f"{self.best.threshold:.4f}", self.best.kept, self.best.correct, self.gold
-            ),
+        parts: list[tuple[str, Any, int, int, int]] = [
+            ("half 1", a, a.kept, a.correct, a.gold),
+            ("half 2", b, b.kept, b.correct, b.gold),
+            ("mean", self, a.kept + b.kept, a.correct + b.correct, self.gold),
+            ("best", self.best, self.best.kept, self.best.correct, self.gold),
         ]
+        rows = []
+        for name, p, kept, correct, gold in parts:
+            threshold = "-" if p is self else f"{p.threshold:.4f}"
+            found = percent(p.precision, p.recall, p.f1)
+            rows.append([name, threshold, *found, *map(str, (kept, correct, gold))])
         f1 = "F1 {} [{}, {}] (95%)".format(*percent(self.f1, self.low, self.high))
         remark = f"{f1}, each half cut at the threshold tuned on the other; 'best' has seen the answers"
         return self._table(tabs, header, rows, remark)
@@ -202,10 +193,9 @@ def _counts_by_source(
 
 def evaluate_mining(
     mined: FileName,
-    *,
     gold: FileName,
-    src_corpus: FileName | None = None,
-    tgt_corpus: FileName | None = None,
+    corpora: tuple[FileName, FileName] | None = None,
+    *,
     seed: int = 1,
     resamples: int = 2000,
     errors: str = "strict",
@@ -218,21 +208,14 @@ def evaluate_mining(
 
     Raises:
         BitextmineError: unreadable or malformed files, line numbers outside the corpora, or fewer than two gold pairs.
-        UsageError: one corpus without the other.
     """
-    if (src_corpus is None) != (tgt_corpus is None):
-        raise UsageError("give both corpora, --src-file and --tgt-file, or neither")
     standard, pairs = read_gold(gold, errors), read_mined(mined, errors)
     groups = []
-    if src_corpus is not None and tgt_corpus is not None:
-        for path, in_mined, in_gold in (
-            (src_corpus, pairs.src, standard.src),
-            (tgt_corpus, pairs.tgt, standard.tgt),
-        ):
-            text = Corpus(path, errors=errors)
-            groups.append(unique_lines(text.lines()).line_to_row)
-            for where, lines in ((mined, in_mined), (gold, in_gold)):
-                check_line_numbers(os.fspath(where), lines, text.name, len(groups[-1]))
-    return score_mining(
-        pairs, standard, (groups[0], groups[1]) if groups else None, seed=seed, resamples=resamples
-    )
+    columns = (pairs.src, standard.src), (pairs.tgt, standard.tgt)
+    for path, numbers in zip(corpora or (), columns, strict=False):
+        text = Corpus(path, errors=errors)
+        groups.append(unique_lines(text.lines()).line_to_row)
+        for where, lines in zip((mined, gold), numbers, strict=True):
+            check_line_numbers(os.fspath(where), lines, text.name, len(groups[-1]))
+    both = (groups[0], groups[1]) if groups else None
+    return score_mining(pairs, standard, both, seed=seed, resamples=resamples)

@@ -11,7 +11,7 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,13 +44,22 @@ from bitextmine.mining.dedup import Unique, unique_lines
 from bitextmine.mining.piece_features import Sentences
 from bitextmine.mining.scorer import Rescorer, Scoring, open_scoring
 from bitextmine.mining.sides import packed_rows
-from bitextmine.run import Run
+from bitextmine.run import Run, RunKeywords, take_run
 from bitextmine.signature import signature
 
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
 
 Distractors = FileName | Mapping[str, Iterable[str]]
+
+
+class RetrievalKeywords(RunKeywords, total=False):
+    """The fields of `RankingOptions` and `Run`."""
+
+    k: int
+    csls: int
+    candidates: int
+    rescore: bool
 
 
 def evaluate_retrieval(
@@ -60,25 +69,29 @@ def evaluate_retrieval(
     pairs: str = "all",
     pivot: str | None = "en",
     model: FileName | Encoder = "default",
-    k: int = 4,
-    csls: int = 10,
-    candidates: int = 10,
-    rescore: bool = False,
-    device: str = "auto",
-    memory: int | str | None = None,
+    work: FileName | None = None,
+    **options: Unpack[RetrievalKeywords],
 ) -> RetrievalReport:
     """Measure P@1, how often the best sentence of a pool is the translation, as ``evaluate retrieval`` does.
 
-    `queries` are lists of sentences by language, row i of each a translation of row i of the others, or a TSV file with
-    a header of languages. `distractors` are further sentences by language, which translate none of the queries, or a
-    folder of ``distractors.LANG.txt`` files. `pairs` are directions, as "en-fr,fr-en"; "all" means to and from `pivot`
-    (the first language for "en" if there is no English; None: every pair). `k` and `csls` are the neighbours of ratio
-    margin and CSLS, which choose among the `candidates` nearest by cosine; `rescore` measures the scorer of `mine`,
-    too. `memory` limits each search, in bytes or as text such as "2G" (default: half of what is free).
+    The pool of a language is its queries and distractors, equal sentences once. The neighbourhood of a target is taken
+    from the whole pool of the source language.
+
+    Args:
+        queries: lists of sentences by language, row i of each a translation of row i of the others, or a TSV file with
+            a header of languages.
+        distractors: further sentences by language, which translate none of the queries, or a folder of
+            ``distractors.LANG.txt`` files.
+        pairs: directions, as "en-fr,fr-en"; "all" means to and from `pivot`.
+        pivot: the language of "all"; "en" stands for the first language if there is no English, None for every pair.
+        model: an encoder, or the name of one.
+        work: a folder that keeps the pools' text and embeddings for the next run with the same model (default: nothing
+            is left on disk).
+        options: fields of `RankingOptions`, such as ``k`` and ``rescore``, and of `Run`, such as ``device``.
 
     Returns:
         A report with results (src, tgt, measure, p_at_1, low, high, correct, queries, pool; shares from 0 to 1, with
-        95% intervals), ``to_frame()``, ``to_dict()``, ``to_table()``, signature and notes. Nothing is left on disk.
+        95% intervals), ``to_frame()``, ``to_dict()``, ``to_table()``, signature and notes.
 
     Raises:
         BitextmineError: lists of different lengths, an empty sentence, or an unknown direction.
@@ -89,28 +102,9 @@ def evaluate_retrieval(
     >>> report.to_frame()[["measure", "p_at_1", "queries", "pool"]].to_dict("list")
     {'measure': ['cosine', 'ratio-4', 'csls-10'], 'p_at_1': [1.0, 1.0, 1.0], 'queries': [2, 2, 2], 'pool': [3, 3, 3]}
     """
-    ranking = RankingOptions(k, csls, candidates, rescore)
-    run = Run(device, memory=memory)  # type: ignore[arg-type]  # text is parsed
-    return evaluate_pools(queries, distractors, ranking, run, pairs=pairs, pivot=pivot, model=model)
-
-
-def evaluate_pools(
-    queries: FileName | Mapping[str, Sequence[str]],
-    distractors: Distractors | None,
-    ranking: RankingOptions,
-    run: Run,
-    *,
-    pairs: str = "all",
-    pivot: str | None = "en",
-    model: FileName | Encoder = "default",
-    work: FileName | None = None,
-) -> RetrievalReport:
-    """Measure P@1 as `evaluate_retrieval` does.
-
-    The pool of a language is its queries and distractors, equal sentences once. The neighbourhood of a target is taken
-    from the whole pool of the source language. `work` is a folder that keeps the pools' text and embeddings for the
-    next run with the same model.
-    """
+    given: dict[str, Any] = {**options}
+    run = take_run(given)
+    ranking = RankingOptions(**given)
     if isinstance(queries, Mapping):
         asked = queries_of(queries)
     else:
@@ -129,33 +123,23 @@ def evaluate_pools(
             for result in _direction(pools, direction, count, ranking, run, rescorer)
         ]
     sizes = ",".join(f"{lang}={len(pool.unique.rows)}" for lang, pool in pools.items())
-    parts = {"protocol": "pools", "queries": count, "pools": sizes}
-    more = {} if scoring is None else {"scorer": scoring.scorer.hash}
-    return _report(results, notes, ranking, bench, parts, (ranking.candidates, "source-pool"), more)
+    parts = {"task": "retrieval", "protocol": "pools", "queries": count, "pools": sizes}
+    parts |= _how(ranking, bench, ranking.candidates, "source-pool")
+    if scoring is not None:
+        parts["scorer"] = scoring.scorer.hash
+    return RetrievalReport(tuple(results), signature=signature(**parts), notes=tuple(notes))
 
 
-def _report(
-    results: Sequence[RetrievalResult],
-    notes: Sequence[str],
-    ranking: RankingOptions,
-    bench: Bench,
-    parts: Mapping[str, Any],
-    candidates: tuple[int | str, str],
-    more: Mapping[str, Any],
-) -> RetrievalReport:
-    """Return a report whose signature has the `parts` of the protocol, `candidates` and their neighbourhood."""
-    mark = signature(
-        task="retrieval",
-        **parts,
-        k=ranking.k,
-        csls=ranking.csls,
-        candidates=candidates[0],
-        neighbourhood=candidates[1],
-        interval="wilson-95",
-        model=bench.encoder.hash,
-        **more,
-    )
-    return RetrievalReport(tuple(results), signature=mark, notes=tuple(notes))
+def _how(ranking: RankingOptions, bench: Bench, candidates: int | str, neighbourhood: str) -> dict[str, Any]:
+    """Return the parts of a signature that both protocols have."""
+    where = {"candidates": candidates, "neighbourhood": neighbourhood}
+    return {
+        "k": ranking.k,
+        "csls": ranking.csls,
+        **where,
+        "interval": "wilson-95",
+        "model": bench.encoder.hash,
+    }
 
 
 class _Pool(NamedTuple):
@@ -280,7 +264,8 @@ def evaluate_muse(
             ranked = rank_muse(np.ascontiguousarray(vectors[i][at]), vectors[j], ranking, run)
             results += results_of((sides[i], sides[j]), ranked, at, len(keys[j]), ranking)
     parts = {"protocol": "muse-sent-translation", "queries": len(at), "keys": len(keys[0]), "case": "lower"}
-    return _report(results, notes, ranking, bench, parts, ("all", "queries"), {})
+    mark = signature(task="retrieval", **parts, **_how(ranking, bench, "all", "queries"))
+    return RetrievalReport(tuple(results), signature=mark, notes=tuple(notes))
 
 
 def muse_keys(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from bitextmine.evaluation.pools import language_pairs
 from bitextmine.evaluation.report import FileName, Report, cut_note, percent
 from bitextmine.evaluation.sts_files import GoldPairs, gold_pairs_of, read_gold_pairs
 from bitextmine.languages.codes import is_code
+from bitextmine.run import RunKeywords, take_run
 from bitextmine.signature import signature
 
 if TYPE_CHECKING:
@@ -81,9 +82,7 @@ def evaluate_sts(
     model: FileName | Encoder = "default",
     resamples: int = 2000,
     seed: int = 1,
-    device: str = "auto",
-    batch_tokens: int | None = None,
-    errors: str = "strict",
+    **options: Unpack[RunKeywords],
 ) -> StsReport:
     """Measure Spearman's correlation of cosines with human similarity ratings, as ``evaluate sts`` does.
 
@@ -91,6 +90,7 @@ def evaluate_sts(
     as stsb.de.csv; or for each language rows (sentence1, sentence2, score). `pairs` are directions across languages:
     en-de takes the first sentences of the English file and the second ones of the German file of the same set, whose
     gold scores must be equal; "all" means to and from `pivot` (the first language for "en" if there is no English).
+    Further keywords are those of `bitextmine.run.Run`.
 
     Returns:
         A report with results and means (name, languages, spearman, low, high, pairs; from -1 to 1), ``to_frame()``,
@@ -107,14 +107,16 @@ def evaluate_sts(
     {'languages': ['en'], 'spearman': [1.0], 'pairs': [3]}
     """
     resamples, seed = whole_number("resamples", resamples), whole_number("seed", seed, 0)
-    sets = _sets(files, errors)
+    run = take_run(dict(options))
+    sets = _sets(files, run.errors)
     measured = [(one, one.first, one.second, one.language) for one in sets]
     if pairs is not None:
         measured += _across(sets, pairs, pivot)
     from bitextmine.encoder import as_encoder
 
-    encoder = as_encoder(model, device)
-    cosines, cut = _cosines(encoder, [(first, second) for _, first, second, _ in measured], batch_tokens)
+    encoder = as_encoder(model, run.device)
+    sides = [(first, second) for _, first, second, _ in measured]
+    cosines, cut = _cosines(encoder, sides, run.batch_tokens)
     columns = [(found, one.gold) for found, (one, *_) in zip(cosines, measured, strict=True)]
     draws = redrawn(columns, resamples, seed)
     results: list[StsResult] = []

@@ -24,7 +24,7 @@ KEPT = 1 << 30
 def symmetric_softmax_loss(
     src: Tensor,
     tgt: Tensor,
-    temperature: float | Tensor,
+    temperature: float,
     masked: tuple[np.ndarray, np.ndarray] | None = None,
     precision: torch.dtype = torch.float32,
     margin: float = 0.0,
@@ -41,28 +41,21 @@ def symmetric_softmax_loss(
     Args:
         src: (n, d) float32, unit rows.
         tgt: likewise.
-        temperature: a tensor gets a gradient, if it requires one.
+        temperature: t.
         masked: rows and columns (m,) int64, sorted by row, of the pairs (never i = j) left out of both sums.
         precision: dtype of the n x n products; the diagonal and all sums are float32.
         margin: subtracted from the cosines of true pairs.
     """
-    t = torch.as_tensor(temperature, dtype=torch.float32, device=src.device)
-    out: Tensor = _SymmetricSoftmax.apply(src, tgt, t, masked, precision, margin)  # type: ignore[no-untyped-call]
+    how = temperature, masked, precision, margin
+    out: Tensor = _SymmetricSoftmax.apply(src, tgt, how)  # type: ignore[no-untyped-call]
     return out
 
 
 class _SymmetricSoftmax(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any,
-        src: Tensor,
-        tgt: Tensor,
-        learned: Tensor,
-        masked: tuple[np.ndarray, np.ndarray] | None,
-        precision: torch.dtype,
-        margin: float,
-    ) -> Tensor:
-        n, temperature = len(src), float(learned)
+    def forward(ctx: Any, src: Tensor, tgt: Tensor, how: tuple[Any, ...]) -> Tensor:
+        temperature, masked, precision, margin = how
+        n = len(src)
         low_src, low_tgt = src.to(precision), tgt.to(precision)
         columns = low_tgt.T.contiguous()
         diagonal = (src * tgt).sum(1) - margin
@@ -94,11 +87,9 @@ class _SymmetricSoftmax(torch.autograd.Function):
         loss = ((1 - diagonal) / temperature + (row_sum.log() + column_sum.log()) / 2).mean()
         grad_src, grad_tgt = torch.empty_like(src), torch.zeros_like(tgt)
         by_row, by_column = 1 / row_sum, 1 / column_sum
-        diagonal_mass = torch.zeros((), dtype=torch.float64, device=src.device)  # a GPU is not waited for
         for start in range(0, n, SOFTMAX_ROWS):
             part = weights[start : start + SOFTMAX_ROWS] if kept else exponentials(start)
             part.mul_(by_row[start : start + len(part), None] + by_column[None])
-            diagonal_mass += part.diagonal(start).sum()
             part.diagonal(start).sub_(2)
             low = part.to(precision)
             grad_src[start : start + len(part)] = low @ low_tgt
@@ -106,17 +97,13 @@ class _SymmetricSoftmax(torch.autograd.Function):
         scale = 1 / (2 * n * temperature)
         grad_src.mul_(scale)
         grad_tgt.mul_(scale)
-        # The temperature divides every logit: dL/dt = -sum (dL/ds) s / t, and that sum is src . dL/dsrc, but for the
-        # margin, which is in the diagonal's logits and not in src . tgt. What the diagonal weighs was kept for that.
-        by_margin = margin * scale * (2 * n - diagonal_mass)
-        grad_t = -((src * grad_src).sum() + by_margin.float()) / temperature
-        ctx.save_for_backward(grad_src, grad_tgt, grad_t.to(learned))
+        ctx.save_for_backward(grad_src, grad_tgt)
         return loss
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
-        grad_src, grad_tgt, grad_t = ctx.saved_tensors
-        return grad_src * grads[0], grad_tgt * grads[0], grad_t * grads[0], None, None, None
+        grad_src, grad_tgt = ctx.saved_tensors
+        return grad_src * grads[0], grad_tgt * grads[0], None
 
 
 # --- distributions over the vocabulary ---------------------------------------------------------------------

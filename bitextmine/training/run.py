@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
-import os
-import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -83,7 +81,7 @@ class TrainingRun:
     """A training at some step: the model, its optimiser, and the number of pairs seen."""
 
     # The plain part of a checkpoint.
-    KEPT = ("step", "pairs", "scores", "best", "waited")
+    KEPT = ("step", "pairs", "scores")
 
     def __init__(self, inputs: Inputs) -> None:
         recipe, t = inputs.recipe, inputs.recipe.train
@@ -109,12 +107,8 @@ class TrainingRun:
         self.step = self.pairs = 0
         self.scores: dict[str, float] = {}
         self.ends: list[torch.Tensor] = []  # with train.cycles: the sum of the weights at the ends of cycles
-        self.best: dict[str, Any] = {}  # with train.patience: step, pairs, scores and weights of the best P@1
-        self.waited = 0  # measurements since the best
         self.tally = Tally()
         self._check_sizes(lessons)
-        if t.compile and recipe.model.layers:
-            compile_layers(self.model)
 
     def _plan_steps(self, lessons: Lessons | None) -> None:
         t, teacher = self.recipe.train, self.recipe.teacher
@@ -129,7 +123,9 @@ class TrainingRun:
         self.steps = self.untaught + taught
         self.cycle = math.ceil(self.untaught / t.cycles)
         if self.cycle * (t.cycles - 1) >= self.untaught:
-            raise BitextmineError(f"recipe: train.cycles: {self.untaught} steps have no {t.cycles} equal parts")
+            raise BitextmineError(
+                f"recipe: train.cycles: {self.untaught} steps have no {t.cycles} equal parts"
+            )
 
     def _make_samplers(self, lessons: Lessons | None) -> None:
         recipe, t = self.recipe, self.recipe.train
@@ -151,11 +147,6 @@ class TrainingRun:
 
     def _check_sizes(self, lessons: Lessons | None) -> None:
         t = self.recipe.train
-        if t.patience and not any(is_measured(cache) for cache in self.caches):
-            raise BitextmineError(
-                f"recipe: train.patience: no corpus has the {SMALLEST_POOL} held-out pairs that P@1 is measured on; "
-                "leave it at 0, or raise data.valid_pairs (at most a twentieth of a corpus is held out)"
-            )
         sizes = [min(len(cache.train), t.batch) for cache in self.caches]
         if lessons:
             sizes += [min(len(one.train), self.recipe.teacher.batch) for one in lessons.corpora]
@@ -190,12 +181,6 @@ class TrainingRun:
 
     # --- state -----------------------------------------------------------------------------------------------
 
-    @property
-    def done(self) -> bool:
-        """Return True after the last step, or when patience has run out."""
-        patience = self.recipe.train.patience
-        return self.step >= self.steps or bool(patience and self.waited >= patience)
-
     def state(self) -> dict[str, Any]:
         """Return the content of a checkpoint, for `restore`: tensors and plain values."""
         parts = {name: getattr(self, name).state_dict() for name in ("model", "objectives", "optimizer")}
@@ -219,12 +204,6 @@ class TrainingRun:
         if self.lesson_sampler:
             self.lesson_sampler.skip(max(0, self.step - self.taught_from))
 
-    def keep_best(self) -> None:
-        """With train.patience, go back to the weights of the best P@1."""
-        if self.best:
-            self.model.load_state_dict(self.best["model"])
-            self.step, self.pairs, self.scores = self.best["step"], self.best["pairs"], self.best["scores"]
-
     def check_weights(self) -> None:
         """Raise NotFinite if a weight is not finite: such weights must not become a checkpoint."""
         if not all(bool(torch.isfinite(weight).all()) for weight in self.learned):
@@ -238,13 +217,11 @@ class TrainingRun:
         The items of every LOG_EVERY steps and of each measurement of P@1 hold the log's fields, "loss" among them.
         """
         t = self.recipe.train
-        every = t.valid_every or VALID_EVERY
-        if not t.valid_every and not t.patience:
-            every = min(every, max(1, self.steps // 10))
+        every = t.valid_every or min(VALID_EVERY, max(1, self.steps // 10))
         self.tally.started = time.monotonic()
         with ThreadPoolExecutor(1, thread_name_prefix="batches") as ahead:
             pending = ahead.submit(self.draw, self.step)
-            while not self.done:
+            while self.step < self.steps:
                 batch, lesson = pending.result()
                 if self.step + 1 < self.steps:
                     pending = ahead.submit(self.draw, self.step + 1)
@@ -333,17 +310,9 @@ class TrainingRun:
 
     def _measure(self) -> None:
         self.optimizer.catch_up_all()
-        # The first process measures for all: they must agree on when to stop.
+        # The first process measures for all.
         measured = validate(self.model, self.caches, self.recipe, self.ngrams) if self.world.first else None
         self.scores = self.world.tell(measured)
-        if not self.recipe.train.patience:
-            return
-        if not self.best or self.scores["mean"] > self.best["scores"]["mean"]:
-            weights = {name: value.detach().cpu().clone() for name, value in self.model.state_dict().items()}
-            self.best = {"step": self.step, "pairs": self.pairs, "scores": self.scores, "model": weights}
-            self.waited = 0
-        else:
-            self.waited += 1
 
 
 # --- the model -----------------------------------------------------------------------------------------------
@@ -385,22 +354,6 @@ def pairs_by_language(caches: Sequence[PairCache]) -> dict[str, int]:
     for cache in caches:
         count.update(dict.fromkeys(cache.corpus.langs, len(cache.train)))
     return dict(sorted(count.items()))
-
-
-def compile_layers(model: SentenceModel) -> None:
-    """Have torch compile the layers on first use, once for all lengths; the weights keep their names.
-
-    Raises:
-        BitextmineError: the CPU's layers need a C++ compiler, and there is none.
-    """
-    if model.device.type == "cpu" and not shutil.which(os.environ.get("CXX", "g++")):
-        raise BitextmineError(
-            "recipe: train.compile: no C++ compiler found (g++, or $CXX); leave it at false"
-        )
-    # Batches with and without a mask would be compiled separately, and torch gives up after eight kinds of batch.
-    model.always_masked = True
-    for layer in model.layers:
-        layer.compile(dynamic=True)
 
 
 # --- validation ----------------------------------------------------------------------------------------------
@@ -471,19 +424,15 @@ def make_optimizer(model: SentenceModel, objectives: nn.Module, training: Traini
 def rate_share(step: int, steps: int, training: Training) -> float:
     """Return the learning rate at ``step`` (from 0) as a share of the peak: linear warm-up, then the schedule.
 
-    cosine (half a period) and linear reach the floor with the last step; inverse-sqrt is sqrt(warm-up / step), as in
-    Vaswani et al. 2017, and stays above the floor.
+    cosine (half a period) and linear reach the floor with the last step.
     """
     warmup = max(1, round(training.warmup * steps))
     if step < warmup:
         return (step + 1) / warmup
     progress = (step - warmup) / max(1, steps - warmup)
-    if training.schedule == "inverse-sqrt":
-        return max(training.floor, math.sqrt(warmup / (step + 1)))
     if training.schedule == "cosine":
         return falling(1.0, training.floor, progress)
-    left = 1 - progress if training.schedule == "linear" else 1.0
-    return training.floor + (1 - training.floor) * left
+    return training.floor + (1 - training.floor) * (1 - progress)
 
 
 def falling(top: float, floor: float, progress: float) -> float:

@@ -233,7 +233,6 @@ def _finish(job: _Job, training: TrainingRun, journal: Journal) -> None:
     """Train to the end, and write the model."""
     try:
         _follow(job, training, journal)
-        training.keep_best()
         _write_model(job, training)
         journal.append({"finished": training.step}, sync=True)
     except NotFinite as e:
@@ -267,18 +266,14 @@ def _follow(job: _Job, training: TrainingRun, journal: Journal) -> None:
                 if bar.disable and "p_at_1" in entry:
                     rate = entry["pairs_per_second"]
                     log.info("step %d of %d: %s, %.0f pairs/s", training.step, training.steps, said, rate)
-            if training.done or time.monotonic() - last_saved > job.recipe.train.checkpoint_seconds:
+            if (
+                training.step == training.steps
+                or time.monotonic() - last_saved > job.recipe.train.checkpoint_seconds
+            ):
                 training.check_weights()
                 save_checkpoint(job.checkpoint, training.state())
                 journal.append({"checkpoint": CHECKPOINT, "step": training.step})
                 last_saved = time.monotonic()
-    if training.step < training.steps:
-        log.info(
-            "stopped after step %d of %d: no better P@1 in %d measurements (train.patience)",
-            training.step,
-            training.steps,
-            training.waited,
-        )
 
 
 def _write_model(job: _Job, training: TrainingRun) -> None:

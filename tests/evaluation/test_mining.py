@@ -111,8 +111,10 @@ def write(folder, name, lines):
 def repeated(tmp_path):
     """Source lines 1 and 3 are the same; gold names 3, mining names 1."""
     return {
-        "src_corpus": write(tmp_path, "c.en", ["Hello.", "Good bye.", "Hello. ", "Thanks."]),
-        "tgt_corpus": write(tmp_path, "c.fr", ["Salut.", "Merci.", "Au revoir.", "Merci."]),
+        "corpora": (
+            write(tmp_path, "c.en", ["Hello.", "Good bye.", "Hello. ", "Thanks."]),
+            write(tmp_path, "c.fr", ["Salut.", "Merci.", "Au revoir.", "Merci."]),
+        ),
         "gold": write(tmp_path, "gold.tsv", ["3\t1", "2\t3", "4\t4"]),
         "mined": write(tmp_path, "mined.tsv", ["1.5\t1\t1", "1.4\t2\t3", "1.3\t4\t2", "1.2\t3\t1"]),
     }
@@ -133,10 +135,7 @@ def test_files_that_do_not_belong_together(repeated, tmp_path):
         evaluate_mining(**{**repeated, "gold": far})
     with pytest.raises(BitextmineError, match=r"mined.tsv: line number 3, but short.fr has 2 lines"):
         short = write(tmp_path, "short.fr", ["a", "b"])
-        evaluate_mining(
-            **{**repeated, "tgt_corpus": short, "gold": write(tmp_path, "g.tsv", ["1\t1", "2\t2"])}
-        )
-    with pytest.raises(BitextmineError, match="both corpora"):
-        evaluate_mining(repeated["mined"], gold=repeated["gold"], src_corpus=repeated["src_corpus"])
+        gold = write(tmp_path, "g.tsv", ["1\t1", "2\t2"])
+        evaluate_mining(repeated["mined"], gold, (repeated["corpora"][0], short))
     with pytest.raises(BitextmineError, match="too few"):
         evaluate_mining(repeated["mined"], gold=write(tmp_path, "one.tsv", ["1\t1"]))

@@ -16,7 +16,7 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.evaluation import retrieval as module
 from bitextmine.evaluation.pools import language_pairs, queries_of, read_queries
 from bitextmine.evaluation.ranking import RankingOptions, rank_in_pool, rank_muse
-from bitextmine.evaluation.retrieval import evaluate_muse, evaluate_pools, evaluate_retrieval, muse_keys
+from bitextmine.evaluation.retrieval import evaluate_muse, evaluate_retrieval, muse_keys
 from bitextmine.files.lines import read_lines
 from bitextmine.mining.margin import RATIO_FLOOR
 from bitextmine.mining.scorer import Rescorer, candidate_features, packaged_scorer
@@ -297,7 +297,7 @@ def bench(tmp_path):
 
 def test_pools_end_to_end(encoder, bench, tmp_path):
     queries, folder = bench
-    report = evaluate_pools(queries, folder, RankingOptions(), CPU, work=tmp_path / "work")
+    report = evaluate_retrieval(queries, folder, work=tmp_path / "work", run=CPU)
     by = {(r.src, r.tgt, r.measure): r for r in report.results}
     assert list(by)[:3] == [("en", "fr", "cosine"), ("en", "fr", "ratio-4"), ("en", "fr", "csls-10")]
     assert {key[:2] for key in by} == {("en", "fr"), ("fr", "en"), ("en", "de"), ("de", "en")}

@@ -294,29 +294,6 @@ def test_recomputing_gives_the_same_gradients_dropout_included():
         torch.testing.assert_close(a, b)
 
 
-@pytest.mark.parametrize("margin", [0.0, 0.3])
-def test_the_learned_temperature_has_the_right_gradient(margin):
-    model, batch = make_model(0), make_batch(n=8)
-
-    def loss_at(temperature):
-        objectives = objectives_of(
-            model,
-            objective={"contrastive": 1.0},
-            temperature=temperature,
-            learn_temperature=True,
-            margin=margin,
-        )
-        return objectives, objectives(model, batch, 0)["contrastive"]
-
-    objectives, loss = loss_at(0.2)
-    loss.backward()
-    (parameter,) = objectives.parameters()
-    h = 1e-3
-    numeric = (loss_at(0.2 * math.exp(h))[1] - loss_at(0.2 * math.exp(-h))[1]) / (2 * h)
-    assert parameter.grad is not None
-    assert float(parameter.grad) == pytest.approx(float(numeric.detach()), rel=0.02)
-
-
 def test_a_margin_is_taken_off_the_true_pairs_only():
     model, batch = make_model(0), make_batch(n=5)
     vectors = torch.nn.functional.normalize(

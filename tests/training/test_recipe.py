@@ -281,8 +281,6 @@ teacher.model = ""; train.objective = { structure = 1 } -> 'structure' needs a t
 teacher.model = "x" -> no objective learns from it
 teacher.model = "x"; teacher.epochs = 0.5; train.objective = { mcl = 1 } -> but nothing is learned before
 teacher.model = "x"; teacher.epochs = 0.5; train.objective = { embedding = 1 } -> but no objective learns from it
-train.cycles = 2; train.patience = 2 -> train.cycles: found 2 with train.patience
-teacher.model = "x"; teacher.epochs = 0.5; train.patience = 2 -> teacher.epochs: found 0.5 with train.patience
 teacher.corpora = ["other.tsv"] -> teacher.corpora: 'other.tsv' is not among data.corpora
 teacher.model = "x"; teacher.languages = ["de"] -> found 'de', which no corpus that it teaches on has
 teacher.model = "precomputed" -> precomputed, but a.en-fr.tsv has neither src_vectors

@@ -44,7 +44,7 @@ def test_training_learns_to_find_translations(make_recipe, tmp_path, sentence_pa
 @pytest.mark.parametrize(
     ("vocabulary", "model", "key"),
     [
-        ("size = 150", "layers = 1\nheads = 2\nffn = 32", "patience = 9"),
+        ("size = 150", "layers = 1\nheads = 2\nffn = 32", "cycles = 1"),
         ('type = "bpe"\nsize = 250', "spelling = true", "cycles = 3"),
     ],
     ids=["layers", "spelling"],

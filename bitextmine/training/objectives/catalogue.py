@@ -52,6 +52,4 @@ OBJECTIVES = {
     "mcl_bool": _taught("MclBool"),
     "mcl_ce": _taught("MclCe"),
     "structure": _taught("Structure"),
-    "structure_kl": _taught("StructureKl"),
-    "structure_correlation": _taught("StructureCorrelation"),
 }

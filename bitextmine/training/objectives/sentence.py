@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from bitextmine.encoder.model import unit_vectors
@@ -21,8 +21,8 @@ SATURATED = 1e-4
 class Contrastive(Objective):
     """Softmax over the batch of cosine / temperature, in both directions.
 
-    With an optional additive margin on the true pairs (Yang et al. 2019) and an optional learned temperature. The
-    batch's other pairs are the negatives, except those with the same source or target sentence.
+    With an optional additive margin on the true pairs (Yang et al. 2019). The batch's other pairs are the negatives,
+    except those with the same source or target sentence.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -30,18 +30,16 @@ class Contrastive(Objective):
         training = setup.training
         self.margin = training.margin
         self.precision = training.precision
-        log_temperature = torch.tensor(math.log(training.temperature))
-        if training.learn_temperature:
-            self.log_temperature = nn.Parameter(log_temperature)
-        else:
-            self.register_buffer("log_temperature", log_temperature)
+        # A buffer, as in the checkpoints of earlier versions, which could learn it.
+        self.log_temperature: Tensor
+        self.register_buffer("log_temperature", torch.tensor(math.log(training.temperature)))
 
     def forward(self, views: Views) -> Tensor:
         """Return the loss of a step."""
         vectors = unit_vectors(views.gather(views.vectors))
         n = views.pairs
-        # Below 0.01 a learned temperature would make float32's exponentials underflow.
-        temperature = self.log_temperature.clamp(math.log(0.01), 0.0).exp()
+        # Below 0.01 float32's exponentials would underflow.
+        temperature = float(self.log_temperature.clamp(math.log(0.01), 0.0).exp())
         precision = product_precision(self.precision, vectors.device)
         masked = false_negatives(views.keys)
         loss = symmetric_softmax_loss(vectors[:n], vectors[n:], temperature, masked, precision, self.margin)

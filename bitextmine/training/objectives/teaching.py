@@ -130,43 +130,6 @@ class Structure(Taught):
         return cosine_error(student, student, teacher)
 
 
-class StructureKl(Taught):
-    """The mean over i of D(teacher || student) for the softmax over j != i of cosine / t: near ones count most."""
-
-    def _loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
-        own = torch.eye(len(student), dtype=torch.bool, device=student.device)
-        low = torch.finfo(torch.float32).min
-        wanted, found = (
-            (rows @ rows.T / self.temperature).masked_fill(own, low).log_softmax(1)
-            for rows in (teacher, student)
-        )
-        return (wanted.exp() * (wanted - found)).masked_fill(own, 0).sum(1).mean()
-
-
-class StructureCorrelation(Taught):
-    """1 - Pearson's correlation of cos(student_i, student_j) and cos(teacher_i, teacher_j) over all i != j.
-
-    Only the mean and the spread of the teacher's cosines are free, after Huang et al. 2022, "Knowledge distillation
-    from a stronger teacher".
-    """
-
-    def _loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
-        m = len(student)
-        count = m * (m - 1)
-
-        def moments(a: Tensor, b: Tensor) -> Tensor:
-            squares = (a * a).sum(1) * (b * b).sum(1)
-            return ((a.T @ b).square().sum() - squares.sum()) / count
-
-        def mean(a: Tensor) -> Tensor:
-            return (a.sum(0).square().sum() - (a * a).sum()) / count
-
-        means = mean(student), mean(teacher)
-        together = moments(student, teacher) - means[0] * means[1]
-        spread = [moments(a, a) - each.square() for a, each in zip((student, teacher), means, strict=True)]
-        return 1 - together / (spread[0].clamp(min=1e-8) * spread[1].clamp(min=1e-8)).sqrt()
-
-
 def cosine_error(a: Tensor, b: Tensor, teacher: Tensor) -> Tensor:
     """Return the mean over i and j of (cos(teacher_i, teacher_j) - cos(a_i, b_j))^2, of unit rows (n, d)."""
     squares = ((a.T @ a) * (b.T @ b)).sum()

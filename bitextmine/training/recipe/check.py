@@ -173,11 +173,6 @@ def _model_rules(recipe: Recipe) -> Iterator[str]:
         yield f"train.length_share_in_training: found {share} without model.length_share; set that, too"
     if m.length_share and m.dim <= COLUMNS:
         yield f"model.length_share: its {COLUMNS} columns leave none of model.dim {m.dim}"
-    if recipe.train.cycles > 1 and recipe.train.patience:
-        yield (
-            f"train.cycles: found {recipe.train.cycles} with train.patience, which may end the training before the "
-            "weights are averaged; leave one of them out"
-        )
     if not recipe.train.objective:
         yield "train.objective: names no objective"
 
@@ -227,11 +222,6 @@ def _teacher_rules(recipe: Recipe) -> Iterator[str]:
             yield f"teacher.corpora: {name!r} is not among data.corpora ({', '.join(names)})"
     if teacher.epochs and recipe.distil.epochs:
         yield f"teacher.epochs: found {teacher.epochs:g} with [distil], which has its own schedule; leave it out"
-    if teacher.epochs and recipe.train.patience:
-        yield (
-            f"teacher.epochs: found {teacher.epochs:g} with train.patience, which may end the training before it "
-            "teaches; leave one of them out"
-        )
     if not teacher.model:
         return
     taught = [c for c in corpora if not teacher.corpora or c.files[0] in teacher.corpora]

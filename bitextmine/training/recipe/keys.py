@@ -115,7 +115,6 @@ class Training:
     batch: Pairs = 4096
     temperature: ShareAboveZero = 0.05
     length_share_in_training: ShareBelowOne = 0.0
-    learn_temperature: bool = False
     margin: ShareBelowOne = 0.0
     piece_dropout: ShareBelowOne = 0.1
     piece_splits: ShareBelowOne = 0.0
@@ -124,7 +123,7 @@ class Training:
     embedding_learning_rate: Positive = 6e-3
     weight_decay: NotNegative = 0.0
     warmup: Share = 0.02
-    schedule: Literal["cosine", "linear", "constant", "inverse-sqrt"] = "cosine"
+    schedule: Literal["cosine", "linear"] = "cosine"
     floor: Share = 0.02
     cycles: Count = 1
     clip: NotNegative = 1.0
@@ -132,10 +131,8 @@ class Training:
     recompute: bool = False
     precision: Precision = "auto"
     autocast: Precision = "auto"
-    compile: bool = False
     seed: CountOrZero = 1
     valid_every: CountOrZero = 0
-    patience: CountOrZero = 0
     checkpoint_seconds: NotNegative = 60.0
 
 

@@ -28,8 +28,8 @@ from bitextmine.training.recipe.check import OutOfRangeError, check_recipe, reci
 from bitextmine.training.recipe.keys import SECTIONS, Corpus, Model, Recipe, changed
 
 PACKAGED = Path(str(resources.files("bitextmine.training"))) / "recipes"
-# Keys of earlier versions, which the recipe.json of an older model still has.
-REMOVED = ("hard_negatives", "hard_pool", "hard_limit")
+# Keys of [train] in earlier versions, which the recipe.json of an older model still has.
+REMOVED = ("hard_negatives", "hard_pool", "hard_limit", "learn_temperature", "patience", "compile")
 # Defaults for training on: a third of the learning rates from random weights, so that the first steps do not undo
 # what the encoder knows.
 RATES: dict[str, Any] = {"learning_rate": 1e-4, "embedding_learning_rate": 2e-3, "warmup": 0.1}
