@@ -8,9 +8,9 @@ from bitextmine.files.formats.names import JSONL, SUFFIXES, TSV, output_format
 
 # Formats that hold all links, one-sided ones too. The others are those of any file of pairs and hold pairs alone.
 LINK_FORMATS = {
-    "tsv": "for score and filter",
-    "ladder": "as hunalign",
-    "vecalign": "as Vecalign",
+    "tsv": "read by score and filter",
+    "ladder": "hunalign's format",
+    "vecalign": "Vecalign's format",
     "json": "an object per document",
 }
 FORMATS = {

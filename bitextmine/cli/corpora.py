@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 @click.argument("inputs", metavar="FILE|FOLDER|-...", nargs=-1, required=True)
 @options.language(
     "--lang",
-    "Language of the documents.  [default: as in book.en.txt] With --by-language, a language to keep; repeatable.",
+    "Language of the documents, or with --by-language one to keep (repeatable).  [default: from the file name, as in "
+    "book.en.txt]",
     dest="langs",
     multiple=True,
 )
@@ -46,15 +47,15 @@ if TYPE_CHECKING:
     "--output",
     default="-",
     metavar="NAME.{lang}",
-    help="Corpus to write; {lang} stands for the language.  [default: standard output]",
+    help="Output file; {lang} stands for the language.  [default: standard output]",
 )
 @options.flag(
     "--ids",
-    "Write document, URL, paragraph and sentence number before each sentence, separated by tabs, and no "
+    "Write document, URL, paragraph and sentence number before each sentence, separated by tabs, instead of "
     "NAME.LANG.origin.tsv.",
 )
 @options.pick(
-    "--join", ("sentence", "paragraph"), "Write one sentence or one paragraph per line.", shown="sentence"
+    "--join", ("sentence", "paragraph"), "Write a sentence or a paragraph per line.", shown="sentence"
 )
 @options.switch(
     "--normalize/--no-normalize",
@@ -75,8 +76,8 @@ def split(inputs: tuple[str, ...], output: str, kind: str | None, run: Run, **op
     """Split documents into sentences, one per line.
 
     Reads plain text (blank lines separate paragraphs), HTML, WARC, JSON Lines and Parquet, also compressed, and folders
-    of such files. Of a web page, keeps the main text. With -o, writes NAME.LANG and NAME.LANG.origin.tsv, whose line i
-    is the document, URL, paragraph and sentence number of line i.
+    of such files. Keeps the main text of web pages. With -o, writes NAME.LANG and, line by line beside it, document,
+    URL, paragraph and sentence number in NAME.LANG.origin.tsv.
     """
     from bitextmine.documents.run import split_files
 
@@ -128,9 +129,9 @@ def embed(
 ) -> None:
     """Encode each line of a corpus as a vector.
 
-    Writes corpus.fr.npy (float16, row i is line i, unit length, zeros for an empty line) and corpus.fr.json beside
+    Writes corpus.fr.npy (float16, one row per line, unit length, zeros for an empty line) and corpus.fr.json beside
     corpus.fr. Skips a corpus whose embedding is up to date and resumes an interrupted one. If corpus.fr.npy holds the
-    vectors of another model, writes to a name of its own.
+    vectors of another model, chooses another name.
     """
     sent = out if out is not None and is_remote(out) else None
     if out is not None and sent is None:
@@ -220,7 +221,7 @@ def _encoding(run: Run, model: str) -> AbstractContextManager[Encoding | None]:
 )
 @options.neighbours("Neighbours to measure recall with.")
 @options.seed("Random seed of the training rows and the recall sample.")
-@options.count("--queries", "Searches that 'auto' plans for.  [default: one per row]")
+@options.count("--queries", "Number of searches that 'auto' plans for.  [default: one per row]")
 @options.overwrite
 @options.model
 @options.lang
@@ -243,7 +244,7 @@ def index(
     run: Run,
     **options: Any,
 ) -> None:
-    """Build a FAISS index of a corpus, for corpora too large for exact search.
+    """Build a FAISS index, for corpora too large for exact search.
 
     Writes corpus.fr.faiss and corpus.fr.faiss.json beside the vectors, with the recall measured against exact search.
     Embeds a corpus first if its vectors are missing or stale; FILE.npy is indexed as it is.

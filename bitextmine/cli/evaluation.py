@@ -42,7 +42,7 @@ def printed(command: Callable[..., Any]) -> Any:
 
 @program.group("evaluate", example="bitextmine evaluate mining mined.tsv --gold gold.tsv")
 def evaluate() -> None:
-    """Measure retrieval (P@1), mining and alignment (F1), similarity (Spearman) or classification (accuracy)."""
+    """Measure retrieval, mining, alignment, similarity, classification."""
 
 
 @evaluate.command(
@@ -95,7 +95,7 @@ def evaluate_retrieval(
     run: Run,
     **ranking: Any,
 ) -> Any:
-    """Measure P@1: how often the nearest sentence of a pool is the translation.
+    """Measure P@1: nearest sentences that are the translation.
 
     Reports cosine, ratio margin and CSLS with 95% confidence intervals. The pool of a language is its queries plus its
     distractors. With two aligned files, follows the sent_translation protocol of MUSE: 2,000 queries, 200,000 keys.
@@ -134,10 +134,10 @@ def evaluate_retrieval(
 def evaluate_mining(
     mined: str, gold: str, src_corpus: str | None, tgt_corpus: str | None, run: Run, **options: Any
 ) -> Any:
-    """Score mined pairs against gold, as the BUCC shared task does: precision, recall and F1.
+    """Measure precision, recall and F1 of mined pairs.
 
-    MINED.tsv is the output of 'bitextmine mine --ids --threshold none'. The threshold is tuned on one half of the
-    source sentences and applied to the other half, and vice versa.
+    Follows the BUCC shared task: the threshold is tuned on one half of the source sentences and applied to the other
+    half, and vice versa. MINED.tsv is the output of 'bitextmine mine --ids --threshold none'.
     """
     if (src_corpus is None) != (tgt_corpus is None):
         raise click.UsageError("give both corpora, --src-file and --tgt-file, or neither")
@@ -169,7 +169,7 @@ def evaluate_mining(
 @printed
 @options.with_run(options.errors)
 def evaluate_align(found: tuple[str, ...], golds: tuple[str, ...], run: Run, **options: Any) -> Any:
-    """Score alignments as Vecalign does: strict and lax precision, recall and F1.
+    """Measure strict and lax F1 of alignments, as Vecalign does.
 
     Files hold one link per line, such as [0, 1]:[2], with sentences counted from 0 (the output of 'align --format
     vecalign'), or the TSV of 'align --ids'. Blank lines separate documents. A link is correct if it is in the gold
@@ -205,11 +205,11 @@ def evaluate_align(found: tuple[str, ...], golds: tuple[str, ...], run: Run, **o
 @printed
 @options.with_run(options.device, options.batch_tokens, options.errors)
 def evaluate_sts(files: tuple[str, ...], run: Run, **options: Any) -> Any:
-    """Measure semantic similarity: Spearman correlation (x 100) of cosines with human ratings.
+    """Measure correlation of cosines with human similarity ratings.
 
-    FILE is comma- or tab-separated: sentence1, sentence2, score, or the columns of the STS benchmark, or any order that
-    a header names. The language is taken from the file name: stsb.de.dev.csv, stsb-de-dev.csv. Intervals are 95%
-    bootstrap intervals.
+    Prints Spearman correlations x 100 with 95% bootstrap intervals. FILE is comma- or tab-separated: sentence1,
+    sentence2, score, or the columns of the STS benchmark, or any order that a header names. The file name states the
+    language: stsb.de.dev.csv, stsb-de-dev.csv.
     """
     from bitextmine.evaluation.sts import evaluate_sts as evaluate_files
 
@@ -244,7 +244,7 @@ def evaluate_sts(files: tuple[str, ...], run: Run, **options: Any) -> Any:
 @printed
 @options.with_run(options.device, options.batch_tokens, options.errors)
 def evaluate_classification(run: Run, **options: Any) -> Any:
-    """Measure zero-shot document classification across languages, as MLDoc does.
+    """Measure zero-shot document classification, as MLDoc does.
 
     Trains a linear classifier on the vectors of documents in one language and tests it on documents in others. The
     encoder itself is not trained.

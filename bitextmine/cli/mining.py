@@ -31,46 +31,45 @@ if TYPE_CHECKING:
 @options.with_corpora(several_names=False)
 @options.model
 @options.neighbours("Neighbours for the margin.")
-@options.margin("How a pair is scored.")
-@options.choice("--retrieval", Retrieval, Retrieval.MAX, "Which pairs are kept.")
+@options.margin("Margin of a pair.")
+@options.choice("--retrieval", Retrieval, Retrieval.MAX, "Choice of pairs among the candidates.")
 @options.threshold(
-    "Lowest score to keep. auto: the best F1 on --gold or, without it, f1. f1, f0.5, ...: the best expected F-measure, "
-    "estimated from the corpora; f0.5 prefers precision. precision=0.95: the lowest score at which an estimated 95% of "
-    "the pairs are true. fpr=0.01: the score that an estimated 1% of the lines without a translation reach.",
+    "Lowest score to keep. auto: best F1 on --gold, else f1. f1, f0.5, ...: best expected F-measure, estimated from "
+    "the corpora; f0.5 prefers precision. precision=0.95: lowest score at which an estimated 95% of the pairs are true. "
+    "fpr=0.01: score reached by an estimated 1% of the lines without a translation.",
     estimated=True,
 )
 @options.text(
     "--gold",
     "FILE",
-    "Known pairs to tune --threshold auto on, all or a sample: source line, tab, target line, from 1.",
+    "Known pairs, all or a sample, to tune --threshold auto on: source line, tab, target line, counted from 1.",
 )
 @options.switch(
     "--rescore/--no-rescore",
     None,
-    "Also compare the subwords of each pair; scores and --threshold are then the log odds that a pair is a "
-    "translation (0: even odds), not margins.  [default: on if the encoder has a scorer, the margin is ratio and k >= "
-    "2]",
+    "Compare the subwords of each pair, too. Scores and --threshold are then log odds of a translation (0: even odds), "
+    "not margins.  [default: on if the encoder has a scorer, the margin is ratio and k >= 2]",
 )
 @options.switch(
     "--clean/--no-clean",
     True,
-    "Leave out junk, boilerplate, copies and, with the extra 'languages', text in the wrong language.",
+    "Drop junk, boilerplate, copies and, with the extra 'languages', text in the wrong language.",
 )
-@options.choice("--dedup", Dedup, Dedup.EXACT, "Lines that count as duplicates and are mined once.")
-@options.choice("--duplicates", Duplicates, Duplicates.FIRST, "Pairs for duplicate lines.")
-@options.choice("--search", SearchWay, SearchWay.AUTO, "How to search for neighbours.")
+@options.choice("--dedup", Dedup, Dedup.EXACT, "Mine duplicate lines once.")
+@options.choice("--duplicates", Duplicates, Duplicates.FIRST, "Pairs to print for duplicate lines.")
+@options.choice("--search", SearchWay, SearchWay.AUTO, "Search for neighbours.")
 @options.flag("--ids", "Add both line numbers, counted from 1, after the score.")
 @options.flag(
     "--origin",
-    "Add the origin of source and target at the end, from NAME.LANG.origin.tsv beside the corpora: URL or document, "
-    "paragraph and sentence.",
+    "Add the origin of both sentences at the end (URL or document, paragraph, sentence), from NAME.LANG.origin.tsv "
+    "beside the corpora.",
 )
 @options.flag(
-    "--normalize", "Write sentences without markup, mojibake, control characters and runs of spaces."
+    "--normalize", "Remove markup, mojibake, control characters and runs of spaces from the output."
 )
 @options.output(
-    "Output file, described by FILE.json: .tsv, .jsonl, .tmx or .parquet; add .gz, .bz2, .xz or .zst to compress; "
-    "{src} and {tgt} are replaced by the languages."
+    "Output file: .tsv, .jsonl, .tmx or .parquet; add .gz, .bz2, .xz or .zst to compress; {src} and {tgt} stand for "
+    "the languages. FILE.json describes the run."
 )
 @options.cache
 @options.wait
@@ -87,9 +86,9 @@ def mine(
 ) -> None:
     """Find translated sentence pairs in two corpora.
 
-    Prints score, source sentence and target sentence, separated by tabs, best pair first. Embeds corpora that have no
-    embedding, or whose text or model has changed. With several languages, mines every source with every target and
-    embeds each corpus once.
+    Prints score, source sentence and target sentence, separated by tabs, best pair first. Embeds a corpus first if its
+    embedding is missing or out of date. With several languages, mines every source with every target and embeds each
+    corpus once.
     """
     from bitextmine.encoder import load_encoder
     from bitextmine.mining.options import split_options
@@ -139,14 +138,16 @@ def mine(
 @options.text(
     "--list",
     "FILE",
-    "Instead of SRC and TGT: a list with a source file, a tab and a target file on each line.",
+    "Instead of SRC and TGT: a file with source file, tab, target file on each line.",
     dest="pairs",
 )
 @options.flag("--blank-lines", "Blank lines separate documents in SRC and TGT.")
-@options.flag("--documents", "Match documents by content, in two folders or with --blank-lines.")
+@options.flag(
+    "--documents", "Match documents by content instead of name or order, in folders or with --blank-lines."
+)
 @options.count("--max-size", "Maximum sentences in a link, both sides together.", default=6, least=2, most=16)
 @options.flag(
-    "--presplit", "Take each line as a sentence. Without it, pages and paragraphs are cut into sentences."
+    "--presplit", "Take each line as a sentence instead of cutting pages and paragraphs into sentences."
 )
 @options.flag(
     "--ids", "Add the line numbers, counted from 1, after the score (and the document, if there are several)."
@@ -154,11 +155,13 @@ def mine(
 @options.pick(
     "--format",
     FORMATS,
-    f"{'; '.join(f'{name}: {use}' for name, use in LINK_FORMATS.items())}; or pairs alone.  [default: by FILE's "
-    "suffix, or tsv]",
+    f"{'; '.join(f'{name}: {use}' for name, use in LINK_FORMATS.items())}; others: only pairs.  [default: by the suffix "
+    "of --output, or tsv]",
 )
-@options.language("--src-lang", "Language of SRC.  [default: as in book.en, book.en.txt]")
-@options.language("--tgt-lang", "Likewise.  [default: TGT's suffix]")
+@options.language(
+    "--src-lang", "Language of SRC.  [default: from the file name, as in book.en or book.en.txt]"
+)
+@options.language("--tgt-lang", "Language of TGT, likewise.")
 @options.count("--jobs", "Documents to align in parallel.  [default: one per CPU]", dest="threads")
 @options.output("Output file.")
 @options.model
@@ -168,8 +171,8 @@ def align(src: str | None, tgt: str | None, output: str, run: Run, **options: An
 
     SRC and TGT are two documents, or two folders of them, matched by name: one sentence per line, plain text or HTML.
     Prints score, source sentences and target sentences, separated by tabs, in document order; a sentence without a
-    translation stands alone. The score is the log odds of a translation, as that of mine: 0 is as likely as not. Blank
-    lines are skipped.
+    translation stands alone. The score is the log odds of a translation, as in 'mine': 0 means even odds. Blank lines
+    are skipped.
     """
     # Documents are aligned in parallel; threads inside NumPy's products would compete with them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -236,8 +236,8 @@ def memory(help: str, default: str | None = None) -> Decorator:
 model = text(
     "--model",
     "NAME|FOLDER",
-    "Encoder: a built-in one, a folder made by 'bitextmine train', sentence-transformers or LASER2, or "
-    "ORG/NAME[@REVISION] on the Hugging Face Hub.  [default: default, or $BITEXTMINE_MODEL]",
+    "Encoder: europe5, europe20, a folder made by 'bitextmine train', sentence-transformers or LASER2, or "
+    "ORG/NAME[@REVISION] on the Hugging Face Hub.  [default: europe5, or $BITEXTMINE_MODEL]",
     default="default",
     envvar="BITEXTMINE_MODEL",
 )
@@ -248,7 +248,7 @@ cache = text(
     "$BITEXTMINE_CACHE]",
     envvar="BITEXTMINE_CACHE",
 )
-wait = switch("--wait/--no-wait", True, "If another process is writing an embedding, wait for it or stop.")
+wait = switch("--wait/--no-wait", True, "Wait for another process that is writing an embedding, or stop.")
 
 
 def output(help: str) -> Decorator:
@@ -283,7 +283,7 @@ resamples = count("--resamples", "Bootstrap resamples.", default=2000)
 data = text("--data", "FOLDER", "Folder of the corpora.  [default: as in the recipe, or the current folder]")
 new_model = text("--out", "FOLDER", "Model folder to create.", required=True)
 lang = language("--lang", "Language of the corpus, if its file name does not tell.")
-overwrite = flag("--force", "Embed again even if up to date, and overwrite files of other programs.")
+overwrite = flag("--force", "Embed again even if up to date, and overwrite foreign files.")
 
 
 # --- groups of options that reach a command as one value --------------------------------------------------
@@ -316,7 +316,7 @@ def with_corpora(several_names: bool) -> Decorator:
         return given["corpora"], *sides, given.pop("directory"), given.pop("name"), given["errors"]
 
     folder = "Folder of the corpora.  [default: current folder]"
-    named = "Which corpora to take if --dir holds several: news for news.en and news.fr."
+    named = "Name of the corpora if --dir has several: news for news.en and news.fr."
     return packed(
         "corpora",
         make,
@@ -346,7 +346,7 @@ def with_columns(*more: Decorator, header: str = ".  [default: detect]") -> Deco
         *more,
         text("--scol", "COL", source),
         text("--tcol", "COL", "Target column, likewise."),
-        switch("--header/--no-header", None, f"The first line names the columns, or does not{header}"),
+        switch("--header/--no-header", None, f"The first line names the columns or is data{header}"),
     )
 
 
@@ -392,18 +392,18 @@ def with_run(*resources: Decorator) -> Decorator:
 
 
 def cluster(about: str, rows: bool = True, gpus: bool = True) -> Decorator:
-    """Make --ray and its companions; the help begins with "Have a Ray cluster" and `about`.
+    """Make --ray and its companions; the help begins with "Use a Ray cluster to" and `about`.
 
     Args:
-        about: the work of the cluster, as a sentence without its subject.
+        about: the work of the cluster, an infinitive and a full stop.
         rows: add --ray-rows.
         gpus: add --ray-gpus.
     """
     about = (
-        f"Have a Ray cluster {about} auto: the cluster this machine belongs to; local: a new one on this machine, for "
-        "this command; HOST:PORT: the cluster with this head. Needs the extra 'ray'."
+        f"Use a Ray cluster to {about} auto: the cluster of this machine; local: a temporary one on this machine; "
+        "HOST:PORT: the cluster with this head node. Needs the extra 'ray'."
     )
-    report = "Append seconds, tasks, workers and memory of each stage.  [default: only log them]"
+    report = "Append time, tasks, workers and memory of each stage to this file.  [default: only log them]"
     options = [
         text("--ray", "auto|local|HOST:PORT", about, type=ray_address),
         count("--ray-cpus", "CPUs per Ray worker.", default=1),

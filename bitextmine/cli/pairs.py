@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 @options.flag("--verify", "Compare an encoder, embedding or index with its checksum.")
 @options.with_run(options.errors)
 def info(paths: tuple[str, ...], verify: bool, run: Run) -> None:
-    """Describe a model, embedding (finished or not), index, mined file or corpus.
+    """Describe a model, embedding, index, mined file or corpus.
 
-    Prints one "name: value" per line, taken from the manifest. "default" is the built-in encoder.
+    Prints one "name: value" per line, taken from the manifest. "default" is the default encoder.
     """
     from bitextmine.info import describe
 
@@ -47,20 +47,20 @@ def info(paths: tuple[str, ...], verify: bool, run: Run) -> None:
 @click.option(
     "-o", "--output", required=True, metavar="FILE.html", help='Output page; "-" is standard output.'
 )
-@options.threshold("Score to mark and count at. auto: the threshold the file was mined with.")
+@options.threshold("Threshold to mark in the charts. auto: the one the file was mined with.")
 @options.with_columns(
     options.text(
         "--score-col", "COL", "Score column: a position from 1, or a name in the header.  [default: detect]"
     )
 )
-@options.text("--manifest", "FILE.json", "How it was mined.  [default: BITEXT.tsv.json]")
+@options.text("--manifest", "FILE.json", "Manifest of the mining run.  [default: BITEXT.tsv.json]")
 @options.with_run(options.errors)
 def report(bitext: str, output: str, where: Any, run: Run, **options: Any) -> None:
     """Summarise a file of sentence pairs on an HTML page.
 
-    The page needs no network. It shows scores and thresholds, lengths, languages, suspicious high scores, examples, and
-    how the file was made. Reads the output of 'mine', 'score' and 'filter', and any other pairs as tab-separated lines,
-    .jsonl, .tmx or .parquet, with or without scores; or two files, of sources and of their translations.
+    The page needs no network. It shows scores and thresholds, lengths, languages, suspicious pairs with high scores,
+    examples, and the commands that made the file. Reads the output of 'mine', 'score' and 'filter', other pairs as
+    tab-separated lines, .jsonl, .tmx or .parquet, with or without scores, or two files, sources and translations.
     """
     page = Path(output)
     if page.suffix.lower() not in ("", ".html", ".htm") and page.resolve() != Path(bitext).resolve():
@@ -74,13 +74,15 @@ def report(bitext: str, output: str, where: Any, run: Run, **options: Any) -> No
 
 
 _TABLE = "\n".join(f"{name:18}  {meaning}" for name, meaning in MEANINGS.items())
-_HELP = f"""Add score columns to sentence pairs, one output line per input line, after a header that names the columns.
+_HELP = f"""Add score columns to sentence pairs.
 
-Reads tab-separated lines, or .jsonl, .tmx, .xlf and .parquet by suffix, or a folder of the library datasets: the output
-of 'mine' and 'score', source and target in the first two columns, or columns named by a header or by --scol and
---tcol. Or two files, sources and translations line by line, such as corpus.en and corpus.de. Languages stated in the
-file (.tmx, .jsonl, a header, the names of two files) need no --src and --tgt. Replaces a column that already exists.
-Rows with an unusual number of columns or invalid UTF-8 stay in place, with empty scores.
+Writes a header, then one output line per input line. Replaces a column that already exists. Rows with an unusual number
+of columns or invalid UTF-8 stay in place, with empty scores.
+
+Reads tab-separated lines, .jsonl, .tmx, .xlf and .parquet by suffix, folders of the library datasets, or two files,
+sources and translations line by line, such as corpus.en and corpus.de. Source and target are the first two columns, those
+that 'mine' and 'score' write, or those named by a header or by --scol and --tcol. --src and --tgt are not needed if the
+file states its languages (.tmx, .jsonl, a header, the names of two files).
 
 \b
 {_TABLE}
@@ -107,24 +109,27 @@ Rows with an unusual number of columns or invalid UTF-8 stay in place, with empt
     "quality if --src and --tgt are given]",
 )
 @options.flag(
-    "--score-only",
-    "Print only the added columns, for 'paste': one line per input line, with a header only if the input has one.",
+    "--score-only", "Print only the added columns, for 'paste', with a header only if the input has one."
 )
 @options.language("--src", "Expected language of the sources; also its name in .tmx and .jsonl.", default="")
 @options.language("--tgt", "Expected language of the targets, likewise.", default="")
-@options.with_columns(header="; --no-header also writes none.  [default: detect, and write one]")
+@options.with_columns(
+    header="; with --no-header, the output has none either.  [default: detect, and write one]"
+)
 @options.flag("--strict", "Stop at a malformed row instead of leaving its scores empty.")
 @options.model
 @options.neighbours("Neighbours for the margin.")
-@options.margin("How a pair is compared with its neighbours.")
-@options.count("--window", "Pairs of the stream to search for the margin's neighbours.", default=4096)
+@options.margin("Margin of a pair.")
+@options.count(
+    "--window", "Number of consecutive pairs in which the margin's neighbours are searched.", default=4096
+)
 @options.text(
     "--src-index",
     "FILE",
-    "Search this embedded corpus instead (corpus.en, .npy or .faiss), together with --tgt-index; such margins are "
-    "comparable with those of 'mine'.",
+    "Search for neighbours in this embedded corpus instead (corpus.en, .npy or .faiss), as 'mine' does; needs "
+    "--tgt-index.",
 )
-@options.text("--tgt-index", "FILE", "See --src-index.")
+@options.text("--tgt-index", "FILE", "Target corpus, likewise; needs --src-index.")
 @options.with_run(options.device, options.cluster("compute the columns.", rows=False), options.batch_tokens)
 def score(path: Any, output: str, run: Run, **options: Any) -> None:
     """Add score columns to sentence pairs and report the counts."""
@@ -152,38 +157,41 @@ def score(path: Any, output: str, run: Run, **options: Any) -> None:
 @options.pick(
     "--preset",
     [*PRESETS, "none"],
-    "Set of rules; cheap needs no scores.  [default: mild, unless rules are given]",
+    "Ready-made rules; cheap needs no scores.  [default: mild, unless rules are given]",
 )
-@options.text("--rules", "RULES.toml", "More rules, applied after the preset.", dest="rules_file")
+@options.text("--rules", "RULES.toml", "Further rules, applied after the preset.", dest="rules_file")
 @options.text("--min", "COL=X", "Keep rows with COL >= X. Repeatable.", type=options.limit, multiple=True)
 @options.text("--max", "COL=X", "Keep rows with COL <= X. Repeatable.", type=options.limit, multiple=True)
 @options.text(
-    "--equal", "COL=TEXT", "Keep rows with this text. Repeatable.", type=options.setting, multiple=True
+    "--equal",
+    "COL=TEXT",
+    "Keep rows with COL equal to TEXT. Repeatable.",
+    type=options.setting,
+    multiple=True,
 )
 @options.pick(
     "--duplicates",
     DUPLICATES,
-    f"Keep the first of equal pairs; near: {Dedup.NEAR.meaning}.  [default: set by the preset, or none]",
+    f"Keep only the first of equal pairs. near: {Dedup.NEAR.meaning}.  [default: set by the preset, or none]",
 )
 @options.pick(
     "--join",
     JOINS,
-    "Join the sentence pairs that are kept to one pair for each pair of paragraphs or documents. Needs the "
-    "origins that mine --origin writes.",
+    "Join the kept sentence pairs into paragraph or document pairs. Needs the output of mine --origin.",
 )
 @options.count("--explain", "Show N pairs just outside and just inside each rule.", default=0, least=0)
 @options.text(
-    "--columns", "NAME,...", "Names of the last columns if there is no header, as given to 'score'."
+    "--columns", "NAME,...", "Names of the last columns if there is no header, as passed to 'score'."
 )
 @options.with_columns()
 @options.language(
     "--src",
-    "Source language, for a rule on lang that 'score' did not add, and for .tmx and .jsonl.",
+    "Source language, for .tmx and .jsonl, and for rules on lang if the column is missing.",
     default="",
 )
 @options.language("--tgt", "Target language, likewise.", default="")
 @options.with_run(
-    options.memory("Memory limit for finding duplicates; 100 million pairs need 1G.", default="2G"),
+    options.memory("Memory limit for duplicates; 100 million pairs need 1G.", default="2G"),
     options.cluster(
         "compute columns and duplicate keys; the table of seen pairs stays on this machine.",
         rows=False,
@@ -202,9 +210,9 @@ def filter_command(
 ) -> None:
     """Keep the sentence pairs that pass every rule.
 
-    A rule tests a column, by its name or its position from 1. The header that 'score' writes names the columns; without
-    one, --columns does. Columns that 'score' did not add are computed from the texts, except cosine, margin and
-    quality. Rows with an unusual number of columns or invalid UTF-8 are rejected as malformed. A header is copied.
+    A rule tests a column, by name or by position from 1. Names come from the header that 'score' writes, or from
+    --columns. Missing columns are computed from the texts, except cosine, margin and quality. Rows with an unusual
+    number of columns or invalid UTF-8 are rejected as malformed. A header is copied.
     """
     from bitextmine.scoring.filter import FilterOptions, filter_rows
     from bitextmine.scoring.rules import choose_rules

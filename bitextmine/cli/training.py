@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @options.text(
     "--pairs",
     "NAME.en-fr.tsv | NAME.en NAME.fr",
-    "Sentence pairs, instead of the recipe's, in one file or in two; the names give the languages. Repeatable.",
+    "Sentence pairs instead of the recipe's, in one file or two; the names state the languages. Repeatable.",
     multiple=True,
 )
 @options.text(
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     is_flag=False,
     flag_value="template",
     metavar="[RECIPE]",
-    help="Print a recipe with every key, its meaning and default, or the named recipe, and exit.",
+    help="Print a recipe with all keys, meanings and defaults, or the built-in RECIPE, and exit.",
 )
 @options.data
 @options.count(
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     multiple=True,
 )
 @options.flag(
-    "--force", "Overwrite --out: a finished model, a checkpoint of another recipe, files of other programs."
+    "--force", "Overwrite --out: a finished model, a checkpoint of another recipe, or foreign files."
 )
 @options.with_run(options.device)
 @click.pass_context
@@ -84,10 +84,10 @@ def train(
 ) -> None:
     """Train an encoder on sentence pairs.
 
-    A recipe says what to train on and how: a TOML file, or the name of a built-in recipe (cpu-quick, europe5,
-    paper-bilingual). Options override it. Writes a model folder for --model: config.json, model.safetensors,
-    tokenizer.model, a model card, the recipe, and a log with a plot. With several GPUs: torchrun --nproc-per-node N -m
-    bitextmine train ...
+    RECIPE is a TOML file with the training text and settings, or the name of a built-in recipe (cpu-quick, europe5,
+    europe20, europe5-transformer, paper-bilingual). Options override it. Writes a model folder for --model:
+    config.json, model.safetensors, tokenizer.model, a model card, the recipe, and a log with a plot. With several
+    GPUs: torchrun --nproc-per-node N -m bitextmine train ...
     """
     from bitextmine.training.recipe.load import join_sides, load_recipe, recipe_text, start_name
 
@@ -196,7 +196,7 @@ def encoder() -> None:
 @options.count("--dim", "Dimensions per vector, including length and order columns.", default=256)
 @options.number(
     "--length-share",
-    "Share of the squared length that encodes the sentence length.  [default: unchanged]",
+    "Share of the vector's squared norm that encodes the sentence length.  [default: unchanged]",
     **options.SHARE | {"min_open": False},
 )
 @options.count("--order-columns", "How many of --dim encode subword order.  [default: unchanged]", least=0)
@@ -208,8 +208,8 @@ def encoder() -> None:
 def reduce(model: str, texts: tuple[str, ...], out: str, run: Run, force: bool, **reduction: Any) -> None:
     """Reduce the dimensions of an encoder without training it again.
 
-    Projects the subword vectors on the principal components of the sentence vectors of the given text, which keeps as
-    much of their cosines as a projection can. For encoders without layers.
+    Projects the subword vectors on the principal components of the sentence vectors of TEXT, corpora in the languages
+    of the encoder. For encoders without layers.
     """
     from bitextmine.training.reducing import Reduction, reduce_encoder
 
@@ -227,8 +227,8 @@ def reduce(model: str, texts: tuple[str, ...], out: str, run: Run, force: bool, 
 @click.argument("trained", metavar="TRAINED")
 @options.text("--recipe", "RECIPE", "Recipe that TRAINED was trained with.  [default: TRAINED/recipe.json]")
 @options.data
-@options.text("--cache", "FOLDER", "Tokenised corpora.  [default: TRAINED/work/cache]")
-@options.text("--model", "MODEL", "Encoder to mine with, a name or a folder.  [default: TRAINED]")
+@options.text("--cache", "FOLDER", "Folder of the tokenised corpora.  [default: TRAINED/work/cache]")
+@options.text("--model", "MODEL", "Encoder to fit the scorer for, a name or a folder.  [default: TRAINED]")
 @options.text(
     "--corpora",
     "NAME=X,NAME",
@@ -236,12 +236,12 @@ def reduce(model: str, texts: tuple[str, ...], out: str, run: Run, force: bool, 
     shown="europarl=4,laws,tatoeba=0.5",
     type=options.weights,
 )
-@options.count("--held-out", "Fewest held-out pairs a corpus must have.", default=500)
+@options.count("--held-out", "Skip corpora with fewer held-out pairs.", default=500)
 @options.count("--draws", "Mining tasks per corpus.", default=5)
 @options.text(
     "--distractors",
     "N",
-    "Untranslated sentences on each side of a task; repeat it for the next tasks.",
+    "Untranslated sentences on each side of a task. Repeat it for further tasks.",
     shown=(40_000, 5_000, 15_000, 1_000, 200),
     type=click.IntRange(min=0),
     multiple=True,
@@ -269,10 +269,10 @@ def fit_scorer_command(
 ) -> None:
     """Fit the scorer that turns margins into log odds in 'mine'.
 
-    TRAINED is the output of 'bitextmine train', with its work folder. Hides the held-out pairs of each corpus among
-    untranslated sentences, mines them, and labels the mined pairs by the held-out ones. Prints for each task the best
-    F1 by margin, the best F1 by a scorer fitted to the other kinds of text (a kind is the corpus name up to the first
-    dot; a single kind is halved), and the expected calibration error of that scorer.
+    TRAINED is the output of 'bitextmine train', with its work folder. Each task hides the held-out pairs of a corpus
+    among untranslated sentences and mines them; the scorer learns to tell right from wrong pairs. Prints for each task
+    the best F1 by margin, and the best F1 and calibration error of a scorer fitted to the other kinds of text (a kind
+    is the corpus name up to the first dot; a single kind is halved).
     """
     from bitextmine.training.fit_scorer import Fitting, Trained, fit_scorer
     from bitextmine.training.recipe import load_recipe
@@ -312,13 +312,12 @@ def fit_scorer_command(
 def export(model: str, out: str, to: str, force: bool) -> None:
     """Export an encoder to another library, with the same vectors.
 
-    sentence-transformers: any encoder made by 'bitextmine train', and the packaged ones. Those with n-grams or columns
-    for order and length, as all packaged ones, load as a module of bitextmine, which must be installed;
-    trust_remote_code=True lets sentence-transformers 6 import it (OUT holds no code). Other encoders need neither.
-    OUT/README.md is a model card for the Hugging Face hub.
+    sentence-transformers: any encoder made by 'bitextmine train', and the packaged ones. If it has n-grams or columns
+    for order and length, as the packaged ones do, loading it needs bitextmine and trust_remote_code=True (OUT holds no
+    code). OUT/README.md is a model card for the Hugging Face Hub.
 
-    onnx: encoders without n-grams (trained with model.ngrams 0), with a unigram vocabulary. N-grams reach across the
-    pieces of a word, and no tokenizer for ONNX Runtime makes those, so the packaged encoders cannot go there.
+    onnx: encoders with a unigram vocabulary and without n-grams (model.ngrams = 0), so not the packaged ones: no
+    tokenizer for ONNX Runtime makes n-grams across pieces.
     """
     from bitextmine.exporting.run import export_encoder
 

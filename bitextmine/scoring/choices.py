@@ -7,20 +7,20 @@ from importlib import resources
 from bitextmine.mining.choices import Dedup
 
 MEANINGS = {
-    "cosine": "of the two sentence vectors",
-    "margin": "that, against the cosines to the nearest neighbours",
-    "length_ratio": "characters of the longer side over those of the shorter",
-    "numbers": "agreement of the numbers, from 0 to 1 (1: all of them, or none there)",
-    "copy": "words that both sides have, from 0 to 1 (1: nothing is translated)",
-    "lang": "both sides look like --src and --tgt: above 0.5",
-    "quality": "probability that all of a side is translated, and rightly: from these, pieces and texts",
+    "cosine": "cosine of the two sentence vectors",
+    "margin": "this cosine compared with the cosines to the nearest neighbours",
+    "length_ratio": "characters of the longer side divided by those of the shorter",
+    "numbers": "agreement of the numbers, 0 to 1 (1: all agree, or there are none)",
+    "copy": "share of words that both sides have, 0 to 1 (1: nothing is translated)",
+    "lang": "probability of --src and --tgt against the likeliest other language, 0 to 1; the worse side",
+    "quality": "probability of a complete and correct translation, from all evidence",
     "shorter": "characters of the shorter side",
     "longer": "characters of the longer side",
-    "loops": "share of a side that repeats the words before, from 0 to 1, the higher",
-    "letters": "share of letters, in the side that has fewer",
-    "src_lang": "what language the source looks like",
-    "tgt_lang": "what language the target looks like",
-    "key": "the same for pairs that differ in case, digits and punctuation alone",
+    "loops": "share of a side that repeats the words just before, 0 to 1; the worse side",
+    "letters": "share of letters, 0 to 1; the worse side",
+    "src_lang": "language identified in the source",
+    "tgt_lang": "language identified in the target",
+    "key": "hash shared by pairs that differ only in case, digits and punctuation",
 }
 DUPLICATES = tuple(level.value for level in Dedup)
 JOINS = ("paragraph", "document")
