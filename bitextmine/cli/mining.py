@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 @options.choice("--retrieval", Retrieval, Retrieval.MAX, "Choice of pairs among the candidates.")
 @options.threshold(
     "Lowest score to keep. auto: best F1 on --gold, else f1. f1, f0.5, ...: best expected F-measure, estimated from "
-    "the corpora; f0.5 prefers precision. precision=0.95: lowest score at which an estimated 95% of the pairs are true. "
-    "fpr=0.01: score reached by an estimated 1% of the lines without a translation.",
+    "the corpora; f0.5 prefers precision. precision=0.95: lowest score at which an estimated 95% of the pairs are "
+    "true. fpr=0.01: score reached by an estimated 1% of the lines without a translation.",
     estimated=True,
 )
 @options.text(
@@ -155,8 +155,8 @@ def mine(
 @options.pick(
     "--format",
     FORMATS,
-    f"{'; '.join(f'{name}: {use}' for name, use in LINK_FORMATS.items())}; others: only pairs.  [default: by the suffix "
-    "of --output, or tsv]",
+    f"{'; '.join(f'{name}: {use}' for name, use in LINK_FORMATS.items())}; others: only pairs.  [default: by the "
+    "suffix of --output, or tsv]",
 )
 @options.language(
     "--src-lang", "Language of SRC.  [default: from the file name, as in book.en or book.en.txt]"
