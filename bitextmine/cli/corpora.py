@@ -107,13 +107,17 @@ def split(inputs: tuple[str, ...], output: str, kind: str | None, run: Run, **op
 )
 @options.cache
 @options.wait
-@options.text(
-    "--vectors",
-    "FILE",
-    "Import vectors that another tool made, for a single corpus: .npy, or LASER's headerless float32 or float16. "
-    "Use them with --model precomputed.",
+@options.packed(
+    "made",
+    lambda given: (given.pop("vectors"), given.pop("dim")),
+    options.text(
+        "--vectors",
+        "FILE",
+        "Import vectors that another tool made, for a single corpus: .npy, or LASER's headerless float32 or float16. "
+        "Use them with --model precomputed.",
+    ),
+    options.count("--dim", "Dimensions of headerless --vectors."),
 )
-@options.count("--dim", "Dimensions of headerless --vectors.")
 @options.overwrite
 @options.with_run(options.device, options.cluster("encode."), options.batch_tokens, options.errors)
 def embed(
@@ -121,9 +125,7 @@ def embed(
     model: str,
     lang: str | None,
     out: str | None,
-    cache: str | None,
-    vectors: str | None,
-    dim: int | None,
+    made: Any,
     run: Run,
     **options: Any,
 ) -> None:
@@ -133,9 +135,10 @@ def embed(
     corpus.fr. Skips a corpus whose embedding is up to date and resumes an interrupted one. If corpus.fr.npy holds the
     vectors of another model, chooses another name.
     """
+    vectors, dim = made
     sent = out if out is not None and is_remote(out) else None
-    if out is not None and sent is None:
-        cache = cache if explicit("cache") else None  # --out wins over the environment
+    if out is not None and sent is None and not explicit("cache"):
+        options["cache"] = None  # --out wins over the environment
     if out is not None and len(corpora) > 1:
         raise click.UsageError(f"--out names one file, but {len(corpora)} corpora are given")
     if vectors is not None:
@@ -153,7 +156,7 @@ def embed(
     from bitextmine.encoder import load_encoder
 
     encoder = load_encoder(model, run.device_here)
-    how = EmbedOptions(None if sent else out, cache, **options)
+    how = EmbedOptions(None if sent else out, **options)
     for corpus in corpora if sent is None else ():
         check_embedding(corpus, encoder, how, lang=lang)
     with _encoding(run, model) as encoding:
@@ -222,11 +225,15 @@ def _encoding(run: Run, model: str) -> AbstractContextManager[Encoding | None]:
 @options.neighbours("Neighbours to measure recall with.")
 @options.seed("Random seed of the training rows and the recall sample.")
 @options.count("--queries", "Number of searches that 'auto' plans for.  [default: one per row]")
-@options.overwrite
-@options.model
-@options.lang
-@options.cache
-@options.wait
+@options.packed(
+    "place",
+    lambda given: [given.pop(name) for name in ("force", "cache", "wait")],
+    options.overwrite,
+    options.model,
+    options.lang,
+    options.cache,
+    options.wait,
+)
 @options.with_run(
     options.memory("Memory limit for building, e.g. 500M or 2G."),
     options.device,
@@ -235,14 +242,7 @@ def _encoding(run: Run, model: str) -> AbstractContextManager[Encoding | None]:
     options.errors,
 )
 def index(
-    corpora: tuple[str, ...],
-    model: str,
-    lang: str | None,
-    cache: str | None,
-    wait: bool,
-    force: bool,
-    run: Run,
-    **options: Any,
+    corpora: tuple[str, ...], model: str, lang: str | None, place: Any, run: Run, **options: Any
 ) -> None:
     """Build a FAISS index, for corpora too large for exact search.
 
@@ -256,6 +256,7 @@ def index(
     from bitextmine.files.streams import read_once
     from bitextmine.indexing.file import check_index_output, index_corpus
 
+    force, cache, wait = place
     for corpus in filter(read_once, corpora):
         raise click.UsageError(
             f"{corpus}: a pipe cannot be indexed; embed it first with 'bitextmine embed - --lang fr --out "

@@ -54,25 +54,33 @@ def evaluate() -> None:
     ),
     remote=("queries", "src_file", "tgt_file"),
 )
-@options.text(
-    "--queries", "FILE.tsv", "Aligned sentences: a header of language codes, one column per language."
+@options.packed(
+    "pool",
+    lambda given: [given.pop(name) for name in ("queries", "distractors", "pairs", "pivot")],
+    options.text(
+        "--queries", "FILE.tsv", "Aligned sentences: a header of language codes, one column per language."
+    ),
+    options.text(
+        "--distractors", "FOLDER", "More sentences for the pools: distractors.LANG.txt[.gz|.bz2|.xz|.zst]."
+    ),
+    click.option(
+        "--pairs",
+        type=options.directions,
+        default="all",
+        show_default=True,
+        metavar="en-fr,fr-en,...",
+        help="Directions to measure; all: to and from --pivot.",
+    ),
+    pivot,
 )
-@options.text(
-    "--distractors", "FOLDER", "More sentences for the pools: distractors.LANG.txt[.gz|.bz2|.xz|.zst]."
+@options.packed(
+    "muse",
+    lambda given: [tuple(given.pop(f"{side}_{of}") for side in ("src", "tgt")) for of in ("file", "lang")],
+    options.text("--src-file", "FILE", "Instead of --queries: a corpus, for MUSE's protocol."),
+    options.text("--tgt-file", "FILE", "Its translation, line by line."),
+    options.language("--src-lang", "Language of --src-file, if its name does not tell."),
+    options.language("--tgt-lang", "Language of --tgt-file, likewise."),
 )
-@click.option(
-    "--pairs",
-    type=options.directions,
-    default="all",
-    show_default=True,
-    metavar="en-fr,fr-en,...",
-    help="Directions to measure; all: to and from --pivot.",
-)
-@pivot
-@options.text("--src-file", "FILE", "Instead of --queries: a corpus, for MUSE's protocol.")
-@options.text("--tgt-file", "FILE", "Its translation, line by line.")
-@options.language("--src-lang", "Language of --src-file, if its name does not tell.")
-@options.language("--tgt-lang", "Language of --tgt-file, likewise.")
 @options.model
 @options.neighbours("Neighbours for the ratio margin.")
 @options.count("--csls", "Neighbours for CSLS.", default=10)
@@ -82,33 +90,21 @@ def evaluate() -> None:
 @printed
 @options.with_run(options.search_memory, options.device, options.batch_tokens, options.errors)
 def evaluate_retrieval(
-    queries: str | None,
-    distractors: str | None,
-    pairs: str,
-    pivot: str,
-    src_file: str | None,
-    tgt_file: str | None,
-    src_lang: str | None,
-    tgt_lang: str | None,
-    model: str,
-    work: str | None,
-    run: Run,
-    **ranking: Any,
+    pool: list[Any], muse: list[Any], model: str, work: str | None, run: Run, **ranking: Any
 ) -> Any:
     """Measure P@1: nearest sentences that are the translation.
 
     Reports cosine, ratio margin and CSLS with 95% confidence intervals. The pool of a language is its queries plus its
     distractors. With two aligned files, follows the sent_translation protocol of MUSE: 2,000 queries, 200,000 keys.
     """
-    if (queries is None) == (src_file is None) or (src_file is None) != (tgt_file is None):
+    (queries, distractors, pairs, pivot), (files, langs) = pool, muse
+    if (queries is None) == (files[0] is None) or (files[0] is None) != (files[1] is None):
         raise click.UsageError("give either --queries, or both --src-file and --tgt-file")
     from bitextmine.evaluation import retrieval
     from bitextmine.evaluation.ranking import RankingOptions
 
-    if src_file is not None and tgt_file is not None:
-        langs, how = (src_lang, tgt_lang), RankingOptions(**ranking)
-        return retrieval.evaluate_muse((src_file, tgt_file), langs, how, run, model=model, work=work)
-    assert queries is not None
+    if queries is None:
+        return retrieval.evaluate_muse(files, langs, RankingOptions(**ranking), run, model=model, work=work)
     where: Any = {"pairs": pairs, "pivot": pivot, "model": model, "work": work, "run": run}
     return retrieval.evaluate_retrieval(queries, distractors, **where, **ranking)
 

@@ -58,14 +58,18 @@ if TYPE_CHECKING:
 @options.choice("--dedup", Dedup, Dedup.EXACT, "Mine duplicate lines once.")
 @options.choice("--duplicates", Duplicates, Duplicates.FIRST, "Pairs to print for duplicate lines.")
 @options.choice("--search", SearchWay, SearchWay.AUTO, "Search for neighbours.")
-@options.flag("--ids", "Add both line numbers, counted from 1, after the score.")
-@options.flag(
-    "--origin",
-    "Add the origin of both sentences at the end (URL or document, paragraph, sentence), from NAME.LANG.origin.tsv "
-    "beside the corpora.",
-)
-@options.flag(
-    "--normalize", "Remove markup, mojibake, control characters and runs of spaces from the output."
+@options.packed(
+    "columns",
+    lambda given: {name: given.pop(name) for name in ("ids", "origin", "normalize")},
+    options.flag("--ids", "Add both line numbers, counted from 1, after the score."),
+    options.flag(
+        "--origin",
+        "Add the origin of both sentences at the end (URL or document, paragraph, sentence), from NAME.LANG.origin.tsv "
+        "beside the corpora.",
+    ),
+    options.flag(
+        "--normalize", "Remove markup, mojibake, control characters and runs of spaces from the output."
+    ),
 )
 @options.output(
     "Output file: .tsv, .jsonl, .tmx or .parquet; add .gz, .bz2, .xz or .zst to compress; {src} and {tgt} stand for "
@@ -81,9 +85,7 @@ if TYPE_CHECKING:
     options.batch_tokens,
     options.errors,
 )
-def mine(
-    corpora: Any, model: str, output: str, ids: bool, origin: bool, normalize: bool, run: Run, **options: Any
-) -> None:
+def mine(corpora: Any, model: str, output: str, columns: dict[str, bool], run: Run, **options: Any) -> None:
     """Find translated sentence pairs in two corpora.
 
     Prints score, source sentence and target sentence, separated by tabs, best pair first. Embeds a corpus first if its
@@ -98,7 +100,7 @@ def mine(
 
     mining, work = split_options(options, run)
     pairs = find_pairs(*corpora)
-    if origin:  # better now than after the work
+    if columns["origin"]:  # better now than after the work
         for text in {text for pair in pairs for text in pair}:
             text.origins()
     outputs = output_names(output, pairs, mining.gold)
@@ -114,7 +116,7 @@ def mine(
             bitext = mine_texts(
                 source, target, mining, work, model=encoder or model, output=place, embedded=embedded
             )
-            bitext.write(place, ids, origin=origin, normalize=normalize, force=work.force)
+            bitext.write(place, **columns, force=work.force)
             done.append(bitext)
             click.echo(bitext.to_table(), err=True)
     for bitext in done:  # only now: until all are written, an interrupted run resumes from the checkpoints

@@ -139,6 +139,13 @@ def score(path: Any, output: str, run: Run, **options: Any) -> None:
     click.echo(score_rows(path, output, ScoreOptions(**options), run).to_table(), err=True)
 
 
+def _rules(given: dict[str, Any]) -> Any:
+    from bitextmine.scoring.rules import choose_rules
+
+    limits = {kind: given.pop(kind) for kind in ("min", "max", "equal")}
+    return choose_rules(given.pop("preset"), given.pop("rules_file"), limits, given.pop("duplicates"))
+
+
 @program.command(
     "filter",
     example=(
@@ -154,25 +161,29 @@ def score(path: Any, output: str, run: Run, **options: Any) -> None:
 @options.pairs_argument("path", "[SCORED.tsv | SRC TGT]")
 @options.stream_output
 @options.text("--rejected", "FILE", "Output file for rejected rows, each with the rule it failed.")
-@options.pick(
-    "--preset",
-    [*PRESETS, "none"],
-    "Ready-made rules; cheap needs no scores.  [default: mild, unless rules are given]",
-)
-@options.text("--rules", "RULES.toml", "Further rules, applied after the preset.", dest="rules_file")
-@options.text("--min", "COL=X", "Keep rows with COL >= X. Repeatable.", type=options.limit, multiple=True)
-@options.text("--max", "COL=X", "Keep rows with COL <= X. Repeatable.", type=options.limit, multiple=True)
-@options.text(
-    "--equal",
-    "COL=TEXT",
-    "Keep rows with COL equal to TEXT. Repeatable.",
-    type=options.setting,
-    multiple=True,
-)
-@options.pick(
-    "--duplicates",
-    DUPLICATES,
-    f"Keep only the first of equal pairs. near: {Dedup.NEAR.meaning}.  [default: set by the preset, or none]",
+@options.packed(
+    "rules",
+    _rules,
+    options.pick(
+        "--preset",
+        [*PRESETS, "none"],
+        "Ready-made rules; cheap needs no scores.  [default: mild, unless rules are given]",
+    ),
+    options.text("--rules", "RULES.toml", "Further rules, applied after the preset.", dest="rules_file"),
+    options.text("--min", "COL=X", "Keep rows with COL >= X. Repeatable.", type=options.limit, multiple=True),
+    options.text("--max", "COL=X", "Keep rows with COL <= X. Repeatable.", type=options.limit, multiple=True),
+    options.text(
+        "--equal",
+        "COL=TEXT",
+        "Keep rows with COL equal to TEXT. Repeatable.",
+        type=options.setting,
+        multiple=True,
+    ),
+    options.pick(
+        "--duplicates",
+        DUPLICATES,
+        f"Keep only the first of equal pairs. near: {Dedup.NEAR.meaning}.  [default: set by the preset, or none]",
+    ),
 )
 @options.pick(
     "--join",
@@ -199,14 +210,7 @@ def score(path: Any, output: str, run: Run, **options: Any) -> None:
     ),
 )
 def filter_command(
-    path: str,
-    output: str,
-    preset: str | None,
-    rules_file: str | None,
-    duplicates: str | None,
-    rejected: str | None,
-    run: Run,
-    **options: Any,
+    path: str, output: str, rules: Any, rejected: str | None, run: Run, **options: Any
 ) -> None:
     """Keep the sentence pairs that pass every rule.
 
@@ -215,9 +219,6 @@ def filter_command(
     number of columns or invalid UTF-8 are rejected as malformed. A header is copied.
     """
     from bitextmine.scoring.filter import FilterOptions, filter_rows
-    from bitextmine.scoring.rules import choose_rules
 
-    limits = {kind: options.pop(kind) for kind in ("min", "max", "equal")}
-    rules = choose_rules(preset, rules_file, limits, duplicates)
     found = filter_rows(path, output, rules, FilterOptions(**options), run, rejected=rejected)
     click.echo(found.to_table(), err=True)

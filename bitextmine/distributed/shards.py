@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.embeddings.npy import open_vectors
+from bitextmine.embeddings.store import VectorFile
 from bitextmine.errors import BitextmineError
 from bitextmine.executor import Kept
 from bitextmine.search.rows import VectorRows
@@ -93,7 +93,7 @@ def shard_rows_of(kept: Kept, shard: Shard, side: int) -> VectorRows:
     if kept.get(f"place {side}") != place:
         here = f"a worker on {socket.gethostname()}"
         try:
-            vectors = open_vectors(shard.npy)
+            vectors: Any = VectorFile(shard.npy)
         except BitextmineError as e:
             raise BitextmineError(f"{here}: {e}") from None
         if shard.lines is None:

@@ -35,16 +35,23 @@ Tile = tuple[int, int, int, int]  # rows of x, from and to, and of y
 Limits = tuple[NDArray[np.float32], NDArray[np.float32]]
 
 
+@dataclass(frozen=True)
+class Record:
+    """How far a search is.
+
+    Attributes:
+        folder: for tiles until they are merged and saved; shared with the workers.
+        progress: called with the number of rows of x finished since the last call.
+        checkpoint: keeps what is merged.
+    """
+
+    folder: Path
+    progress: Callable[[int], object] | None = None
+    checkpoint: Checkpoint | None = None
+
+
 def search_tiles(
-    workers: Workers,
-    x: FileRows,
-    y: FileRows,
-    k: int,
-    options: SearchOptions,
-    *,
-    folder: Path,
-    progress: Callable[[int], object] | None = None,
-    checkpoint: Checkpoint | None = None,
+    workers: Workers, x: FileRows, y: FileRows, k: int, options: SearchOptions, record: Record
 ) -> Neighbours:
     """Return the k nearest neighbours in both directions, as `search_both` does.
 
@@ -54,12 +61,10 @@ def search_tiles(
         y: the other.
         k: neighbours per row.
         options: those of each worker; the driver holds the answer, 12 bytes per row and neighbour.
-        folder: for tiles until they are merged and saved; shared with the workers.
-        progress: called with the number of rows of x finished since the last call.
-        checkpoint: keeps what is merged.
+        record: keeps how far the search is.
     """
-    folder = folder.absolute()  # workers have another working folder
-    workers.share([folder.parent, x.npy.parent, y.npy.parent])
+    record = replace(record, folder=record.folder.absolute())  # workers have another working folder
+    workers.share([record.folder.parent, x.npy.parent, y.npy.parent])
     folded = fold(x.vectors, y.vectors, k, options.names)
     n, m = len(folded.x), len(folded.y)
     answer = 12 * k * (n + m)
@@ -72,13 +77,13 @@ def search_tiles(
     workers.check_fits(rows * (4 + 8) * 2, f"a tile of {rows:,} rows")
     fwd, bwd = TopK.empty(n, k), TopK.empty(m, k)
     sides = Side(x, folded.x), Side(y, folded.y)
-    grid = Grid(workers, *sides, fwd, bwd, rows, list(spans(0, m, rows)), folder, progress, checkpoint)
+    grid = Grid(workers, *sides, fwd, bwd, rows, list(spans(0, m, rows)), record)
     if n and m:
         key = f"{folded.digest} k={k} both=True"
-        with journal_folder(folder, "tiles", {"key": key}):
+        with journal_folder(record.folder, "tiles", {"key": key}):
             tasks = (_task(grid, tile, options) for tile in grid.tiles())
             grid.search(key, tasks, f"search {x.npy.stem} {y.npy.stem}")
-        remove_folder(folder, "tiles")
+        remove_folder(record.folder, "tiles")
     return folded.neighbours(fwd, bwd)
 
 
@@ -105,9 +110,7 @@ class Grid:
         bwd: the k best of y's rows.
         size: rows of x in a tile.
         across: bounds of the tiles in y.
-        folder: for the files of tiles.
-        progress: called with the number of rows of x finished since the last call.
-        checkpoint: keeps what is merged.
+        record: keeps how far the search is.
         name: the beginning of the files' names.
         title: the name of the search in the log.
         done: rows of x that are compared with all of y.
@@ -120,9 +123,7 @@ class Grid:
     bwd: TopK
     size: int
     across: Sequence[tuple[int, int]]
-    folder: Path
-    progress: Callable[[int], object] | None = None
-    checkpoint: Checkpoint | None = None
+    record: Record
     name: str = ""
     title: str = "search"
     done: int = 0
@@ -135,11 +136,11 @@ class Grid:
 
     def path(self, tile: Tile) -> Path:
         """Return the file for a tile's result."""
-        return self.folder / "{}{}-{}.{}-{}.npz".format(self.name, *tile)
+        return self.record.folder / "{}{}-{}.{}-{}.npz".format(self.name, *tile)
 
     def lists_path(self, start: int, stop: int) -> Path:
         """Return the file for the lists in which the rows start..stop of x are looked for, in a search of lists."""
-        return self.folder / f"{self.name}{start}-{stop}.lists.npz"
+        return self.record.folder / f"{self.name}{start}-{stop}.lists.npz"
 
     def limits(self, tile: Tile) -> Limits:
         """Return the similarity that a neighbour must reach by now, for each row of x and of y in a tile."""
@@ -154,10 +155,10 @@ class Grid:
             tasks: those of the tiles, in order, with the tile as key; tasks without a key may stand between them.
             stage: the name of the work in the report.
         """
-        if self.checkpoint is not None:
-            self.done = self.checkpoint.resume(key, self.fwd, self.bwd)
-        if self.progress is not None and self.done:
-            self.progress(self.done)
+        if self.record.checkpoint is not None:
+            self.done = self.record.checkpoint.resume(key, self.fwd, self.bwd)
+        if self.record.progress is not None and self.done:
+            self.record.progress(self.done)
         if self.done == len(self.x.rows):
             return
         total = sum(1 for _ in self.tiles())
@@ -191,12 +192,12 @@ class Grid:
                 _merge(self.fwd, i0, found, "fwd", j0)
                 _merge(self.bwd, j0, found, "bwd", i0)
             kept.append(path)
-            if self.progress is not None:
-                self.progress((i1 - i0) * j1 // width - (i1 - i0) * j0 // width)
+            if self.record.progress is not None:
+                self.record.progress((i1 - i0) * j1 // width - (i1 - i0) * j0 // width)
             if j1 == width:
                 self.lists_path(i0, i1).unlink(missing_ok=True)
                 last = i1 == len(self.x.rows)
-                if self.checkpoint is not None and self.checkpoint.save(i1, last=last):
+                if self.record.checkpoint is not None and self.record.checkpoint.save(i1, last=last):
                     for each in kept:
                         each.unlink(missing_ok=True)
                     kept.clear()

@@ -176,11 +176,11 @@ def check_embedding(
     if is_remote(corpus) and options.out is None:
         places.check_cached(corpus, options.cache)
     if options.out is not None and not overwrite:
-        check_place(options.out, encoder.dim)
+        check_place(options.out)
     elif options.out is None and options.cache is not None:
         places.make_cache(options.cache)
     elif not read_once(corpus) and not overwrite:
-        check_place(places.place_of(corpus, encoder.hash), encoder.dim)
+        check_place(places.place_of(corpus, encoder.hash))
 
 
 def embed_to(
@@ -358,7 +358,7 @@ class _Job:
             if encoder.name == PRECOMPUTED:
                 refuse(self.name)
             if not (options.force or options.overwrite):
-                check_place(npy, encoder.dim)
+                check_place(npy)
             try:
                 return self._make(npy, reason)
             except JournalBusyError:

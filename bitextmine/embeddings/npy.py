@@ -104,7 +104,7 @@ def open_vectors(npy_path: str | os.PathLike[str]) -> NDArray[np.float16]:
     """Map the vectors of an ``.npy``, float16 (rows, dim), read-only; its manifest is not needed.
 
     A file that is truncated while it is mapped ends the process (SIGBUS). `store.VectorFile` reads without a map, for
-    work that takes long.
+    searches.
 
     Raises:
         BitextmineError: as for `vectors_layout`.

@@ -11,6 +11,7 @@ import json
 import os
 import weakref
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -89,7 +90,6 @@ class VectorFile:
     """The rows of an embedding in use, float16 (rows, dim), read with ``pread``: index it like a matrix.
 
     A change of the file while it is open is an error and never a wrong result: call `check` at the end.
-
     """
 
     nbytes = 0  # in memory
@@ -102,8 +102,12 @@ class VectorFile:
         weakref.finalize(self, os.close, self._fd)
         opened = os.fstat(self._fd)
         self._stat = opened.st_ino, opened.st_size, opened.st_mtime_ns
-        _, self.manifest = open_embedding(self.path)
         self.check()
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """Return the manifest beside the file; BitextmineError if it is missing, damaged or of other vectors."""
+        return open_embedding(self.path)[1]
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -181,13 +185,13 @@ def open_embedding(
     return vectors, manifest
 
 
-def check_place(npy_path: str | os.PathLike[str], dim: int) -> None:
+def check_place(npy_path: str | os.PathLike[str]) -> None:
     """Raise BitextmineError for a folder that is not writable, or a file of another program in an embedding's place."""
     place = Path(npy_path)
     if not place.exists():
         check_writable(npy.part_path(place))
     where = place, manifest_path(place), npy.part_path(place), npy.journal_path(place)
-    check_vectors_place(*where, dim, "name another place (embed --out)")
+    check_vectors_place(*where, "name another place (embed --out)")
 
 
 def check_rows(npy_path: str | os.PathLike[str], manifest: Manifest, rows: int) -> None:

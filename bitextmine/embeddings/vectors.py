@@ -60,7 +60,7 @@ def adopt_vectors(
     matrix = open_precomputed(vectors, len(text), dim)
     before = _stamp(vectors)
     if not options.force:
-        check_place(npy, matrix.shape[1])
+        check_place(npy)
     with open(vectors, "rb") as file:
         digest = hashlib.file_digest(file, "blake2b").hexdigest()
     identity: dict[str, Any] = {"text_sha256": text.sha256, "model_hash": PRECOMPUTED, "vectors": digest}

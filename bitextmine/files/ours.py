@@ -20,9 +20,8 @@ from bitextmine.files.storage import Place, Remote, open_bytes, place
 
 _HEAD = 256
 _VECTORS = re.compile(
-    rb"\x93NUMPY\x01\x00..\{'descr': '<f2', 'fortran_order': False, 'shape': \((\d+), (\d+)\), \}", re.S
+    rb"\x93NUMPY\x01\x00..\{'descr': '<f2', 'fortran_order': False, 'shape': \(\d+, \d+\), \}", re.S
 )
-_ROWS = 1000  # of vectors without a manifest are looked at
 
 
 def _json(path: Place) -> Mapping[str, Any]:
@@ -93,11 +92,10 @@ def check_ours(path: str | os.PathLike[str], made: Made, instead: str) -> None:
         raise _foreign(path, f"is not {made.words}", instead)
 
 
-def check_vectors_place(npy: Path, manifest: Path, part: Path, journal: Path, dim: int, instead: str) -> None:
+def check_vectors_place(npy: Path, manifest: Path, part: Path, journal: Path, instead: str) -> None:
     """Raise BitextmineError if a file at the place of an embedding, finished or not, is not ours.
 
-    Vectors without a manifest are ours if a killed run left its files beside them, or if they look as we would write
-    them: of `dim` columns, each row of unit length or zero.
+    Vectors without a manifest are ours if a killed run left its journal beside them, or if there are none in the file.
     """
     check_ours(manifest, Made.EMBEDDING, instead)
     check_ours(journal, Made.STATE, instead)
@@ -105,7 +103,7 @@ def check_vectors_place(npy: Path, manifest: Path, part: Path, journal: Path, di
     left = journal.exists()
     if part.exists() and not left:
         check_ours(part, Made.VECTORS, instead)
-    if npy.exists() and not manifest.exists() and not left and not _unit_rows(npy, dim):
+    if npy.exists() and npy.stat().st_size and not manifest.exists() and not left:
         raise _foreign(npy, f"has no {manifest.name} beside it that says what it is", instead)
 
 
@@ -125,21 +123,3 @@ def _foreign(path: str | os.PathLike[str], found: str, instead: str) -> Bitextmi
         f"{os.fspath(path)}: it is there already and {found}, so that it is not written over; move it away, {instead}, "
         "or pass --force"
     )
-
-
-def _unit_rows(npy: Path, dim: int) -> bool:
-    """Return True if the first vectors of a file have that dimension, and unit length or zero."""
-    import numpy as np
-
-    with npy.open("rb") as file:
-        found = _VECTORS.match(file.read(_HEAD))
-        if not found:
-            return True  # empty
-        rows, columns = (int(number[:18]) for number in found.groups())
-        if columns != dim:
-            return False
-        file.seek(128)  # what the header takes, for shapes of fewer than twenty digits
-        raw = file.read(2 * dim * min(rows, _ROWS))
-    vectors = np.frombuffer(raw[: len(raw) // (2 * dim) * 2 * dim], dtype="<f2").reshape(-1, dim)
-    lengths = np.linalg.norm(vectors.astype(np.float32), axis=1)
-    return bool(((lengths == 0) | (np.abs(lengths - 1) < 0.01)).all())

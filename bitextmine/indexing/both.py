@@ -34,10 +34,16 @@ class Indexed:
 
 
 class Searcher:
-    """Compares rows in this process. A subclass may compare them elsewhere, with the same results."""
+    """Compares rows in this process. A subclass may compare them elsewhere, with the same results.
 
-    def __init__(self, run: Run) -> None:
-        self.run = run
+    Args:
+        run: the resources.
+        target: recall@1 to reach.
+        sample: rows of each side to measure it on.
+    """
+
+    def __init__(self, run: Run, *, target: float = 0.99, sample: int = 2000) -> None:
+        self.run, self.target, self.sample = run, target, sample
 
     def exact(self, x: Indexed, y: Indexed, k: int, progress: Callable[[int], object] | None) -> Neighbours:
         """Return the result of `search_both` for both sides."""
@@ -54,8 +60,6 @@ def search_both_indexed(
     y: Indexed,
     k: int,
     *,
-    target: float = 0.99,
-    sample: int = 2000,
     searcher: Searcher | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> tuple[Neighbours, dict[str, Any]]:
@@ -63,16 +67,14 @@ def search_both_indexed(
 
     With two inverted files, x's rows are compared with the lists of y that are near them and y's rows with the lists of
     x, and both sides learn from both passes: a true neighbour is missed only if neither finds the other. The number of
-    lists is measured on a sample of each side with its exact neighbours, so that `target` of the best neighbours are
-    found in either direction: a few dozen lists instead of hundreds for one pass. Two flat indexes mean exact search;
-    otherwise, and on GPUs, each index is asked as it was tuned.
+    lists is measured on a sample of each side with its exact neighbours, so that the searcher's target is reached in
+    either direction: a few dozen lists instead of hundreds for one pass. Two flat indexes mean exact search; otherwise,
+    and on GPUs, each index is asked as it was tuned.
 
     Args:
         x: one side, n rows.
         y: the other, m rows.
         k: neighbours per row.
-        target: recall@1 to reach.
-        sample: rows of each side to measure it on.
         searcher: compares the rows; the result is the same for all of them (None: this process).
         progress: called with the queries done, of n + m.
 
@@ -92,7 +94,7 @@ def search_both_indexed(
             for this, that in ((x, y), (y, x))
         )
         return Neighbours(*fwd, *bwd), {"search": "each index"}
-    return _through_lists(x, y, k, _Sample(_listed(x, y), _listed(y, x), k, sample, target), here, progress)
+    return _through_lists(x, y, k, _Sample(_listed(x, y), _listed(y, x), k, here), here, progress)
 
 
 def _through_lists(
@@ -172,13 +174,13 @@ def _listed(side: Indexed, other: Indexed) -> _Listed:
 class _Sample:
     """A seeded sample of both sides with its exact neighbours, to measure how near the right lists are."""
 
-    def __init__(self, x: _Listed, y: _Listed, k: int, size: int, target: float) -> None:
+    def __init__(self, x: _Listed, y: _Listed, k: int, searcher: Searcher) -> None:
         random = np.random.default_rng(1)
-        self.sides, self._target = (x, y), target
+        self.sides, self._target = (x, y), searcher.target
         self._drawn: list[tuple[NDArray[np.int64], NDArray[np.float32]]] = []
         self._shares: list[NDArray[np.float64]] = []
         for these, those in ((x, y), (y, x)):
-            drawn = np.sort(random.permutation(len(these.rows))[:size])
+            drawn = np.sort(random.permutation(len(these.rows))[: searcher.sample])
             rows = these.take(drawn)
             sim, found = search_one(rows, those.rows.vectors, k)
             if those.groups is not None:

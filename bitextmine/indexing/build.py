@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -121,6 +121,10 @@ def _train(index: Any, vectors: Vectors, plan: Plan) -> None:
     if isinstance(core, faiss.IndexIVF):
         core.cp.max_points_per_centroid = _TRAIN_PER_LIST
         core.cp.seed = plan.seed
+        for parameters in (core.cp, *([core.pq.cp] if hasattr(core, "pq") else [])):
+            parameters.min_points_per_centroid = (
+                1  # or FAISS prints a warning; recall on few rows is measured
+            )
         wanted = max(wanted, _TRAIN_PER_LIST * core.nlist)
     if isinstance(core, faiss.IndexIVFScalarQuantizer) and core.sq.qtype == faiss.ScalarQuantizer.QT_fp16:
         core.by_residual = False  # the codes are then the stored vectors, bit for bit
@@ -131,13 +135,12 @@ def _train(index: Any, vectors: Vectors, plan: Plan) -> None:
     rows = np.ascontiguousarray(vectors[sample])
     release(vectors)
     try:
-        with _few_rows_allowed(index):
-            centres = _flat_quantiser(core) if faiss.downcast_index(index) is core else None
-            if centres is not None and not centres.ntotal and len(rows) >= core.nlist:
-                centres.add(find_centres(rows, int(core.nlist), seed=plan.seed))  # FAISS trains the rest
-            if isinstance(core, faiss.IndexIVF) and core.quantizer.ntotal == core.nlist:
-                rows = rows[:: max(1, len(rows) // _TRAIN_ROWS)]  # enough for what is left to train
-            index.train(np.ascontiguousarray(rows, dtype=np.float32))
+        centres = _flat_quantiser(core) if faiss.downcast_index(index) is core else None
+        if centres is not None and not centres.ntotal and len(rows) >= core.nlist:
+            centres.add(find_centres(rows, int(core.nlist), seed=plan.seed))  # FAISS trains the rest
+        if isinstance(core, faiss.IndexIVF) and core.quantizer.ntotal == core.nlist:
+            rows = rows[:: max(1, len(rows) // _TRAIN_ROWS)]  # enough for what is left to train
+        index.train(np.ascontiguousarray(rows, dtype=np.float32))
     except RuntimeError as error:
         raise BitextmineError(
             f"index type {plan.spec!r}: {len(chosen):,} distinct rows are too few to train it ({reason(error)}); "
@@ -149,50 +152,6 @@ def _flat_quantiser(core: Any) -> Any:
     """Return the index of an inverted file's centres if it compares with all of them, else None."""
     found = faiss.downcast_index(core.quantizer) if isinstance(core, faiss.IndexIVF) else None
     return found if type(found) in (faiss.IndexFlat, faiss.IndexFlatIP) else None
-
-
-# The parts of an index that hold k-means parameters (cp), or are indexes and quantisers themselves.
-_PARTS = ("index", "quantizer", "base_index", "refine_index", "storage", "q1", "pq", "rq", "prq")
-
-
-@contextlib.contextmanager
-def _few_rows_allowed(index: Any) -> Iterator[None]:
-    """Let an untrained index train on few rows without a warning; it learns the same.
-
-    FAISS writes to the process's standard error when it clusters fewer than `min_points_per_centroid` rows for each
-    centroid. It decides nothing by that number, and the recall of an index on few rows is measured and reported.
-    """
-    parts = list(_parts(index))
-    rotations = [each for each in parts if isinstance(each, faiss.OPQMatrix) and each.pq is None]
-    # OPQ trains a product quantiser: its own (of 8 bits), or the one that it is given, which stays ours.
-    trials = [faiss.ProductQuantizer(each.d_out, each.M, 8) for each in rotations]
-    for rotation, trial in zip(rotations, trials, strict=True):
-        rotation.pq = trial
-    try:
-        for holder in [*parts, *trials]:
-            if (parameters := getattr(holder, "cp", None)) is not None:
-                parameters.min_points_per_centroid = 1
-        yield
-    finally:
-        for rotation in rotations:
-            rotation.pq = None
-
-
-def _parts(whole: Any) -> Iterator[Any]:
-    """Yield an index, and all indexes, quantisers and transforms inside it."""
-    if isinstance(whole, faiss.Index):
-        whole = faiss.downcast_index(whole)
-    yield whole
-    for inner in (getattr(whole, name, None) for name in _PARTS):
-        if inner is not None and not isinstance(inner, (int, float)):
-            yield from _parts(inner)
-    if isinstance(whole, faiss.IndexPreTransform):
-        chain: Any = whole.chain
-        yield from (faiss.downcast_VectorTransform(chain.at(i)) for i in range(chain.size()))
-    if isinstance(whole, faiss.ProductAdditiveQuantizer):
-        downcast: Any = getattr(faiss, "downcast_AdditiveQuantizer")  # noqa: B009 (the stubs lack it)
-        for number in range(whole.nsplits):
-            yield from _parts(downcast(whole.subquantizer(number)))
 
 
 def _add(
@@ -245,10 +204,9 @@ def build_on_disk(
 ) -> Built:
     """Build the planned index as files in `folder` within about `memory` bytes.
 
-    Inverted files are built in shards that fit and merged on disk; an index of another kind has to fit
-    as a whole and is saved after each part. An interrupted run of the same `identity` (of the vectors) and plan
-    resumes. The index is the same for every memory, interrupted or not (hnsw apart: its links depend on the timing of
-    threads).
+    Inverted files are built in shards that fit and merged on disk; an interrupted run of the same `identity` (of the
+    vectors) and plan resumes. An index of another kind has to fit as a whole and is built in one go. The index is the
+    same for every memory, interrupted or not (hnsw apart: its links depend on the timing of threads).
 
     Raises:
         BitextmineError: too little disk or memory, another process builds this index, or as for `make_plan`.
@@ -261,6 +219,7 @@ def build_on_disk(
             "used; use ivf, which is built in parts, or allow more (index --memory)"
         )
     rows = plan.shard_rows or max(_ADD_ROWS, int(memory // (_SHARD_COPIES * each)))
+    rows = rows if mergeable else len(plan.chosen)
     try:
         with journal_folder(folder, JOB, {**identity, **plan.facts(), "faiss": faiss.__version__}) as journal:
             for left in folder.glob("*.tmp"):
@@ -269,7 +228,7 @@ def build_on_disk(
                 journal.append({"shard_rows": rows}, sync=True)
             rows = journal[0]["shard_rows"]  # memory may have been less or more when the work began
             shards = [(a, min(a + rows, len(plan.chosen))) for a in range(0, len(plan.chosen), rows)]
-            needed = each * len(plan.chosen) * (2 if len(shards) > 1 and mergeable else 1)
+            needed = each * len(plan.chosen) * (2 if len(shards) > 1 else 1)
             room = shutil.disk_usage(folder).free + sum(path.stat().st_size for path in folder.iterdir())
             if room < needed:
                 raise BitextmineError(
@@ -285,7 +244,7 @@ def build_on_disk(
                     raise
                 write_index(index, trained)
                 del index
-            return _build(vectors, plan, trained, shards, mergeable, progress)
+            return _build(vectors, plan, trained, shards, progress)
     except JournalBusyError:
         raise BitextmineError(
             f"{folder}: another process is building this index; wait for it or stop it"
@@ -302,37 +261,30 @@ def _build(
     plan: Plan,
     trained: Path,
     shards: list[tuple[int, int]],
-    mergeable: bool,
     progress: Callable[[int], object] | None,
 ) -> Built:
-    """Build shard by shard and merge; an index that cannot be merged grows, and is saved after each shard."""
+    """Build shard by shard, and merge several."""
     folder = trained.parent
-    name = "shard" if mergeable else "grown"
-    files = [folder / f"{name}-{number:05d}.faiss" for number in range(len(shards))]
-    rows = [stop - start if mergeable else stop for start, stop in shards]
-    there = [number for number, file in enumerate(files) if _whole(file, rows[number])]
-    if there and not mergeable:
-        there = list(range(there[-1] + 1))
-    if there and progress is not None:
-        progress(sum(shards[number][1] - shards[number][0] for number in there))
-    index: Any = None
-    for number in sorted(set(range(len(files))) - set(there)):
-        start, stop = shards[number]
-        if mergeable or index is None:
-            index = None  # freed before the next one is read
-            index = faiss.read_index(str(trained if mergeable or not number else files[number - 1]))
+    files = [folder / f"shard-{number:05d}.faiss" for number in range(len(shards))]
+    there = 0
+    for file, (start, stop) in zip(files, shards, strict=True):
+        if _whole(file, stop - start):
+            there += 1
+            if progress is not None:
+                progress(stop - start)
+            continue
+        index: Any = faiss.read_index(str(trained))
         _add(index, vectors, plan.chosen[start:stop], progress)
-        write_index(index, files[number])
-        if number and not mergeable:
-            files[number - 1].unlink()
-    if len(files) == 1 or not mergeable:
-        return Built(files[-1], None, len(files), len(there))
+        write_index(index, file)
+        del index  # before the next one is read
+    if len(files) == 1:
+        return Built(files[0], None, 1, there)
     merged, lists = folder / "merged.faiss", folder / "merged.lists"
     index = faiss.read_index(str(trained))
     lists.unlink(missing_ok=True)
     _merge_shards(index, files, lists)
     write_index(index, merged)
-    return Built(merged, lists, len(files), len(there))
+    return Built(merged, lists, len(files), there)
 
 
 def _merge_shards(index: Any, shards: Sequence[Path], file: Path) -> None:

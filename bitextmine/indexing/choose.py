@@ -1,4 +1,7 @@
-"""Choose the kind of index that pays, by times measured on a part of the vectors and extrapolated to all.
+"""Choose between exact search and inverted lists, by times measured on a part of the vectors and extrapolated to all.
+
+Other kinds are not tried: 4-bit codes save disk and no time in mining, and a graph takes far longer to build than
+exact search takes (index/lab-notes.md).
 
 Times are of the processor, divided by the threads, so that other work on the machine does not decide.
 """
@@ -9,7 +12,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,81 +35,62 @@ from bitextmine.system import processors, size
 
 _PART = 1 << 15  # rows that times are measured on
 _QUERIES = 1 << 12
-_SMALL = 1 << 12  # rows of the trial graph
 _PER_CENTRE = 64
 _DRAWN = 512
 _K = 4
 
 
 def choose(
-    vectors: Vectors, chosen: NDArray[np.int64], options: IndexOptions, *, memory: int, disk: int
+    vectors: Vectors, chosen: NDArray[np.int64], options: IndexOptions, *, disk: int
 ) -> dict[str, Any]:
-    """Return the kind of index that costs least, building included.
+    """Return the kind of index that costs least, building included: flat or ivf.
 
-    Up to 32,768 rows measure exact search, finding centres, searching lists (of their final length), PQ fast-scan in
-    such lists, and graphs of 4,096 and 16,384. All rows tell in how many lists the nearest neighbours of 512 of them
-    lie; in mining both sides' indexes look for a pair, so that fewer will do. Exact search and lists are extrapolated
-    by the number of comparisons, a graph as it grew. Up to FLAT_UP_TO rows nothing is measured.
+    Up to 32,768 rows measure exact search, finding centres, and searching lists of their final length. All rows tell in
+    how many lists the nearest neighbours of 512 of them lie; in mining both sides' indexes look for a pair, so that
+    fewer will do. Times are extrapolated by the number of comparisons. Up to FLAT_UP_TO rows nothing is measured.
 
     Args:
         vectors: (n, d).
         chosen: the rows to index.
         options: queries to come, recall and seed.
-        memory: bytes available.
         disk: bytes available.
 
     Returns:
         {"kind", "reason" (in words), "queries", "seconds": {kind: {"build", "search"}}, "bytes_each"}.
     """
-    n, dim, seed = len(chosen), int(vectors.shape[1]), options.seed
+    n, dim = len(chosen), int(vectors.shape[1])
     mining = options.queries is None
     asked = n if options.queries is None else options.queries
     result: dict[str, Any] = {"queries": asked, "target": options.recall_target}
     if n <= FLAT_UP_TO:
         return {**result, "kind": "flat", "reason": f"exact search of {n:,} rows needs no index"}
-    drawn = np.sort(np.random.default_rng(seed).choice(chosen, min(_PART, n), replace=False))
-    part = np.ascontiguousarray(vectors[drawn])
-    rest = _Rates(part, n, seed, mining)
-    seconds = {"flat": {"build": 0.0, "search": asked * rest.exact(n)}}
+    drawn = np.sort(np.random.default_rng(options.seed).choice(chosen, min(_PART, n), replace=False))
+    rates = _Rates(np.ascontiguousarray(vectors[drawn]), n, options.seed, mining)
+    seconds = {"flat": {"build": 0.0, "search": asked * rates.exact(n)}}
     lists = _lists_of(n, dim)
-    build = rest.centre() * (ROUNDS * _PER_CENTRE * lists * lists + n * lists)
+    build = rates.centre() * (ROUNDS * _PER_CENTRE * lists * lists + n * lists)
     if build < seconds["flat"]["search"]:
         probes = _probes(vectors, chosen, lists, options)
-        seconds["ivf"] = {"build": build, "search": asked * (rest.route() * lists + probes * rest.list())}
-        close = seconds["ivf"]["build"] + seconds["ivf"]["search"] > seconds["flat"]["search"] / 20
-        if close or not _fits("ivf", n * (2 * dim + 8), memory, disk):
-            fast = rest.fast_scan()
-            if fast is not None:  # in mining the lists are compared as they are, whatever the codes
-                scan = seconds["ivf"]["search"] if mining else asked * probes * fast[1]
-                seconds["pq"] = {"build": build + n * fast[0], "search": scan}
-            small, large = rest.graph(_SMALL), rest.graph(4 * _SMALL)
-            growth = (max(0.0, float(np.log(b / a) / np.log(4))) for a, b in zip(small, large, strict=True))
-            adding, searching = (b * (n / (4 * _SMALL)) ** g for b, g in zip(large, growth, strict=True))
-            seconds["hnsw"] = {"build": n * adding, "search": asked * searching}
-    each = {"flat": 4 * dim, "ivf": 2 * dim + 8, "pq": dim // 4 + 8, "hnsw": dim + 8 + 272}
-    fits = [kind for kind in seconds if _fits(kind, n * each[kind], memory, disk)]
-    if not fits:
-        least = min(seconds, key=lambda kind: each[kind])
+        seconds["ivf"] = {"build": build, "search": asked * (rates.route() * lists + probes * rates.list())}
+    each = {"flat": 4 * dim, "ivf": 2 * dim + 8}
+    total = {kind: parts["build"] + parts["search"] for kind, parts in seconds.items()}
+    by_cost = sorted(total, key=lambda kind: total[kind])
+    best = next((kind for kind in by_cost if n * each[kind] <= disk), None)
+    if best is None:
         raise BitextmineError(
-            f"no kind of index of {n:,} vectors that pays fits: {least} takes {size(n * each[least])}, {size(disk)} "
-            "are free on the disk; use exact search (mine --search exact), which needs none"
+            f"no index of {n:,} vectors fits: {by_cost[0]} takes {size(n * each[by_cost[0]])}, {size(disk)} are free "
+            "on the disk; use index --type pq, or exact search (mine --search exact), which needs none"
         )
-    total = {kind: seconds[kind]["build"] + seconds[kind]["search"] for kind in seconds}
-    best = min(fits, key=lambda kind: total[kind])
-    words = ", ".join(f"{kind} {_words(total[kind])}" for kind in sorted(total, key=lambda kind: total[kind]))
     use = "this side of mining" if mining else f"{asked:,} queries"
+    words = ", ".join(f"{kind} {_words(total[kind])}" for kind in by_cost)
     reason = f"estimated for {use}, building included: {words}"
-    if left_out := [kind for kind in total if kind not in fits and total[kind] < total[best]]:
-        reason += f"; no room for {', '.join(left_out)}"
+    if best != by_cost[0]:
+        reason += f"; no room for {by_cost[0]}"
     result["seconds"] = {
         kind: {what: float(f"{value:.4g}") for what, value in parts.items()}
         for kind, parts in seconds.items()
     }
     return {**result, "kind": best, "reason": reason, "bytes_each": each[best]}
-
-
-def _fits(kind: str, needed: int, memory: int, disk: int) -> bool:
-    return needed <= disk and (kind in ("flat", "ivf") or needed <= memory)
 
 
 def _lists_of(rows: int, dim: int) -> int:
@@ -156,7 +139,6 @@ class _Rates:
     """Seconds per elementary step, measured on a part whose lists are as long as those of all n vectors."""
 
     def __init__(self, part: Vectors, n: int, seed: int, mining: bool) -> None:
-        faiss.omp_set_num_threads(processors())
         self._part, self._mining = part, mining
         self._queries = np.ascontiguousarray(part[:: max(1, len(part) // _QUERIES)][:_QUERIES])
         self._some = part[: min(len(part), 1024)].astype(np.float32)  # in place of centres
@@ -190,32 +172,3 @@ class _Rates:
         which = Pass(rows, self._lists, self._centres, self._probes, _K, both=self._mining)
         took = _time(lambda: search_lists(which, Run(memory=1 << 30)))
         return max(0.0, took / len(self._queries) / self._probes)
-
-    def fast_scan(self) -> tuple[float, float] | None:
-        """Return the seconds to add a row to a list of 4-bit codes, and to search one; None if there can be none."""
-        dim = self._part.shape[1]
-        codes = factory_string("pq", len(self._part), dim).partition(",")[2]
-        try:
-            index: Any = faiss.index_factory(dim, f"IVF{self._count},{codes}", faiss.METRIC_INNER_PRODUCT)
-            index.quantizer.add(self._centres)
-            index.train(self._part[: 1 << 13].astype(np.float32))
-        except RuntimeError:
-            return None
-        index.nprobe = self._probes
-        adding, searching = _times(index, self._part, self._queries)
-        return adding, searching / self._probes
-
-    def graph(self, size: int) -> tuple[float, float]:
-        """Return the seconds to add a row to a graph of `size`, and to search it."""
-        dim = self._part.shape[1]
-        index: Any = faiss.index_factory(dim, factory_string("hnsw", size, dim), faiss.METRIC_INNER_PRODUCT)
-        index.train(self._part[:size].astype(np.float32))
-        index.hnsw.efSearch = 512  # a million real sentences took 480 for 99% of the nearest
-        return _times(index, self._part[:size], self._queries[:1024])
-
-
-def _times(index: Any, rows: Vectors, queries: Vectors) -> tuple[float, float]:
-    """Return the seconds to add a row, and of a query."""
-    rows, queries = rows.astype(np.float32), queries.astype(np.float32)
-    adding = _time(lambda: index.add(rows), 1) / len(rows)
-    return adding, _time(lambda: index.search(queries, 8 * _K)) / len(queries)

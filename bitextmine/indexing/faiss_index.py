@@ -7,8 +7,7 @@ import os
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from importlib.metadata import distributions
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,6 @@ _QUERY_ROWS = 1 << 12
 _LEAST_PER_LIST = 39  # below that k-means warns that its centroids are guesses
 _LEAST_BY_LIST = 8  # queries per list from which going list by list pays
 _MOST_ON_GPU = 2048  # neighbours, and lists, that faiss can ask a GPU for
-_OLD_WHEELS = ("faiss-gpu-cu12", "faiss-gpu-cu11")  # with machine code for compute capabilities 7 and 8 alone
 
 
 def factory_string(kind: str, rows: int, dim: int) -> str:
@@ -282,21 +280,9 @@ class Index:
         kept = kept[np.lexsort((row[kept], of[kept]))]
         order, lengths = row[kept].astype(np.int64), np.bincount(of[kept], minlength=stored.nlist)
         bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        raw = stored_as_they_are(self.inverted) and pool.dtype == np.float16 and rows is None
-        if raw and np.array_equal(kept, np.arange(len(ids))):
-
-            def fetch(number: int) -> Vectors:
-                self.check_mapped()  # reading past the end of a mapped file would end the process
-                return list_codes(stored, number).view(np.float16).reshape(-1, self.dim)
-
-            found = Lists(order, bounds, fetch)
-        else:
-            at = order if groups is None else groups.first[order]
-            plain = pool.view(np.ndarray)
-            dtype = check_pair(pool, pool, "indexed vectors", "indexed vectors")
-            found = Lists(
-                order, bounds, lambda i: plain[at[bounds[i] : bounds[i + 1]]].astype(dtype, copy=False)
-            )
+        at = order if groups is None else groups.first[order]
+        listed = VectorRows(pool, check_pair(pool, pool, "indexed vectors", "indexed vectors"), at)
+        found = Lists(order, bounds, lambda i: listed.block(int(bounds[i]), int(bounds[i + 1])))
         self._lists = pool, rows, found
         return found
 
@@ -329,32 +315,8 @@ def stored_as_they_are(ivf: Any) -> bool:
 
 
 def gpus() -> int:
-    """Return the number of GPUs that the installed faiss can use without aborting."""
-    if not hasattr(faiss, "StandardGpuResources"):
-        return 0
-    count = int(faiss.get_num_gpus())
-    return 0 if count and _too_new_for_wheel() else count
-
-
-@cache
-def _too_new_for_wheel() -> bool:
-    """Tell if a GPU here is newer than the installed wheel's machine code: faiss then ends the process."""
-    wheels = {d.name.lower().replace("_", "-") for d in distributions() if d.name}
-    old = next((name for name in _OLD_WHEELS if name in wheels), None)
-    if old is None:
-        return False
-    import torch
-
-    new = [i for i in range(torch.cuda.device_count()) if torch.cuda.get_device_capability(i) >= (9, 0)]
-    if new:
-        log.warning(
-            "index: searched on the CPU: %s has no code for %s; pip uninstall %s, then pip install "
-            "--force-reinstall --no-deps 'faiss-gpu>=1.14.3'",
-            old,
-            torch.cuda.get_device_name(new[0]),
-            old,
-        )
-    return bool(new)
+    """Return the number of GPUs that the installed faiss can use."""
+    return int(faiss.get_num_gpus()) if hasattr(faiss, "StandardGpuResources") else 0
 
 
 def core_of(index: Any) -> Any:

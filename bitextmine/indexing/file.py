@@ -353,17 +353,12 @@ def index_corpus(
         shutil.rmtree(part, ignore_errors=True)
     identity: dict[str, Any] = {"embedding": _identity(embedding)}
     if options.kind == "auto" and len(plan.chosen) > FLAT_UP_TO:
-        if (
-            head is not None
-            and "auto" in head.identity
-            and head.identity["embedding"] == identity["embedding"]
-        ):
-            identity["auto"] = head.identity[
-                "auto"
-            ]  # a resumed run keeps it, even if the machine is busier now
+        before = {} if head is None else head.identity
+        if "auto" in before and before["embedding"] == identity["embedding"]:
+            identity["auto"] = before["auto"]  # a resumed run keeps it, even if the machine is busier now
         else:
             disk = shutil.disk_usage(file.parent).free
-            identity["auto"] = choose(vectors, plan.chosen, options, memory=memory, disk=disk)
+            identity["auto"] = choose(vectors, plan.chosen, options, disk=disk)
         plan = replace(plan, spec=factory_string(identity["auto"]["kind"], len(plan.chosen), plan.dim))
     built = build_on_disk(vectors, plan, part, identity, memory=memory, progress=progress)
     seconds = time.perf_counter() - begin

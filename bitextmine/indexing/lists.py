@@ -316,7 +316,7 @@ class Block:
         from bitextmine.search.blocks import BlockSearch
 
         part, back = TopK.empty(len(rows), self.known.k), TopK.empty(len(cols), self.known.k)
-        BlockSearch(x, y, memory=1 << 30).block(0, len(rows), part, None if bwd is None else back)
+        BlockSearch(x, y, _ALONE, 1 << 30).block(0, len(rows), part, None if bwd is None else back)
         row, place = np.nonzero(part.id >= 0)
         fwd.merge(row, part.id[row, place] + base, part.sim[row, place])
         if bwd is not None:

@@ -22,6 +22,7 @@ from bitextmine.distributed.shards import FileRows, Shard, Side, shard_rows, sha
 from bitextmine.distributed.tiles import (
     Grid,
     Limits,
+    Record,
     Tile,
     read_arrays,
     search_tiles,
@@ -56,6 +57,33 @@ class _Routing:
     path: str = ""
 
 
+@dataclass(frozen=True)
+class _Tile:
+    """Some queries to compare with the rows of some lists.
+
+    Attributes:
+        queries: the rows to search for.
+        listed: the rows of the lists, in their order.
+        routing: how the queries are routed.
+        first: the number of the first list.
+        bounds: where each list begins in `listed`, and where the last one ends.
+        k: neighbours.
+        memory: bytes for the worker.
+        limits: the similarity that a neighbour of each row must reach.
+        path: the file for the result.
+    """
+
+    queries: Shard
+    listed: Shard
+    routing: _Routing
+    first: int
+    bounds: NDArray[np.int64]
+    k: int
+    memory: int | None
+    limits: Limits
+    path: str
+
+
 class ClusterSearcher(Searcher):
     """Compares rows on workers.
 
@@ -78,9 +106,7 @@ class ClusterSearcher(Searcher):
     def exact(self, x: Indexed, y: Indexed, k: int, progress: Callable[[int], object] | None) -> Neighbours:
         """Return the result of `search_both`, for indexes that compare with everything."""
         options = SearchOptions(memory=self.run.memory)
-        return search_tiles(
-            self._workers, self._x, self._y, k, options, folder=self._folder, progress=progress
-        )
+        return search_tiles(self._workers, self._x, self._y, k, options, Record(self._folder, progress))
 
     def lists(self, which: Pass, progress: Callable[[int], object] | None) -> tuple[TopK, TopK | None]:
         """Return the result of one pass."""
@@ -106,11 +132,8 @@ class ClusterSearcher(Searcher):
             Checkpoint(self._folder / f"{name}search.part") as checkpoint,
         ):
             title = "source in the target's lists" if which.forward else "target in the source's lists"
-            grid = Grid(
-                *(workers, x, y, fwd, bwd, down, list(lists), self._folder, progress, checkpoint),
-                name=name,
-                title=f"search: {title}",
-            )
+            record = Record(self._folder, progress, checkpoint)
+            grid = Grid(workers, x, y, fwd, bwd, down, list(lists), record, name, f"search: {title}")
             routing = _Routing(key, workers.put(which.centres), which.probes, _arithmetic())
             tasks = _tasks(grid, which, routing, lists, self.run.memory)
             grid.search(key, tasks, f"search {mine.npy.stem} in the lists of {other.npy.stem}")
@@ -137,10 +160,10 @@ def _tasks(
             first, last = lists[j0, j1]
             bounds = which.lists.bounds[first : last + 1] - j0
             shards = grid.x.shard(i0, i1), grid.y.shard(j0, j1)
-            where = grid.limits(tile), str(grid.path(tile))
-            args = (*shards, routings[number], (first, bounds), which.k, memory, *where)
+            limits, path = grid.limits(tile), str(grid.path(tile))
+            work = _Tile(*shards, routings[number], first, bounds, which.k, memory, limits, path)
             what = f"comparing rows {i0 + 1} to {i1} with lists {first + 1} to {last}"
-            yield Task(f"{_HERE}:compare_lists", args, what, key=tile)
+            yield Task(f"{_HERE}:compare_lists", (work,), what, key=tile)
 
 
 def _route(grid: Grid, routing: _Routing, row: list[Tile]) -> Iterator[Task]:
@@ -220,27 +243,14 @@ def _lists_of(kept: Kept, queries: Shard, routing: _Routing) -> dict[str, NDArra
     return found
 
 
-def compare_lists(
-    kept: Kept,
-    queries: Shard,
-    listed: Shard,
-    routing: _Routing,
-    lists: tuple[int, NDArray[np.int64]],
-    k: int,
-    memory: int | None,
-    limits: Limits,
-    path: str,
-) -> None:
-    """Write the neighbours that reach the limits, both ways, of some queries and the rows of some lists.
-
-    A finished file stays as it is. `lists` are the number of the first list and the bounds of each.
-    """
-    if Path(path).exists():
+def compare_lists(kept: Kept, tile: _Tile) -> None:
+    """Write the neighbours that reach the limits, both ways, of a tile; a finished file stays as it is."""
+    if Path(tile.path).exists():
         return
-    first, bounds = lists
+    bounds, limits, k, first = tile.bounds, tile.limits, tile.k, tile.first
     total = len(bounds) - 1
-    rows, of = shard_rows_of(kept, queries, 0), shard_rows_of(kept, listed, 1)
-    routed = _lists_of(kept, queries, routing)
+    rows, of = shard_rows_of(kept, tile.queries, 0), shard_rows_of(kept, tile.listed, 1)
+    routed = _lists_of(kept, tile.queries, tile.routing)
     near, counts = routed["lists"], routed["counts"]
     begins = np.concatenate([[0], np.cumsum(counts)])
     parts = Lists(np.arange(len(of)), bounds, lambda i: of.block(int(bounds[i]), int(bounds[i + 1])))
@@ -249,7 +259,7 @@ def compare_lists(
     # Queries are numbered from k on, behind those that stand for the ones before: these come first where all is equal.
     seed(bwd, limits[1], 0)
     threads = processors()
-    memory = memory or budget() // kept.get("workers", 1)
+    memory = tile.memory or budget() // kept.get("workers", 1)
     step = block_rows(rows.dim, max(1, len(near) // max(1, len(rows))), k, threads, memory)
     with in_threads(threads) as mapped:
         for start in range(0, len(rows), step):
@@ -262,4 +272,4 @@ def compare_lists(
             best = Block(rows.block(start, stop), k + start, parts, *at, known, bwd).search(mapped)
             fwd.sim[start:stop], fwd.id[start:stop] = best.sim, best.id
     bwd.id[...] = np.where(bwd.id >= k, bwd.id - k, -1)
-    write_found(path, fwd, bwd, limits)
+    write_found(tile.path, fwd, bwd, limits)

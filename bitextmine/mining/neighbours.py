@@ -134,13 +134,13 @@ def _exactly(
 def _on_cluster(
     src: Side, tgt: Side, k: int, work: WorkOptions, progress: Callable[[int], None], saved: Checkpoint | None
 ) -> Neighbours:
-    from bitextmine.distributed.tiles import search_tiles
+    from bitextmine.distributed.tiles import Record, search_tiles
     from bitextmine.search.options import SearchOptions
 
     options = SearchOptions(work.run.executor.device(work.run.device), work.run.memory)
-    sides, folder = (_in_file(src), _in_file(tgt)), _tiles(src, tgt)
+    record = Record(_tiles(src, tgt), progress, saved)
     with work.run.executor.open() as workers:
-        return search_tiles(workers, *sides, k, options, folder=folder, progress=progress, checkpoint=saved)
+        return search_tiles(workers, _in_file(src), _in_file(tgt), k, options, record)
 
 
 def _in_file(side: Side) -> FileRows:

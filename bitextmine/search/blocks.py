@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.search.neighbours import TopK
-from bitextmine.search.options import Arithmetic, default_arithmetic
+from bitextmine.search.options import Arithmetic, SearchOptions, default_arithmetic
 from bitextmine.search.products import pair_products
 from bitextmine.search.rows import VectorRows, check_length
 
@@ -24,22 +24,6 @@ _TYPES = {
     Arithmetic.BFLOAT16: torch.bfloat16,
     Arithmetic.FLOAT16: torch.float16,
 }
-
-Area = tuple[int, int, int, int]  # rows of x, from and to, and of y
-
-
-def _halve(todo: list[Area], failed: Area) -> list[Area]:
-    """Return the areas still to do, last first, with the failed one and those that share its rows cut up."""
-    areas: set[Area] = set()
-    for a, b, c, e in [*todo, failed]:
-        if (a, b) != failed[:2]:
-            areas.add((a, b, c, e))
-            continue
-        i, j = (a + b + 1) // 2, (c + e + 1) // 2
-        areas.update(
-            (p, q, r, s) for p, q in ((a, i), (i, b)) for r, s in ((c, j), (j, e)) if q > p and s > r
-        )
-    return sorted(areas, reverse=True)
 
 
 @dataclass(frozen=True)
@@ -56,8 +40,8 @@ class _Loaded:
 class BlockSearch:
     """Compares blocks of x's rows with all of y, `tile` rows of y at a time.
 
-    `product` (for tests) replaces the matrix product. If the device runs out of memory, the tile is halved along both
-    sides and the work goes on; below 64 x 64 a BitextmineError is raised.
+    If the device runs out of memory, the tile is halved and the block starts again: pairs that are merged twice count
+    once. `tile` and `product`, in place of the matrix product, are for tests.
 
     A pair is dropped when its computed product is further below the k-th best of its row and of its column than the
     arithmetic's error bound: with unit roundoff u of the arithmetic (and of its output), rows x and y,
@@ -72,20 +56,18 @@ class BlockSearch:
         self,
         x: VectorRows,
         y: VectorRows,
+        options: SearchOptions,
+        memory: int,
         *,
-        device: str = "cpu",
-        arithmetic: Arithmetic | None = None,
         tile: int | None = None,
         product: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None,
-        memory: int | None = None,
     ) -> None:
-        self._device = torch.device(device)
-        self._dtype = _TYPES[arithmetic or default_arithmetic(device)]
+        self._device = torch.device(options.device)
+        self._dtype = _TYPES[options.arithmetic or default_arithmetic(options.device)]
         self._x, self._y = x, y
         block = _CPU_BLOCK if self._device.type == "cpu" else _GPU_BLOCK
-        if memory is not None and self._device.type == "cpu":
-            while max(block) > _SMALLEST and memory < _working(*block, x.dim):
-                block = max(_SMALLEST, block[0] // 2), max(_SMALLEST, block[1] // 2)
+        while self._device.type == "cpu" and max(block) > _SMALLEST and memory < _working(*block, x.dim):
+            block = max(_SMALLEST, block[0] // 2), max(_SMALLEST, block[1] // 2)
         self.block_rows, self._tile = block[0], tile or block[1]
         self._product = product or (lambda a, b: a @ b.T)
         self.rescored = 0
@@ -111,34 +93,31 @@ class BlockSearch:
 
     def block(self, start: int, stop: int, fwd: TopK, bwd: TopK | None) -> None:
         """Compare x's rows start..stop with every row of y and merge the results into `fwd` and `bwd`."""
-        i0, i1, m = start, min(stop, len(self._x)), len(self._y)
-        todo = [(i0, i1, j, min(j + self._tile, m)) for j in reversed(range(0, m, self._tile))]
-        left: tuple[int, int, _Loaded] | None = None
-        while todo:
-            a, b, c, e = todo.pop()
+        stop = min(stop, len(self._x))
+        while True:
             try:
-                if left is None or left[:2] != (a, b):
-                    left = None  # frees the old block before the new one is loaded
-                    left = (a, b, self._load(self._x.block(a, b)))
-                found = self._compare(left[2], (a, b), (c, e), fwd, bwd)
+                self._against_all(start, stop, fwd, bwd)
+                break
             except (RuntimeError, MemoryError) as error:
                 if not _out_of_memory(error):
                     raise
-                left = None
-                if self._device.type == "cuda":
-                    torch.cuda.empty_cache()
-                if max(b - a, e - c) <= _SMALLEST:
+                if self._tile <= _SMALLEST:
                     raise BitextmineError(
-                        f"out of memory on {self._device} even with blocks of {b - a} x {e - c} vectors; "
+                        f"out of memory on {self._device} even with blocks of {stop - start} x {self._tile} vectors; "
                         "free memory there or use --device cpu"
                     ) from error
-                self._tile = max(_SMALLEST, self._tile // 2)
-                todo = _halve(todo, (a, b, c, e))
-                continue
-            for best, row, ids, sim in found:
+            if self._device.type == "cuda":
+                torch.cuda.empty_cache()
+            self._tile = max(_SMALLEST, self._tile // 2)
+        self._x.release(start, stop)
+
+    def _against_all(self, start: int, stop: int, fwd: TopK, bwd: TopK | None) -> None:
+        rows = self._load(self._x.block(start, stop))
+        for begin in range(0, len(self._y), self._tile):
+            cols = begin, min(begin + self._tile, len(self._y))
+            for best, row, ids, sim in self._compare(rows, (start, stop), cols, fwd, bwd):
                 best.merge(row, ids, sim)
-            self._y.release(c, e)
-        self._x.release(i0, i1)
+            self._y.release(*cols)
 
     def _compare(
         self, block: _Loaded, rows: tuple[int, int], cols: tuple[int, int], fwd: TopK, bwd: TopK | None

@@ -180,5 +180,4 @@ def open_engine(
         return fused, fused.least_memory()
     from bitextmine.search.blocks import BlockSearch
 
-    blocks = BlockSearch(x, y, device=options.device, arithmetic=options.arithmetic, memory=memory)
-    return blocks, BlockSearch.least_memory(x)
+    return BlockSearch(x, y, options, memory), BlockSearch.least_memory(x)

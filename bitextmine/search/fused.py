@@ -81,7 +81,8 @@ def compiled_products(
     """
     lib = library()
     same = x.dtype == y.dtype and x.dtype in (np.float16, np.float32) and x.dtype.isnative
-    if lib is None or not same or not (x.flags.c_contiguous and y.flags.c_contiguous):
+    arrays = isinstance(x, np.ndarray) and isinstance(y, np.ndarray)  # not rows that are read from a file
+    if lib is None or not same or not arrays or not (x.flags.c_contiguous and y.flags.c_contiguous):
         return None
     i, j = np.ascontiguousarray(i, dtype=np.int64), np.ascontiguousarray(j, dtype=np.int64)
     out = np.empty(len(i), dtype=np.float32)

@@ -32,13 +32,10 @@ def release(a: NDArray[Any], start: int = 0, stop: int | None = None) -> None:
 
     The rows stay in the file and can be read again, at the same time even. Rows that are not contiguous are left alone.
     """
+    if not is_mapped(a) or not hasattr(mmap, "MADV_DONTNEED"):
+        return
     rows = a[start:stop]
-    if (
-        not is_mapped(a)
-        or not rows.nbytes
-        or not rows.flags.c_contiguous
-        or not hasattr(mmap, "MADV_DONTNEED")
-    ):
+    if not rows.nbytes or not rows.flags.c_contiguous:
         return
     held: mmap.mmap = getattr(a, "_mmap")  # noqa: B009 (the stubs lack it)
     with contextlib.suppress(ValueError, OSError):  # closed meanwhile, or a system that will not

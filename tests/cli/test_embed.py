@@ -321,7 +321,7 @@ def test_foreign_files_beside_a_corpus(bm, tmp_path, foreign):
 
 @pytest.mark.usefixtures("corpora")
 def test_own_damaged_files_are_replaced(bm, tmp_path):
-    """Without --force: truncated, empty after a power cut, stale, without a manifest."""
+    """Without --force: truncated, empty after a power cut, stale; but not vectors that no manifest describes."""
     bm("embed", "corpus.fr")
     npy, manifest = tmp_path / "corpus.fr.npy", tmp_path / "corpus.fr.json"
     whole = npy.read_bytes()
@@ -330,10 +330,13 @@ def test_own_damaged_files_are_replaced(bm, tmp_path):
         lambda: npy.write_bytes(bytes(len(whole))),
         lambda: npy.write_bytes(b""),
         lambda: manifest.write_bytes(b""),
-        lambda: manifest.unlink(),
         lambda: (tmp_path / "corpus.fr.npy.part").write_bytes(whole[:300]),
         lambda: (tmp_path / "corpus.fr").write_text("Une autre phrase.\n"),
     ):
         damage()
         bm("embed", "corpus.fr")
         assert json.loads(manifest.read_text())["rows"] == len(np.load(npy))
+    manifest.unlink()
+    assert "corpus.fr.npy: " in bm.refused("embed", "corpus.fr")
+    bm("embed", "corpus.fr", "--force")
+    assert manifest.exists()

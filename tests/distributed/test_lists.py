@@ -1,8 +1,6 @@
 """A search through indexes by workers is the search through indexes: the same bytes, whatever the tiles, and whatever a
 run before has left."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,7 @@ from bitextmine.distributed.shards import FileRows
 from bitextmine.embeddings.npy import npy_header, open_vectors
 from bitextmine.errors import BitextmineError
 from bitextmine.indexing import on_cluster
-from bitextmine.indexing.both import Indexed, search_both_indexed
+from bitextmine.indexing.both import Indexed, Searcher, search_both_indexed
 from bitextmine.indexing.faiss_index import Index
 from bitextmine.indexing.lists import ROUTE_ROWS, Block, block_rows
 from bitextmine.indexing.on_cluster import ClusterSearcher
@@ -38,13 +36,15 @@ class Side:
 
 
 def search(x, y, k, cluster=None, folder=None, **more):
-    searcher: Any = None
+    run = Run(memory=1 << 28)
+    searcher = Searcher(run, sample=200)
     if cluster is not None:
         assert folder is not None
-        identity, run = {"x": "of this test"}, Run(memory=1 << 28)
+        identity = {"x": "of this test"}
         searcher = ClusterSearcher(cluster, x.file, y.file, identity, folder=folder, run=run)
+        searcher.sample = 200
     both = (Indexed(side.vectors, side.index, side.rows) for side in (x, y))
-    return search_both_indexed(*both, k, sample=200, searcher=searcher, **more)[0]
+    return search_both_indexed(*both, k, searcher=searcher, **more)[0]
 
 
 def same(found, wanted):

@@ -20,7 +20,7 @@ from .conftest import Here
 
 
 def search_tiles(workers, x, y, k, **how):
-    return tiles.search_tiles(workers, x, y, k, SearchOptions(memory=1 << 28), **how)
+    return tiles.search_tiles(workers, x, y, k, SearchOptions(memory=1 << 28), tiles.Record(**how))
 
 
 def written(path, rows, lines=None):

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import faiss
 import numpy as np
 import pytest
-import torch
 
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.errors import BitextmineError
@@ -39,7 +38,7 @@ def test_shards_make_the_same_index(npy, kind):
     index_corpus(npy, kind)
     whole = load_index(index_paths(npy)[0])
     report = index_corpus(npy, kind, shard_rows=200, force=True)
-    assert report.facts["shards"] > 1
+    assert (report.facts["shards"] > 1) == kind.startswith(("ivf", "IVF8,SQ8"))  # others are built in one go
     merged = load_index(report.path)
     assert merged.rows == whole.rows
     assert merged.effort() == whole.effort()
@@ -223,17 +222,9 @@ def small_trial(monkeypatch):
         monkeypatch.setattr(module, "FLAT_UP_TO", 100)
     monkeypatch.setattr("bitextmine.indexing.file.FLAT_UP_TO", 100)
     monkeypatch.setattr(choose, "_PART", 512)
-    monkeypatch.setattr(choose, "_SMALL", 256)
 
 
-RATES = {
-    "exact": 1.0,
-    "centre": 1e-9,
-    "route": 1e-9,
-    "list": 1e-9,
-    "fast_scan": (1e-9, 1e-8),
-    "graph": (1e-3, 1e-3),
-}
+RATES = {"exact": 1.0, "centre": 1e-9, "route": 1e-9, "list": 1e-9}
 
 
 @pytest.mark.parametrize(
@@ -242,9 +233,7 @@ RATES = {
         ({}, None, 10**9, "ivf"),
         ({"exact": 1e-8}, None, 10**9, "flat"),  # exact search is done sooner than centres are found
         ({"exact": 1e-5}, 1, 10**9, "flat"),  # one query
-        ({"list": 1.0}, 100, 10**9, "pq"),
-        ({"list": 1.0, "fast_scan": (1.0, 1.0), "graph": (1e-6, 1e-6)}, None, 10**9, "hnsw"),
-        ({"exact": 3e-4}, None, 30_000, "pq"),  # no room on the disk for the vectors once more
+        ({"list": 1.0}, None, 10**9, "flat"),
     ],
 )
 def test_auto_takes_what_costs_least_and_fits(npy, monkeypatch, small_trial, rates, queries, disk, kind):
@@ -253,10 +242,12 @@ def test_auto_takes_what_costs_least_and_fits(npy, monkeypatch, small_trial, rat
         monkeypatch.setattr(choose._Rates, name, lambda *_, value=value: value)
     vectors, _ = open_embedding(npy)
     chosen = make_plan(vectors).chosen
-    found = choose.choose(vectors, chosen, IndexOptions(queries=queries), memory=1 << 30, disk=disk)
+    found = choose.choose(vectors, chosen, IndexOptions(queries=queries), disk=disk)
     assert found["kind"] == kind
     assert kind in found["reason"]
     json.dumps(found)
+    with pytest.raises(BitextmineError, match=r"no index of [\d,]+ vectors fits.*--type pq"):
+        choose.choose(vectors, chosen, IndexOptions(queries=queries), disk=1000)
 
 
 def test_auto_measures_and_says_so(npy, small_trial):
@@ -340,21 +331,3 @@ def test_the_limits_of_faiss_on_a_gpu(monkeypatch):
     index.set_effort(5000)
     index.candidates(queries, 10)
     assert there.asked == 2
-
-
-@pytest.mark.parametrize(("wheel", "capability", "usable"), [
-    ("faiss_gpu_cu12", (9, 0), 0), ("faiss-gpu-cu12", (8, 6), 1), ("faiss-gpu", (9, 0), 1),
-])  # fmt: skip
-def test_a_wheel_that_would_abort_on_a_new_gpu(monkeypatch, caplog, wheel, capability, usable):
-    monkeypatch.setattr(faiss, "StandardGpuResources", object, raising=False)
-    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1)
-    monkeypatch.setattr(faiss_index, "distributions", lambda: [SimpleNamespace(name=wheel)])
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: capability)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "NVIDIA H100")
-    faiss_index._too_new_for_wheel.cache_clear()
-    try:
-        assert faiss_index.gpus() == usable
-        assert ("has no code for NVIDIA H100" in caplog.text) == (not usable)
-    finally:
-        faiss_index._too_new_for_wheel.cache_clear()

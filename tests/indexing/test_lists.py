@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bitextmine.indexing.both import Indexed, search_both_indexed
+from bitextmine.embeddings.store import VectorFile
+from bitextmine.indexing.both import Indexed, Searcher, search_both_indexed
 from bitextmine.indexing.lists import Lists, Pass, Router, find_centres, nearest_centre, search_lists
 from bitextmine.run import Run
 from bitextmine.search.exact import search_both
@@ -82,7 +83,7 @@ def test_all_lists_are_exact_search(way):
     rng = np.random.default_rng(4)
     x, y = oracle.corpus(rng, 300, 32, 0.2, 0.05), oracle.corpus(rng, 260, 32, 0.2)
     sides = Indexed(x, build_index(x, "ivf")), Indexed(y, build_index(y, "ivf"))
-    got, how = search_both_indexed(*sides, 4, target=1.0, sample=10_000)
+    got, how = search_both_indexed(*sides, 4, searcher=Searcher(Run(), target=1.0, sample=10_000))
     want = search_both(x, y, 4)
     some = (x != 0).any(axis=1)
     for name, rows in (("fwd_sim", some), ("bwd_sim", np.ones(len(y), dtype=bool))):
@@ -136,12 +137,30 @@ def test_selections_of_both_sides():
         rows[391:395] = rows[7]  # near copies of line 7, with vectors of their own
         sides.append(Indexed(lines[kept], build_index(lines, "ivf"), rows))
     x, y = (side.vectors for side in sides)
-    got, _ = search_both_indexed(*sides, 3, target=1.0, sample=1000)
+    got, _ = search_both_indexed(*sides, 3, searcher=Searcher(Run(), target=1.0, sample=1000))
     want = search_both(x, y, 3)
     assert (got.fwd_sim[:, 0] == want.fwd_sim[:, 0]).mean() > 0.99
     assert (got.bwd_id[:, 0] == want.bwd_id[:, 0]).mean() > 0.99
     assert got.fwd_id.max() < len(y)
     assert got.bwd_id.max() < len(x)
+
+
+@pytest.mark.parametrize("kind", ["ivf", "hnsw"])
+def test_vectors_read_from_their_file(tmp_path, kind):
+    """As those of a large corpus are, of which every line is mined."""
+    rng = np.random.default_rng(9)
+    in_memory = [oracle.vectors(rng, rows, 16) for rows in (300, 250)]
+    indexes = [build_index(rows, kind) for rows in in_memory]
+    in_files = []
+    for number, rows in enumerate(in_memory):
+        np.save(tmp_path / f"{number}.npy", rows)
+        in_files.append(VectorFile(tmp_path / f"{number}.npy"))
+    lines = [np.arange(len(rows)) for rows in in_memory]
+    (want, _), (got, _) = (
+        search_both_indexed(*map(Indexed, sides, indexes, lines), 3) for sides in (in_memory, in_files)
+    )
+    for name in ("fwd_sim", "fwd_id", "bwd_sim", "bwd_id"):
+        assert getattr(got, name).tobytes() == getattr(want, name).tobytes(), name
 
 
 def test_centres_are_of_length_one_and_the_same_every_time():

@@ -24,6 +24,7 @@ if HERE:
     FLOATS = {"engine": Engine.COMPILED, "arithmetic": Arithmetic.FLOAT32}
     COMPILED += [FLOATS, *({**FLOATS, "instruction_set": isa} for isa in HERE if isa in ("portable", "avx2"))]
 PLAIN = {"engine": Engine.TORCH, "arithmetic": Arithmetic.FLOAT32}
+FLOAT32 = SearchOptions(arithmetic=Arithmetic.FLOAT32)
 TORCH = [{"engine": Engine.TORCH, "arithmetic": a} for a in (Arithmetic.BFLOAT16, Arithmetic.FLOAT16)]
 METHODS = [*COMPILED, PLAIN, *TORCH]
 each_method = pytest.mark.parametrize("method", METHODS, ids=lambda method: "-".join(method.values()))
@@ -193,7 +194,7 @@ def test_float32_products_that_a_program_lets_torch_narrow(asked, bits):
     torch.set_float32_matmul_precision(asked)
     try:
         fwd, bwd = TopK.empty(40, 3), TopK.empty(40, 3)
-        engine = BlockSearch(*rows, product=narrowed, arithmetic=Arithmetic.FLOAT32)
+        engine = BlockSearch(*rows, FLOAT32, 1 << 30, product=narrowed)
         engine.block(0, 40, fwd, bwd)
     finally:
         torch.set_float32_matmul_precision(before)
@@ -301,7 +302,7 @@ def test_out_of_memory_halves_the_block_and_goes_on(error):
 
     fwd, bwd = TopK.empty(700, 4), TopK.empty(1500, 4)
     left, right = VectorRows(x, x.dtype), VectorRows(y, y.dtype)
-    engine = BlockSearch(left, right, product=product, tile=1024, arithmetic=Arithmetic.FLOAT32)
+    engine = BlockSearch(left, right, FLOAT32, 1 << 30, product=product, tile=1024)
     for start in range(0, 700, 350):
         engine.block(start, start + 350, fwd, bwd)
     assert_same((fwd.sim, fwd.id, bwd.sim, bwd.id), oracle.both(x, y, 4))
@@ -316,7 +317,9 @@ def test_out_of_memory_that_nothing_helps_against():
     rng = np.random.default_rng(16)
     rows = VectorRows(oracle.vectors(rng, 500, 8), np.dtype(np.float16))
     with pytest.raises(BitextmineError, match="out of memory on cpu"):
-        BlockSearch(rows, rows, product=product).block(0, 500, TopK.empty(500, 2), TopK.empty(500, 2))
+        BlockSearch(rows, rows, FLOAT32, 1 << 30, product=product).block(
+            0, 500, TopK.empty(500, 2), TopK.empty(500, 2)
+        )
 
 
 def test_plain_c_is_for_want_of_better(monkeypatch):
