@@ -3,7 +3,6 @@
 import dataclasses
 import doctest
 import importlib
-import inspect
 import io
 import subprocess
 import sys
@@ -59,12 +58,6 @@ def test_every_name_is_there_and_nothing_else():
         assert name == "__version__" or not name.startswith("_")
     with pytest.raises(AttributeError, match="'no_such_thing'"):
         bitextmine.no_such_thing  # noqa: B018
-
-
-def test_functions_stay_functions_in_whatever_order_modules_are_imported():
-    for first in ("import bitextmine.mining.run", "import bitextmine", "from bitextmine.mining import run"):
-        loaded_after(f"{first}\nfrom bitextmine import mine\nassert mine.__name__ == 'mine'\n")
-    assert inspect.signature(bitextmine.mine) == inspect.signature(run_of_mine.mine)
 
 
 def test_the_keywords_of_mine_are_the_fields_of_the_options():
@@ -434,18 +427,6 @@ def test_results_in_notebooks(samples, encoder):
     curves = dict(zip(axes.get_legend_handles_labels()[1], axes.containers, strict=True))
     assert len(curves) == len(larger) and {"en-de cosine", "de-en cosine"} <= set(curves)
     assert all(curve.lines[0].get_xdata().tolist() == [50, 500] for curve in curves.values())
-
-
-def test_progress_bars_are_those_of_notebooks(monkeypatch):
-    from tqdm import auto
-
-    from bitextmine.console import progress
-
-    assert progress(3, "x").disable
-    monkeypatch.setitem(sys.modules, "ipykernel", sys)
-    with progress(3, "x") as bar:
-        assert isinstance(bar, auto.tqdm)
-    assert progress(3, "x", show=False).disable
 
 
 def test_the_example_of_training(root, tmp_path):

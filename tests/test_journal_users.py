@@ -7,7 +7,6 @@ folder each time and then again and again in the same one; after each, the comma
 import signal
 import subprocess
 import sys
-import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +14,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-# Sent with the first line of each user's script: dies at the count-th write, sync or rename of this process.
-_DIE = """
+from bitextmine.embeddings.store import Manifest
+from bitextmine.embeddings.writer import EmbeddingWriter
+
+# Each argument, a folder and a number, is a run of the script there in a process of its own, which dies at so many
+# writes, syncs and renames (0: never). Its modules are loaded once for all runs.
+_RUNS = """
 import os, signal, sys
-left = int(sys.argv[1])
+source = sys.stdin.read()
+exec("\\n".join(line for line in source.splitlines() if line.startswith(("import ", "from "))))
 def counted(name):
     call = getattr(os, name)
     def count(*args, **more):
@@ -32,6 +36,13 @@ def counted(name):
     return count
 for name in ("pwrite", "fsync", "replace", "rename", "ftruncate"):
     setattr(os, name, counted(name))
+for folder, left in (argument.split(":") for argument in sys.argv[1:]):
+    left = int(left)
+    if not (child := os.fork()):
+        os.chdir(folder)
+        exec(source)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
@@ -91,19 +102,18 @@ with checkpoint.Checkpoint("search.part") as saved:
 """
 
 
-def _lists(folder):
-    rng = np.random.default_rng(2)
-    np.save(folder / "x.npy", rng.standard_normal((3000, 16)).astype(np.float16))
+def _embedding(folder):
+    rows = np.random.default_rng(2).standard_normal((3000, 16)).astype(np.float16)
+    about = {"corpus": "x.fr", "text_sha256": "a" * 64, "model": "m", "model_hash": "0" * 16}
+    with EmbeddingWriter(folder / "x.fr.npy", *rows.shape, about) as writer:
+        writer.write(0, rows)
+        writer.finish(Manifest(rows=len(rows), dim=16, lang="fr", **about))
 
 
 _INDEX = """
-import numpy as np
-from pathlib import Path
-from bitextmine.indexing.build import build_on_disk, make_plan
-x = np.load("x.npy")
-built = build_on_disk(x, make_plan(x, "IVF16,SQ8", shard_rows=700), Path("x.part"), {"x": 1}, memory=1 << 30)
-Path("index.bin").write_bytes(built.file.read_bytes())
-Path("lists.bin").write_bytes(built.lists.read_bytes())
+from bitextmine.indexing.file import index_corpus
+from bitextmine.indexing.options import IndexOptions
+index_corpus("x.fr.npy", IndexOptions("IVF16,SQ8", shard_rows=700))
 """
 
 
@@ -132,15 +142,8 @@ USERS = {
         ("corpus.en", "corpus.fr", "corpus.en.origin.tsv", "corpus.fr.origin.tsv", "report.txt"),
         (*range(1, 12), 14, 17, 19, 20, 21),
     ),
-    "index": User(_lists, _INDEX, ("index.bin", "lists.bin"), (1, 2, 3, 4, 6, 9, 12)),
+    "index": User(_embedding, _INDEX, ("x.fr.faiss", "x.fr.faiss.lists"), (1, 2, 3, 4, 6, 9, 12, 16, 20, 24)),
 }
-
-
-def run(folder, user, count):
-    """Run the user's script in a folder, to die at an event (0: never)."""
-    script = folder.parent / "script.py"
-    script.write_text(_DIE + textwrap.dedent(user.script))
-    return subprocess.run([sys.executable, script, str(count)], cwd=folder, check=False).returncode
 
 
 @pytest.mark.parametrize("name", USERS)
@@ -150,11 +153,15 @@ def test_a_killed_run_resumes_with_the_same_bytes(name, tmp_path):
     for folder in (plain, killed):
         folder.mkdir()
         user.prepare(folder)
-    assert run(plain, user, 0) == 0
-    deaths = [run(killed, user, count) for count in user.kills]
+    runs = ["plain:0", *(f"killed:{count}" for count in (*user.kills, 0))]
+    command = ["env", "OMP_NUM_THREADS=1", sys.executable, "-c", _RUNS, *runs]
+    done = subprocess.run(
+        command, input=user.script, cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=True
+    )
+    first, *deaths, last = map(int, done.stdout.split())
+    assert first == last == 0
     assert deaths.count(-signal.SIGKILL) >= len(deaths) // 2
     assert set(deaths) <= {-signal.SIGKILL, 0}
-    assert run(killed, user, 0) == 0
     for output in user.outputs:
         assert (killed / output).read_bytes() == (plain / output).read_bytes(), output
     assert sorted(path.name for path in killed.iterdir()) == sorted(path.name for path in plain.iterdir())

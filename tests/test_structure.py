@@ -4,7 +4,6 @@ Every import counts, those inside functions and those for type checkers too. Rea
 """
 
 import ast
-from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
@@ -30,8 +29,6 @@ ROOMS = [
     ["errors", "version"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
-
-Imports = Mapping[str, set[str]]
 
 
 def module_name(path, root):

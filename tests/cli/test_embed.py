@@ -167,38 +167,6 @@ def test_no_room_for_the_embedding(bm, fails, parallel_text, tmp_path):
     assert np.load(tmp_path / "corpus.fr.npy").shape == (1000, 32)
 
 
-def test_killed_at_any_moment(bm, sentence_pairs, tmp_path):
-    """Killed repeatedly, a bit later each time, the final run ends with the same bytes."""
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    for folder in (whole, killed):
-        folder.mkdir()
-        for side, lang in enumerate(("en", "fr")):
-            text = "".join(f"{i} {pair[side]}\n" for i, pair in enumerate(sentence_pairs[:2000]))
-            (folder / f"corpus.{lang}").write_text(text)
-    args = ("embed", "corpus.en", "corpus.fr")
-    bm(*args, cwd=whole)
-    kills = 0
-    for count in range(1, 80, 8):
-        died = bm.dies(tmp_path / "hooks", count, *args, cwd=killed)
-        assert died.code in (0, -signal.SIGKILL)
-        kills += bool(died.code)
-        for manifest in killed.glob("corpus.??.json"):  # a file with its final name is complete
-            assert json.loads(manifest.read_text())["rows"] == 2000
-        if not died.code:
-            break
-    assert kills >= 3
-    bm(*args, cwd=killed)
-    assert contents(killed) == contents(whole)
-
-
-def test_interrupted(bm, parallel_text, tmp_path):
-    parallel_text(tmp_path, 10)
-    stopped = bm.dies(tmp_path / "hooks", 3, "embed", "corpus.fr", of=signal.SIGINT)
-    assert (stopped.code, stopped.out) == (130, "")
-    assert "Traceback" not in stopped.err and "interrupted; run the same command again" in stopped.err
-    assert not (tmp_path / "corpus.fr.npy").exists()
-
-
 @pytest.fixture
 def stopped(bm, bitextmine, tiny_model, parallel_text, tmp_path):
     """A stopped process that has begun to write corpus.en.npy."""

@@ -47,19 +47,6 @@ def test_a_chain_in_every_format(bm, chain, tmp_path, suffix):
     bm("report", f"kept.{suffix}", "-o", "a.html")
 
 
-def test_pipes(bm, bash, parallel_text, tmp_path):
-    """A pipeline, and process substitution, give the same as files."""
-    parallel_text(tmp_path, 40)
-    mine = "bitextmine mine --src en --tgt fr --threshold none"
-    bash(
-        f"{mine} | tee mined.tsv | bitextmine score | tee scored.tsv | bitextmine filter --min score=1.1 > kept.tsv"
-    )
-    assert bm(*MINE).out == (tmp_path / "mined.tsv").read_text()
-    assert bm("score", "mined.tsv").out == (tmp_path / "scored.tsv").read_text()
-    assert bm("filter", "scored.tsv", "--min", "score=1.1").out == (tmp_path / "kept.tsv").read_text()
-    assert bash("bitextmine score <(cat mined.tsv)").stdout == (tmp_path / "scored.tsv").read_text()
-
-
 WRITERS = {
     "mine": (*MINE, "-o"),
     "align": ("align", "corpus.en", "corpus.fr", "-o"),

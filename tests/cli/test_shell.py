@@ -40,14 +40,10 @@ def test_version(bitextmine):
 
 # The modules of choices that the help is made from.
 NAMES = {
-    "bitextmine.alignment.choices",
-    "bitextmine.documents.options",
-    "bitextmine.scoring.choices",
     "bitextmine.exporting",
-    "bitextmine.files.formats.names",
-    "bitextmine.files.urls",
-    "bitextmine.indexing.options",
-    "bitextmine.mining.choices",
+    *(f"bitextmine.{room}.choices" for room in ("alignment", "mining", "scoring")),
+    *(f"bitextmine.{room}.options" for room in ("documents", "indexing")),
+    *(f"bitextmine.files.{name}" for name in ("formats.names", "urls")),
 }
 
 
@@ -132,7 +128,6 @@ def test_ctrl_c_prints_a_hint():
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    assert child.stdout is not None
     assert child.stdout.readline() == b"ready\n"
     child.send_signal(signal.SIGINT)
     _, err = child.communicate()

@@ -63,10 +63,7 @@ def test_corpora_and_their_origins(bm, tmp_path):
     assert (tmp_path / "corpus.fr.origin.tsv").read_text() == "deep/b.fr.txt\t\t1\t1\ndeep/b.fr.txt\t\t1\t2\n"
     assert "2 documents, 3 paragraphs, 5 sentences (en 3, fr 2); 1 document without text" in err
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("corpus")) == [
-        "corpus.en",
-        "corpus.en.origin.tsv",
-        "corpus.fr",
-        "corpus.fr.origin.tsv",
+        f"corpus.{name}" for name in ("en", "en.origin.tsv", "fr", "fr.origin.tsv")
     ]
 
 
@@ -102,12 +99,12 @@ def test_normalisation_is_counted_and_can_be_left_out(bm, tmp_path):
     (tmp_path / "page.en").write_text("<p>Fish &amp; chips.\u200b</p>\n\nItâ€™s  fine.\n")
     result = bm("split", "page.en")
     assert result.out == "Fish & chips.\nIt’s fine.\n"
-    for step in (
+    for step in [
         "tags and entities 1",
         "mojibake 1",
         "control and zero-width characters 1",
         "runs of spaces 2",
-    ):
+    ]:
         assert step in result.err
     assert bm("split", "page.en", "--no-normalize").out == "<p>Fish &amp; chips.\u200b</p>\nItâ€™s  fine.\n"
 

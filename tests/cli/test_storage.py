@@ -1,14 +1,11 @@
 """Commands on files in shared storage: a folder by its file:// URL, and S3 on a local server."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 fsspec = pytest.importorskip("fsspec")
-
-Parallel = Callable[..., list[tuple[str, str]]]
 
 
 @pytest.fixture
@@ -59,12 +56,7 @@ def test_urls_give_what_files_give(bitextmine, tiny_model, here, there, env, tmp
     assert ours["rows"]["src"]["corpus"] == "corpus.en"
     assert list(Path(env["TMPDIR"]).iterdir()) == []
     assert not list(tmp_path.glob("*:*")), "no folder is called file:"
-    assert sorted(path.suffix for path in (tmp_path / "cache").iterdir()) == [
-        ".json",
-        ".json",
-        ".npy",
-        ".npy",
-    ]
+    assert sorted(path.suffix for path in (tmp_path / "cache").iterdir()) == [".json"] * 2 + [".npy"] * 2
     again = bitextmine(
         "mine", *files, *options, *cache, "-o", f"{there}/mined.jsonl.gz", cwd=tmp_path, env=env
     )

@@ -39,7 +39,6 @@ def search(x, y, k, cluster=None, folder=None, **more):
     run = Run(memory=1 << 28)
     searcher = Searcher(run, sample=200)
     if cluster is not None:
-        assert folder is not None
         identity = {"x": "of this test"}
         searcher = ClusterSearcher(cluster, x.file, y.file, identity, folder=folder, run=run)
         searcher.sample = 200

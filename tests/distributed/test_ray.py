@@ -8,12 +8,9 @@ import socketserver
 import subprocess
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    pass
 
 pytest.importorskip("ray", reason="--ray needs the extra 'ray'")
 pytestmark = pytest.mark.timeout(900)
@@ -256,7 +253,6 @@ def test_rows_are_filtered_as_by_the_plain_command_though_workers_die(bitextmine
     run = bitextmine.start(
         *FILTER, "--ray", nodes.address, cwd=tmp_path / "ray", stdin=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    assert run.stdin is not None
     run.stdin.write(rows[: len(rows) // 2])
     run.stdin.flush()
     until_running(run, lambda: len(nodes.workers()) == len(nodes.nodes))

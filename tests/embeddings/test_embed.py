@@ -1,8 +1,6 @@
 """Corpus to embedding: row i is line i, reruns do nothing, broken runs end in the same bytes."""
 
 import logging
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +12,6 @@ from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus
 from bitextmine.files.lines import line_digest
-
-Make = Callable[..., Path]
 
 LINES = [f"the cat number {i % 37} sat on mat {i - i % 5}" if i % 11 else "" for i in range(500)]
 

@@ -5,9 +5,7 @@ import multiprocessing
 import pickle
 import shutil
 import unicodedata
-from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,8 +35,6 @@ from bitextmine.errors import BitextmineError
 from bitextmine.languages.clean import readable
 from bitextmine.training.recipe import recipe_from_pairs
 from bitextmine.training.vocabulary import train_vocabulary
-
-Make = Callable[..., Path]
 
 LINES = ["the cat sat on the mat", "", "le chat", "   ", "a " * 900, "le chat", "naïve café — 12,5 %", "\x00"]
 

@@ -1,7 +1,6 @@
 """Semantic textual similarity: files as they are found, one table of several languages, directions across them."""
 
 import json
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -28,7 +27,6 @@ DE = [
     ("Zwei Jungen schwimmen.", "Zwei Jungen schwimmen gerade.", 4.8),
     ("Der Zug hat Verspätung.", "Der Bus hat Verspätung.", 2.4),
 ]
-Rows = list[tuple[str, str, float]]
 
 
 def quoted(text):
@@ -47,7 +45,7 @@ def benchmark_text(rows):
     )
 
 
-FORMS: dict[str, Callable[[Rows], str]] = {
+FORMS = {
     "csv": csv_text,
     "csv with a header": lambda rows: "sentence1,sentence2,score\n" + csv_text(rows),
     "tsv": lambda rows: "".join(f"{a}\t{b}\t{score}\n" for a, b, score in rows),

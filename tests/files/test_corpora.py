@@ -36,19 +36,8 @@ def touch(folder, *names):
 
 
 def test_the_one_corpus_of_a_language_is_found(tmp_path):
-    touch(
-        tmp_path,
-        *[
-            "c.en",
-            "c.fr.gz",
-            "c.en.npy",
-            "c.en.json",
-            "c.en.faiss",
-            "c.en.npy.part",
-            ".c.fr.12.tmp",
-            "README.md",
-        ],
-    )
+    names = "c.en c.fr.gz c.en.npy c.en.json c.en.faiss c.en.npy.part .c.fr.12.tmp README.md"
+    touch(tmp_path, *names.split())
     (tmp_path / "folder.en").mkdir()
     assert find_corpus(tmp_path, "en") == tmp_path / "c.en"
     assert find_corpus(str(tmp_path), "fr") == tmp_path / "c.fr.gz"

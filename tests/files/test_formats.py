@@ -27,8 +27,6 @@ NUMBERS: dict[str, Any] = {"floats": ("score",), "integers": ("src_line",)}
 NAMES = ("score", "src_line", "src", "tgt")
 OUTLINE = Outline(NAMES, src=2, tgt=3, langs=("en", "fr"), header=True, **NUMBERS)
 
-Pair = tuple[str, str]
-
 
 def put(path, pairs):
     rows = [[1.5 + at, at + 1, src, tgt] for at, (src, tgt) in enumerate(pairs)]

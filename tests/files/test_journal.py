@@ -50,7 +50,6 @@ def test_another_identity_starts_afresh(tmp_path):
     with Journal(path, "embed", {"text": "y", "rows": 3}) as journal:
         assert not len(journal)
     head = read_head(path)
-    assert head is not None
     assert head.identity["text"] == "y"
 
 

@@ -206,7 +206,6 @@ def test_a_reader_that_stops_early_leaves_no_complaint():
     with subprocess.Popen(
         [sys.executable, "-c", WRITE_MUCH, "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
-        assert process.stdout is not None and process.stderr is not None
         assert process.stdout.readline() == b"line 0\n"
         process.stdout.close()
         assert process.stderr.read() == b""

@@ -1,8 +1,4 @@
 import json
-import os
-import signal
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import faiss
@@ -102,7 +98,6 @@ def test_a_shard_of_other_vectors_or_cut_short_is_built_again(npy, monkeypatch):
             shard.write_bytes(shard.read_bytes()[:-1000])
         else:
             head = read_head(part / "journal")
-            assert head is not None
             head.identity["embedding"]["model_hash"] = "1" * 16
             (part / "journal").unlink()
             with Journal(part / "journal", head.job, head.identity):
@@ -115,46 +110,6 @@ def test_a_shard_of_other_vectors_or_cut_short_is_built_again(npy, monkeypatch):
 def contents_of(npy):
     index_corpus(npy, "ivf", shard_rows=200)
     return contents(npy)
-
-
-DIE = """
-import os, signal, sys
-left, here = int(sys.argv[1]), os.path.dirname(os.path.abspath(sys.argv[2]))
-def count(event, args):
-    global left
-    if event in ("open", "os.rename", "os.remove", "os.mkdir") and isinstance(args[0], (str, bytes, os.PathLike)):
-        if os.path.abspath(os.fsdecode(args[0])).startswith(here + os.sep):
-            left -= 1
-            if not left:
-                os.kill(os.getpid(), signal.SIGKILL)
-from bitextmine.indexing.file import index_corpus
-from bitextmine.indexing.options import IndexOptions
-sys.addaudithook(count)
-index_corpus(sys.argv[2], IndexOptions("ivf", shard_rows=200))
-"""
-
-
-def test_killed_at_any_moment(npy, tmp_path):
-    """Killed again and again, a bit later each time; the run that is left alone ends with the same index."""
-    wanted = contents_of(npy)
-    for path in npy.parent.glob("corpus.fr.faiss*"):
-        path.unlink()
-    for count in range(5, 300, 30):
-        done = subprocess.run(
-            [sys.executable, "-c", DIE, str(count), str(npy)],
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            check=False,
-        )
-        assert done.returncode in (0, -signal.SIGKILL)
-        if check_index(npy) is None:  # what is there is whole
-            load_index(index_paths(npy)[0])
-        if not done.returncode:
-            break
-    assert count > 30
-    index_corpus(npy, "ivf", shard_rows=200)
-    assert contents(npy) == wanted
-    index_corpus(npy, "ivf", force=True)
-    assert names(npy.parent) == ["corpus.fr.faiss", "corpus.fr.faiss.json", "corpus.fr.json", "corpus.fr.npy"]
 
 
 def test_work_is_taken_up_with_another_memory(npy, monkeypatch):

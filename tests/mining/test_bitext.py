@@ -144,12 +144,6 @@ def test_a_frame_holds_the_pairs_and_the_texts_as_they_stand(tmp_path):
     assert len(bitext(tmp_path, ["a"], ["b"], []).to_frame()) == 0
 
 
-def test_pairs_come_one_by_one_with_line_numbers_from_1(tmp_path):
-    found = bitext(tmp_path, ["a\tb", "é"], ["c", "d"], [(1, 0, 1.5), (0, 1, 1.25)])
-    assert [tuple(pair) for pair in found] == [(1.5, 2, 1, "é", "c"), (1.25, 1, 2, "a\tb", "d")]
-    assert next(iter(found)).tgt_line == 1
-
-
 def test_only_telling_it_to_removes_the_checkpoint(tmp_path):
     checkpoint = tmp_path / "a-b.search.part"
     checkpoint.write_bytes(b'{"journal": 1, "job": "search", "identity": {}}\n')
@@ -162,13 +156,6 @@ def test_only_telling_it_to_removes_the_checkpoint(tmp_path):
     assert not checkpoint.exists()
     found.discard_checkpoint()
     replace(found, checkpoint=None).discard_checkpoint()
-
-
-def test_no_pair_is_an_empty_file(tmp_path):
-    found = bitext(tmp_path, ["a"], ["b"], [])
-    found.write(tmp_path / "out.tsv")
-    assert (tmp_path / "out.tsv").read_bytes() == b""
-    assert len(read_mined(tmp_path / "out.tsv")) == 0
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,6 @@ from bitextmine.mining.texts import find_pairs
 from bitextmine.search.exact import search_both
 
 _spec = importlib.util.spec_from_file_location("mining_oracle", Path(__file__).with_name("oracle.py"))
-assert _spec is not None
-assert _spec.loader is not None
 oracle = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(oracle)
 

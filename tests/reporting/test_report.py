@@ -231,10 +231,6 @@ def test_scores_far_apart(tmp_path):
     assert "1.5000 1,501" in " ".join(page.rows("Pairs kept at each threshold"))
 
 
-def test_a_threshold_out_of_sight(tmp_path):
-    assert "The threshold 50.0000 lies outside the chart" in make(tmp_path, pairs(20), threshold=50).text
-
-
 @pytest.mark.parametrize("text", ["", "score\tsrc\ttgt\n"], ids=["empty", "header"])
 def test_no_pairs(tmp_path, text):
     page = make(tmp_path, text)
@@ -377,12 +373,6 @@ def test_invisible_characters_are_named(tmp_path):
             assert f"aU+{ord(c):04X}z" in page.text
 
 
-def test_right_to_left_texts_have_their_own_direction(tmp_path):
-    page = make(tmp_path, "1.5\tHello there, world\tשלום (123) עולם\n1.4\tمرحبا بالعالم\tनमस्ते 👩‍👩‍👧 दुनिया\n")
-    for text in ("שלום (123) עולם", "مرحبا بالعالم", "नमस्ते 👩‍👩‍👧 दुनिया"):
-        assert f'<p dir="auto">{text}</p>' in page.source
-
-
 def test_any_text_makes_a_small_page(tmp_path):
     """Cells that are as long as can be in HTML, and a histogram and a grid as full as can be."""
     texts = ["\u202e" * 5000, "\"'<>&" * 1000, "𝔘" * 4000, "x" * 100_000, "e" + "\u0301" * 3000, ""]
@@ -400,21 +390,6 @@ def test_replaced_bytes(tmp_path):
     with pytest.raises(BitextmineError, match=r"pairs\.tsv: line 1: invalid UTF-8"):
         make(tmp_path, raw)
     assert "caf\ufffd du coin" in make(tmp_path, raw, errors="replace").text
-
-
-def test_charts_have_words_and_tables_have_captions(tmp_path):
-    page = make(tmp_path, pairs(500), threshold=1.2)
-    charts = [a for tag, a in page.attributes if tag == "svg" and a.get("role") == "img"]
-    assert len(charts) == 2
-    assert charts[0]["aria-label"] == (
-        "Histogram of 500 scores from 1.0000 to 1.4990, median 1.2490; the threshold 1.2000 is marked"
-    )
-    assert "medians" in (charts[1]["aria-label"] or "")
-    assert page.count["caption"] == page.count["table"]
-    assert all(a.get("scope") for tag, a in page.attributes if tag == "th")
-    assert ("html", {"lang": "en"}) in page.attributes
-    assert "prefers-color-scheme:dark" in page.source
-    assert "width=device-width" in page.source
 
 
 def test_languages_and_scripts(tmp_path, monkeypatch):
@@ -460,7 +435,6 @@ def test_report_of_what_mine_wrote(bitextmine, tiny_model, parallel_text, tmp_pa
     assert f"threshold {manifest['threshold']['value']:.4f}" in page.text
     assert "changed after" not in page.text
     command = re.search(r"bitextmine (mine .* -o )out\.tsv\.gz", page.text)
-    assert command is not None
     bitextmine(*shlex.split(command[1]), "again.tsv.gz", "--model", tiny_model, cwd=tmp_path)
     again = [gzip.decompress((tmp_path / name).read_bytes()) for name in ("out.tsv.gz", "again.tsv.gz")]
     assert again[0] == again[1], "the command in the report repeats the file"
@@ -486,7 +460,6 @@ def test_what_the_command_refuses(bitextmine, tmp_path):
 def test_memory_does_not_grow_with_the_file(bitextmine, tmp_path):
     def peak(rows):
         child = bitextmine.start("report", "-", "-o", tmp_path / "x.html", stdin=subprocess.PIPE)
-        assert child.stdin is not None
         filler = "some words to fill a line with, and some more " * 400
         for i in range(0, rows, 100):
             block = (f"1.{j}\t{filler}{j}\t{filler} {-j}\n" for j in range(i, i + 100))
@@ -498,34 +471,3 @@ def test_memory_does_not_grow_with_the_file(bitextmine, tmp_path):
         return usage.ru_maxrss / 1024
 
     assert peak(800) < peak(400) + 10  # 16 MB more of text
-
-
-def test_in_a_browser(tmp_path):
-    """With BITEXTMINE_CHROMIUM=chromium: nothing in the texts runs, and every table and chart is there."""
-    browser = os.environ.get("BITEXTMINE_CHROMIUM")
-    if not browser:
-        pytest.skip("BITEXTMINE_CHROMIUM names no browser")
-    text = "".join(
-        f"{2 + i / 100}\t{s}<script>document.title='owned'</script>\t<img src=x onerror=\"document.title='owned'\">\n"
-        for i, s in enumerate(HOSTILE)
-    )
-    page = make(tmp_path, text + pairs(100))
-    flags = (
-        "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-        "--disable-component-update --disable-sync --dump-dom"
-    )
-    done = subprocess.run(
-        [
-            browser,
-            *flags.split(),
-            f"--user-data-dir={tmp_path / 'profile'}",
-            (tmp_path / "report.html").as_uri(),
-        ],
-        capture_output=True,
-        check=True,
-    )
-    dom = done.stdout.decode()
-    assert "<title>pairs.tsv: report</title>" in dom
-    assert "<script" not in dom and "<img" not in dom
-    for tag in ("table", "td", "svg", "rect", "section"):
-        assert len(re.findall(rf"<{tag}[ >]", dom)) == page.count[tag], tag

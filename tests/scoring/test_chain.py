@@ -63,31 +63,6 @@ def test_the_chain_needs_no_options(bitextmine, tiny_model, mined, tmp_path, nam
 
 
 @pytest.mark.parametrize("name", ["plain", "ids"])
-def test_what_mine_writes_as_parquet_is_read_as_its_lines_are(
-    bitextmine, bm, mined, tiny_model, tmp_path, name
-):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    corpora = ("--src", "en", "--tgt", "fr", "--dir", mined, "--model", tiny_model)
-    bitextmine("mine", *corpora, *(["--ids"] if name == "ids" else []), "-o", tmp_path / "mined.parquet")
-    numbers = ["src_line", "tgt_line"] if name == "ids" else []
-    table = parquet.read_table(tmp_path / "mined.parquet")
-    assert table.column_names == ["score", *numbers, "src", "tgt"]
-    assert (tmp_path / "mined.parquet.json").exists()
-    scored = [bm("score", file).out.encode() for file in ("mined.parquet", mined / f"{name}.tsv")]
-    assert scored[0] == scored[1]
-    bm("score", "mined.parquet", "-o", "scored.parquet")
-    assert bm("filter", "scored.parquet").out == bm("filter", "-", stdin=scored[1]).out
-    bm("report", "mined.parquet", "-o", "report.html")
-    assert f"<p>{table.num_rows} pairs" in (tmp_path / "report.html").read_text()
-    if name == "ids":
-        rows = (line.split("\t") for line in (mined / "ids.tsv").read_text().splitlines()[::2])
-        (tmp_path / "gold.tsv").write_text("".join(f"{row[1]}\t{row[2]}\n" for row in rows))
-        files = ("mined.parquet", mined / "ids.tsv")
-        found = [bm("evaluate", "mining", file, "--gold", "gold.tsv").out for file in files]
-        assert found[0] == found[1]
-
-
-@pytest.mark.parametrize("name", ["plain", "ids"])
 def test_the_chain_through_parquet(bm, mined, tmp_path, name):
     parquet = pytest.importorskip("pyarrow.parquet")
     bm("score", mined / f"{name}.tsv", "-o", "scored.parquet")

@@ -148,12 +148,7 @@ def test_near_duplicates_share_a_key():
 def test_language():
     pytest.importorskip("py3langid")
     tools = Request(tuple(COLUMNS), "en", "fr-CA").checked().tools()
-    src = [
-        "The committee will meet again next week.",
-        "The committee will meet again next week.",
-        "12",
-        "The house",
-    ]
+    src = [*["The committee will meet again next week."] * 2, "12", "The house"]
     tgt = [
         "Le comité se réunira à nouveau la semaine prochaine.",
         "Der Ausschuss tritt nächste Woche erneut zusammen.",
@@ -339,8 +334,7 @@ def test_margins_over_indexes_are_those_of_mining(bitextmine, tiny_model, parall
     ).out
     pairs = "".join(row.split("\t", 1)[1] + "\n" for row in mined.splitlines())
     for indexes in (("corpus.en", "corpus.fr"), ("corpus.en.npy", "corpus.fr.faiss")):
-        scored = bitextmine(
-            "score",
+        options = (
             "--columns",
             "margin",
             "--score-only",
@@ -348,11 +342,8 @@ def test_margins_over_indexes_are_those_of_mining(bitextmine, tiny_model, parall
             indexes[0],
             "--tgt-index",
             indexes[1],
-            "--model",
-            tiny_model,
-            cwd=tmp_path,
-            stdin=pairs.encode(),
-        ).out
+        )
+        scored = bitextmine("score", *options, "--model", tiny_model, cwd=tmp_path, stdin=pairs.encode()).out
         assert np.allclose(
             [float(cell) for cell in scored.split()],
             [float(row.split("\t")[0]) for row in mined.splitlines()],

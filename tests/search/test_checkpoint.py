@@ -79,13 +79,6 @@ def test_it_resumes_with_another_engine(file):
     assert_same(arrays(found), oracle.both(x, y, 4))
 
 
-def test_killed_again_and_again(file):
-    x, y = sides()
-    for blocks in (1, 2, 1, 3):
-        killed_after(blocks + (blocks > 1), x, y, 4, file, block_rows=30)
-    assert_same(done_rows(x, y, 4, file, block_rows=30)[1], oracle.both(x, y, 4))
-
-
 def test_one_direction(file):
     x, y = sides()
     with Checkpoint(file) as saved:

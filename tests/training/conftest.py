@@ -111,7 +111,6 @@ def run_to_die():
     """Trains by a recipe in a process that dies at so many checkpoints or blocks of vectors; returns its exit code."""
     command = [sys.executable, "-c", RUNS]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as runs:
-        assert runs.stdin is not None and runs.stdout is not None
 
         def run(recipe, out, events=-1):
             runs.stdin.write(f"{recipe} {out} {events}\n")

@@ -15,19 +15,7 @@ from bitextmine.training.sampling import Edits
 
 VOCABULARY = [
     "",
-    "▁the",
-    "▁house",
-    "s",
-    "▁not",
-    "▁never",
-    "▁19",
-    "▁84",
-    "7",
-    "3",
-    "▁winter",
-    "▁is",
-    ".",
-    "▁nicht",
+    *["▁the", "▁house", "s", "▁not", "▁never", "▁19", "▁84", "7", "3", "▁winter", "▁is", ".", "▁nicht"],
 ]
 EDITS = Edits(VOCABULARY)
 NEGATING = {VOCABULARY.index(it) for it in ("▁not", "▁never")}

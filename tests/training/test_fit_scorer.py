@@ -63,18 +63,8 @@ def test_it_is_fitted_measured_and_written(trained, recipe, tmp_path):
 
 
 def test_the_command(trained, bitextmine, tmp_path):
-    args = [
-        "encoder",
-        "fit-scorer",
-        "model",
-        "--recipe",
-        "recipe.toml",
-        "--model",
-        "model",
-        "--held-out",
-        "50",
-    ]
-    args += ["--distractors", "300", "--hidden", "8", "--steps", "60", "--draws", "2", "--corpora", "a.,b.=2"]
+    args = "encoder fit-scorer model --recipe recipe.toml --model model --held-out 50 --distractors 300 "
+    args = (args + "--hidden 8 --steps 60 --draws 2 --corpora a.,b.=2").split()
     said = bitextmine(*args, "--out", tmp_path / "scorer", cwd=trained).out.splitlines()
     wanted = fit_scorer(
         Trained(trained / "model", load_recipe(trained / "recipe.toml")), tmp_path / "same", SMALL

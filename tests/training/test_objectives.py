@@ -86,7 +86,6 @@ def test_divergence_value_and_gradient(block, seed, monkeypatch):
     assert float(loss.detach()) == pytest.approx(oracle(), abs=1e-4)
     (loss * 3).backward()
     for array, tensor in zip(arrays, tensors, strict=True):
-        assert tensor.grad is not None
         for _ in range(5):
             at = tuple(int(rng.integers(size)) for size in array.shape)
             array[at] += 1e-5
@@ -163,7 +162,6 @@ def test_sim_stays_finite_where_probabilities_differ_by_1():
     v = torch.tensor([[0.0, 1.0], [0.0, 100.0]])
     loss = sim_loss(u, v)
     loss.backward()
-    assert u.grad is not None
     assert math.isfinite(float(loss.detach())) and bool(torch.isfinite(u.grad).all())
 
 

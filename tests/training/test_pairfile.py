@@ -64,9 +64,6 @@ def test_a_file_that_is_cut_short_is_an_error(tmp_path):
         PairFile(tmp_path / "x.pieces", tmp_path / "none", np.dtype(np.uint16))
 
 
-Keys = list[tuple[int, int]]
-
-
 def files_of(folder, files_of):
     (folder / "pieces").write_bytes(b"")
     files = []

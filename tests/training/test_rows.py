@@ -124,7 +124,6 @@ def test_means_of_bags_and_their_gradient_are_those_of_torch():
         table = torch.randn(12, 4, generator=torch.Generator().manual_seed(2), requires_grad=True)
         out = mean(table)
         (out * weights).sum().backward()
-        assert table.grad is not None
         found.append((out.detach(), table.grad.to_dense()))
     for ours, theirs in zip(*found, strict=True):
         torch.testing.assert_close(ours, theirs)

@@ -43,7 +43,6 @@ def test_value_and_gradient(n, block, repeats, monkeypatch):
     loss = losses.symmetric_softmax_loss(a, b, 0.1, masked)
     assert float(loss.detach()) == pytest.approx(oracle(src, tgt, 0.1, keys), abs=1e-5)
     loss.backward()
-    assert a.grad is not None and b.grad is not None
     step = 1e-5
     for matrix, grad in ((src, a.grad), (tgt, b.grad)):
         for _ in range(6):
@@ -94,5 +93,4 @@ def test_exponentials_computed_twice_are_the_same(precision, monkeypatch):
         loss.backward()
         found.append((loss.detach(), src.grad, tgt.grad))
     for one, other in zip(*found, strict=True):
-        assert one is not None and other is not None
         assert torch.equal(one, other)

@@ -247,7 +247,6 @@ def test_a_checkpoint_of_another_start_is_refused(make_recipe, tmp_path):
 
 def test_a_language_is_known_from_enough_pairs_on(make_recipe, tmp_path):
     start = open_start(from_(make_recipe, tmp_path, "europe5"))
-    assert start is not None
     few = start.grown_config(start.config.vocab_size, {"en": 6_526, "zh": 1_526, "pl": 5_000}, 0.1)
     assert set(few.languages) == {*start.config.languages, "pl"}
     assert few.pairs == {"en": 6_526, "pl": 5_000, "zh": 1_526}
@@ -275,7 +274,6 @@ def test_text_that_the_vocabulary_does_not_know_is_named(tmp_path, caplog):
     settings = {"model.start_from": "europe5", "data.check_languages": False, "data.valid_pairs": 0}
     recipe = recipe_from_pairs(names, settings, folder=tmp_path)
     start = open_start(recipe)
-    assert start is not None
     caches = open_caches(tmp_path / "cache", recipe, start.tokenizer)
     shares = unknown_shares(caches, start.tokenizer)
     assert shares["zh"] > 0.5 and shares["en"] == shares["fr"] == shares["et"] == 0

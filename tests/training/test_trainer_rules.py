@@ -1,6 +1,5 @@
 """When training stops, what it keeps, what it writes down, and in which precision it works."""
 
-import dataclasses
 import itertools
 import json
 import logging
@@ -19,7 +18,6 @@ from bitextmine.errors import BitextmineError
 from bitextmine.run import Run
 from bitextmine.training.forward import layer_precision, piece_states, product_precision, sentence_vectors
 from bitextmine.training.log import plot_log
-from bitextmine.training.pairs import find_corpora
 from bitextmine.training.recipe import Training
 from bitextmine.training.run import TrainingRun, rate_share, validate
 from bitextmine.training.trainer import train
@@ -260,22 +258,6 @@ def test_any_number_of_layers_with_either_vocabulary(make_recipe, tmp_path, laye
     assert vectors.shape == (2, 16)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), [1, 0], atol=1e-3)
     assert (recipe.vocabulary.type, encoder.describe()["layers"]) == (kind, layers)
-
-
-def test_how_many_corpora_are_missing_is_told(make_recipe, tmp_path):
-    recipe = make_recipe()
-    other = dataclasses.replace(recipe.data.corpora[0], pairs="other.en-fr.tsv")
-    recipe = dataclasses.replace(
-        recipe, data=dataclasses.replace(recipe.data, corpora=(*recipe.data.corpora, other))
-    )
-    with pytest.raises(BitextmineError, match=r"other.en-fr.tsv: no such file; the recipe"):
-        find_corpora(recipe)
-    (tmp_path / "pairs.en-fr.tsv").unlink()
-    with pytest.raises(
-        BitextmineError, match=r"pairs.en-fr.tsv: no such file; 2 of 2 are missing; .*--data FOLDER"
-    ):
-        train(recipe, tmp_path / "out")
-    assert not (tmp_path / "out").exists(), "corpora are looked for before anything is made"
 
 
 def test_too_little_text_is_told(make_recipe, tmp_path, sentence_pairs, caplog):

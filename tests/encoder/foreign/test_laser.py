@@ -2,8 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,9 +24,6 @@ LINES = [
     "two umbrellas " * 30,
 ]
 WIDTH, HIDDEN, LAYERS = 5, 6, 2
-
-Weights = dict[str, np.ndarray]
-Make = Callable[..., Path]
 
 
 def weights(rows, layers=LAYERS, ways=("", "_reverse")):
