@@ -1,7 +1,6 @@
 """Fixtures for tests of the commands."""
 
 import shutil
-import subprocess
 
 import pytest
 from click.testing import CliRunner
@@ -49,15 +48,10 @@ def bm(bitextmine, tiny_model, tmp_path):
 
 @pytest.fixture
 def bash(bitextmine, tiny_model, tmp_path):
-    """Run a line of shell in the test's folder; `bitextmine` is the installed command, the tiny model its default."""
-    folder = tmp_path / ".bin"
-    folder.mkdir()
-    (folder / "bitextmine").symlink_to(bitextmine.argv[0])
+    """Run a line of shell in the test's folder; `bitextmine` is the command, the tiny model its default."""
 
     def run(line, code=0):
-        env = bitextmine.environment({"BITEXTMINE_MODEL": str(tiny_model)})
-        line = f"set -o pipefail; PATH={folder}:$PATH; {line}"
-        done = subprocess.run(["bash", "-c", line], cwd=tmp_path, env=env, capture_output=True, text=True)
+        done = bitextmine.shell(line, {"BITEXTMINE_MODEL": str(tiny_model)}, cwd=tmp_path, text=True)
         assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr
         return done

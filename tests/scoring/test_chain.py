@@ -1,7 +1,6 @@
 """mine | score | filter | report on the real command, without options; and what used to go wrong in it, silently."""
 
 import re
-import subprocess
 
 import pytest
 
@@ -32,18 +31,11 @@ def bm(bitextmine, tiny_model, tmp_path):
 
 @pytest.mark.parametrize("name", ["plain", "ids"])
 def test_the_chain_needs_no_options(bitextmine, tiny_model, mined, tmp_path, name):
-    program = " ".join(bitextmine.argv)
-    done = subprocess.run(
-        [
-            "bash",
-            "-c",
-            f"set -o pipefail; {program} score < {mined}/{name}.tsv | tee scored.tsv | {program} filter | "
-            f"tee kept.tsv | {program} report - -o report.html",
-        ],
+    done = bitextmine.shell(
+        f"bitextmine score < {mined}/{name}.tsv | tee scored.tsv | bitextmine filter | tee kept.tsv | "
+        "bitextmine report - -o report.html",
+        {"BITEXTMINE_MODEL": str(tiny_model)},
         cwd=tmp_path,
-        env=bitextmine.environment({"BITEXTMINE_MODEL": str(tiny_model)}),
-        capture_output=True,
-        check=False,
     )
     assert done.returncode == 0, done.stderr.decode()
     texts = [line.split("\t") for line in (mined / f"{name}.tsv").read_text().splitlines()]

@@ -1,10 +1,8 @@
 """Every command block of mine/pipelines.md, run as it stands."""
 
-import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -47,23 +45,15 @@ def work(bitextmine, tmp_path_factory):
     shutil.copytree(ROOT / "mine" / "samples", folder / "mine" / "samples")
     programs = folder / ".bin"
     programs.mkdir()
-    scripts = {"bitextmine": f'exec {shlex.join(bitextmine.argv)} "$@"'}
     for name, code in STAND_INS.items():
         if shutil.which(name) is None:
-            scripts[name] = f'exec {shlex.quote(sys.executable)} -c {shlex.quote(code)} "$@"'
-    for name, text in scripts.items():
-        (programs / name).write_text(f"#!/bin/sh\n{text}\n")
-        (programs / name).chmod(0o755)
-    script = "set -euo pipefail\n"
+            text = f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -c {shlex.quote(code)} "$@"\n'
+            (programs / name).write_text(text)
+            (programs / name).chmod(0o755)
+    script = f"set -eu; export LC_ALL=C.UTF-8 PATH={shlex.quote(str(programs))}:$PATH\n"
     for number, block in enumerate(BLOCKS, start=1):
         script += f"echo '# block {number}' >&2\n{block}\n"
-    done = subprocess.run(
-        ["bash", "-c", script],
-        cwd=folder,
-        env=bitextmine.environment({"PATH": f"{programs}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}),
-        capture_output=True,
-        check=False,
-    )
+    done = bitextmine.shell(script, cwd=folder)
     assert done.returncode == 0, done.stderr.decode()
     (folder / "work" / "output").write_bytes(done.stdout)
     (folder / "work" / "errors").write_bytes(done.stderr)

@@ -80,9 +80,9 @@ import torch
 import torch._dynamo  # which an optimizer loads, and which takes as long as torch itself
 torch.set_num_threads(1)
 from bitextmine.training.recipe import load_recipe
-from bitextmine.training import teacher
-from bitextmine.training.trainer import train
+from bitextmine.training import teacher, trainer
 teacher.BLOCK = 100
+trainer.plot_log = lambda *_: False
 def die(event, args):  # before so many checkpoints have their name, or so many blocks of a teacher's vectors are kept
     global left
     if event == "os.rename" and str(args[1]).endswith("checkpoint.pt") or (
@@ -97,7 +97,7 @@ for line in sys.stdin:
     if not (child := os.fork()):
         sys.addaudithook(die)
         try:
-            train(load_recipe(Path(recipe)), Path(out))
+            trainer.train(load_recipe(Path(recipe)), Path(out))
         except BaseException:
             traceback.print_exc()
             os._exit(1)
