@@ -2,8 +2,6 @@
 
 import numpy as np
 
-Step = tuple[int, int, int, int]
-
 
 def window(side, size, start):
     return side.vectors(size, start, start + 1)[0].astype(np.float64)

@@ -64,26 +64,6 @@ def test_a_damaged_index_is_built_again_as_it_was(bm, indexed, damage):
     assert "verified: checksum matches" in bm("info", "--verify", path).out
 
 
-@pytest.mark.parametrize("kind", ["hnsw", "PCA16,Flat"])
-def test_kinds(bm, parallel_text, tmp_path, kind):
-    parallel_text(tmp_path, 400)
-    bm("index", "corpus.fr", "--type", kind)
-    assert faiss.read_index(str(tmp_path / "corpus.fr.faiss")).ntotal == 400
-
-
-def test_an_unknown_kind(bm, parallel_text, tmp_path):
-    parallel_text(tmp_path, 50)
-    assert "--type NoSuchIndex" in bm("index", "corpus.fr", "--type", "NoSuchIndex", code=2).err
-    assert not list(tmp_path.glob("*.faiss*"))
-
-
-def test_counts_of_a_tiny_index(bm, tmp_path):
-    (tmp_path / "one.fr").write_text("Bonjour.\n")
-    err = bm("index", "one.fr", "--type", "flat").err
-    assert "1 distinct vector of 32 numbers" in err and "100.00% of the best" in err
-    assert "of the 4 best" not in err
-
-
 @pytest.mark.usefixtures("corpora")
 @pytest.mark.parametrize("suffix", ["", ".json", ".lists", ".part/x"])
 def test_foreign_files_instead_of_an_index(bm, tmp_path, suffix):

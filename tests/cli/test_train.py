@@ -112,17 +112,6 @@ def test_killed_and_run_again(bm, folder):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "at", "where", "words"),
-    [(3600, 1, "model/work", "trains from the start"), (0, 12, "model", "from the last checkpoint")],
-)
-def test_hints_of_an_interrupted_run(bm, folder, seconds, at, where, words):
-    args = (*TRAIN, "--set", f"train.checkpoint_seconds={seconds}")
-    interrupted = bm.dies(folder / "hooks", at, *args, of=signal.SIGINT, folder=where)
-    assert interrupted.code == 130, interrupted.err
-    assert words in interrupted.err
-
-
-@pytest.mark.parametrize(
     "name", ["README.md", "config.json", "log.jsonl", "model.safetensors", "training.png"]
 )
 def test_foreign_files_in_a_model_folder(bm, folder, name):

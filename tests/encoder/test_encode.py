@@ -117,12 +117,6 @@ def test_what_encode_refuses(encoder, given, error, message):
         encoder.encode(**{"sentences": LINES, **given})
 
 
-def test_an_encoder_says_what_it_is(encoder):
-    assert encoder.name in repr(encoder)
-    assert encoder.hash in repr(encoder)
-    assert len(repr(encoder)) < 120
-
-
 def test_tensors(encoder, expected):
     tensor = encoder.encode(LINES, convert_to_tensor=True)
     assert isinstance(tensor, torch.Tensor) and tensor.dtype == torch.float32

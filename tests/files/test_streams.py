@@ -187,43 +187,6 @@ def test_dash_is_stdout(monkeypatch):
     assert raw.getvalue() == "before\r\né\n".encode() + b"\xff\nafter\r\n"
 
 
-WRITE_MUCH = """
-import sys
-from bitextmine.errors import BitextmineError
-from bitextmine.files.streams import open_output
-try:
-    with open_output(sys.argv[1]) as file:
-        for i in range(200_000):
-            file.write(b"line %d\\n" % i)
-except BitextmineError as e:
-    sys.exit(f"said: {e}")
-except BrokenPipeError:
-    sys.exit(7)
-"""
-
-
-def test_a_reader_that_stops_early_leaves_no_complaint():
-    with subprocess.Popen(
-        [sys.executable, "-c", WRITE_MUCH, "-"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        assert process.stdout.readline() == b"line 0\n"
-        process.stdout.close()
-        assert process.stderr.read() == b""
-    assert process.returncode == 7
-
-
-def test_a_full_stdout_is_told_once():
-    if not Path("/dev/full").exists():
-        pytest.skip("no /dev/full here")
-    command = [sys.executable, "-c", WRITE_MUCH, "/dev/stdout"]
-    with open("/dev/full", "wb") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
-    assert done.returncode == 1
-    message = done.stderr.decode().splitlines()
-    assert len(message) == 1, message
-    assert "No space left on device" in message[0]
-
-
 @pytest.mark.parametrize(("name", "fd"), [("/dev/stdout", "stdout"), ("/dev/stderr", "stderr")])
 def test_standard_streams_by_name_append_where_the_shell_says_so(tmp_path, name, fd):
     log = tmp_path / "log"

@@ -24,10 +24,6 @@ def npy(tmp_path):
     return embed(tmp_path / "corpus.fr.npy", oracle.corpus(np.random.default_rng(0), 900, 32, 0.1, 0.02))
 
 
-def names(folder):
-    return sorted(path.name for path in folder.iterdir())
-
-
 @pytest.mark.parametrize("kind", ["ivf", "IVF8,SQ8", "IVF8,PQ8x4fs", "SQ8", "pq"])
 def test_shards_make_the_same_index(npy, kind):
     vectors, _ = open_embedding(npy)

@@ -20,12 +20,3 @@ def test_the_example_runs(root, tmp_path):
     printed = done.stdout.decode()
     assert "528 English lines, 528 French lines" in printed
     assert "in truth, above" in printed
-
-
-def test_its_cells_are_a_notebook(root):
-    text = (root / "mine" / "example.py").read_text(encoding="utf-8")
-    cells = text.split("# %%")
-    assert len(cells) > 8
-    for cell in cells:
-        if cell.startswith(" [markdown]"):
-            assert all(line.startswith("#") for line in cell.splitlines()[1:] if line), cell

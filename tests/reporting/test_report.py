@@ -440,22 +440,6 @@ def test_report_of_what_mine_wrote(bitextmine, tiny_model, parallel_text, tmp_pa
     assert again[0] == again[1], "the command in the report repeats the file"
 
 
-def test_what_the_command_refuses(bitextmine, tmp_path):
-    (tmp_path / "bitext.tsv").write_text(pairs(3))
-    assert "'-o'" in bitextmine("report", "bitext.tsv", cwd=tmp_path, code=2).err
-    assert "FILE.html" in bitextmine("report", "bitext.tsv", "-o", "x.png", cwd=tmp_path, code=2).err
-    assert "nosuch.tsv" in bitextmine.fails("report", "nosuch.tsv", "-o", "x.html", cwd=tmp_path)
-    wrong = bitextmine("report", "bitext.tsv", "--threshold", "x", "-o", "x.html", cwd=tmp_path, code=2)
-    assert "threshold" in wrong.err
-    assert "nosuch.json" in bitextmine.fails(
-        "report", "bitext.tsv", "--manifest", "nosuch.json", "-o", "x.html", cwd=tmp_path
-    )
-    assert "no column is called 'text'" in bitextmine.fails(
-        "report", "bitext.tsv", "--scol", "text", "-o", "x.html", cwd=tmp_path
-    )
-    assert not (tmp_path / "x.html").exists()
-
-
 @pytest.mark.skipif(not hasattr(os, "wait4"), reason="the system does not tell a child's memory")
 def test_memory_does_not_grow_with_the_file(bitextmine, tmp_path):
     def peak(rows):
