@@ -39,7 +39,7 @@ test: lint ## ruff, mypy and all tests: some 7 minutes on two cores
 lint: $(DEV) ## ruff and mypy
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
-	$(PY) -m mypy
+	MYPY_NUM_WORKERS=2 $(PY) -m mypy
 
 figures: $(APP) ## run the benchmarks behind the tables of README.md: make figures DATA=FOLDER
 	@PY=$(PY) bash mine/figures.sh $(DATA)
@@ -68,5 +68,5 @@ $(VENV)/.bitextmine-app: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.bitextmine-dev: pyproject.toml | $(VENV)/bin/python
 	$(first_torch)
-	$(VENV)/bin/python -m pip install --editable '.[dev]'
+	$(VENV)/bin/python -m pip install --no-compile --editable '.[dev]'
 	@touch $@ $(VENV)/.bitextmine-app
