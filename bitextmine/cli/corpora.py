@@ -77,7 +77,8 @@ def split(inputs: tuple[str, ...], output: str, kind: str | None, run: Run, **op
 
     Reads plain text (blank lines separate paragraphs), HTML, WARC, JSON Lines and Parquet, also compressed, and folders
     of such files. Keeps the main text of web pages. With -o, writes NAME.LANG and, line by line beside it, document,
-    URL, paragraph and sentence number in NAME.LANG.origin.tsv.
+    URL, paragraph and sentence number in NAME.LANG.origin.tsv. Thai and Khmer mark no ends of sentences: a paragraph
+    stays one line.
     """
     from bitextmine.documents.run import split_files
 

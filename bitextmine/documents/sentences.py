@@ -30,6 +30,8 @@ _INITIAL = re.compile(r"(?:[^\W\d_]\.-)?[^\W\d_]")
 _NUMBER = re.compile(r"\d{1,2}|[IVX]+")
 # The label of a list item: a number or a letter with nothing before it.
 _LABEL = re.compile(r"\W*(?:\d{1,3}|[IVXivx]{1,4}|\w)(?:\.\d{1,3})*\W*")
+_PLAIN_END = re.compile(r"(?:^|[\s(\[\"'“„«»—/¿¡-])([^\W\d_]{5,})\.\s+\Z")
+_LOOKED_BACK = 30
 _LONGEST_OPENING = 10
 _LONGEST_ABBREVIATION = 8  # characters, the full stop aside
 # Languages that write ordinal numbers with a full stop before words in upper case.
@@ -49,12 +51,17 @@ def _sentences(text: str, lang: str) -> Iterator[str]:
     start = 0
     for found in _ENDS.get(lang, _ANY_END).finditer(text):
         at = found.start()
-        if _begins_small(text, found.end()) and not _begins_small(text, start) and text[at] not in _WIDE:
+        if (
+            begins_small(text, found.end())
+            and not begins_small(text, start)
+            and text[at] not in _WIDE
+            and not _ends_plainly(text[max(start, at - _LOOKED_BACK) : found.end()])
+        ):
             continue
         if _LABEL.fullmatch(text, start, at):
             continue
         single = text[at] == "." and text[at + 1] != "."
-        if single and _is_short(_BETWEEN_WORDS.split(text[max(start, at - 30) : at])[-1], lang):
+        if single and _is_short(_BETWEEN_WORDS.split(text[max(start, at - _LOOKED_BACK) : at])[-1], lang):
             continue
         yield text[start : found.end()].strip()
         start = found.end()
@@ -62,9 +69,18 @@ def _sentences(text: str, lang: str) -> Iterator[str]:
         yield rest
 
 
-def _begins_small(text: str, start: int) -> bool:
+def begins_small(text: str, start: int = 0) -> bool:
     """Return True if the first letter from `start` on is in lower case."""
     return text[start : start + _LONGEST_OPENING].lstrip(_OPENING)[:1].islower()
+
+
+def _ends_plainly(text: str) -> bool:
+    """Return True for a full stop after a word in lower case, too long for most abbreviations.
+
+    It ends a sentence before lower case, too.
+    """
+    found = _PLAIN_END.search(text)
+    return found is not None and found[1].islower()
 
 
 def _is_short(word: str, lang: str) -> bool:

@@ -22,7 +22,10 @@ PARAGRAPHS = {
     "fr": [
         "M. Petit et Mme Roy sont là.|« Entrez ! »|Elle dit : « Non. »|Il part vers 8 h avec J.-P. Morel."
     ],
-    "es": ["¿Dónde está el Sr. Vega?|¡Aquí!|La Dra. Ruiz vive en la Av. Sur, núm. 4.|Ya es tarde."],
+    "es": [
+        "¿Dónde está el Sr. Vega?|¡Aquí!|La Dra. Ruiz vive en la Av. Sur, núm. 4.|Ya es tarde.",
+        "Han vivido.|ellos no han comido nada.|Pesa aprox. cinco kilos.",
+    ],
     "ru": [
         "Это было в 1920 г. в Москве.|Он жил на ул. Садовой, т. е. рядом.|«Пора!» — сказал А. П. Чехов.|Да."
     ],
