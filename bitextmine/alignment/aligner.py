@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from bitextmine.alignment.costs import Tick
 from bitextmine.alignment.evidence import Evidence
 from bitextmine.alignment.search import Found, Settings, find_path
-from bitextmine.alignment.windows import Windows, make_windows
+from bitextmine.alignment.windows import Form, Windows, make_windows
 from bitextmine.encoder.encoder import Encoder
 
 LOWEST, HIGHEST = -10.0, 10.0
@@ -40,6 +40,8 @@ class Link(NamedTuple):
 @dataclass(frozen=True)
 class Alignment:
     """An alignment of two documents: every line that is not blank is in one link, in order on both sides.
+
+    Only a line without words that interrupts a link comes after it, on its own.
 
     Attributes:
         src_ends, tgt_ends: (links + 1,) int64; link i holds the sentences from ends[i] to ends[i + 1] - 1.
@@ -116,7 +118,36 @@ def align_windows(
         ends = np.arange(n + m + 1)
         return Alignment(np.minimum(ends, n), np.minimum(ends, m), np.full(n + m, LOWEST), *lines)
     found = find_path(src, tgt, settings, evidence, tick)
-    return Alignment(found.path.x, found.path.y, _log_odds(found), *lines)
+    alignment = Alignment(found.path.x, found.path.y, _log_odds(found), *lines)
+    return _without_bare(alignment, src.form, tgt.form)
+
+
+def _without_bare(alignment: Alignment, src: Form | None, tgt: Form | None) -> Alignment:
+    """Take lines without words out of links in which their side has others: no translation holds them."""
+    if src is None or tgt is None or not (src.bare.any() or tgt.bare.any()):
+        return alignment
+    links: list[Link] = []
+    for link in alignment:
+        after: list[Link] = []
+        sides = [list(link.src), list(link.tgt)]
+        for side, form in enumerate((src, tgt)):
+            bare = [i for i in sides[side] if form.bare[i]]
+            if not all(sides) or len(bare) == len(sides[side]):
+                continue
+            sides[side] = [i for i in sides[side] if not form.bare[i]]
+            for i in bare:
+                alone = Link((i,), (), LOWEST) if side == 0 else Link((), (i,), LOWEST)
+                (links if i < sides[side][0] else after).append(alone)
+        links += [Link(tuple(sides[0]), tuple(sides[1]), link.score), *after]
+    src_ends, src_lines = _flat([link.src for link in links])
+    tgt_ends, tgt_lines = _flat([link.tgt for link in links])
+    return Alignment(src_ends, tgt_ends, np.array([link.score for link in links]), src_lines, tgt_lines)
+
+
+def _flat(groups: list[tuple[int, ...]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where groups of lines end, after a 0, and the lines."""
+    ends = np.cumsum([0, *map(len, groups)], dtype=np.int64)
+    return ends, np.array([line for group in groups for line in group], dtype=np.int64)
 
 
 def probability(log_odds: float) -> float:

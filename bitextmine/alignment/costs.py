@@ -8,11 +8,12 @@ samples a few:
 
 It is about 1 for unrelated runs. A link of s and t sentences costs
 
-    (far d / level + length l) (s + t) / 2 + join (s + t - 2) + missed e
+    (far d / level + length l) (s + t) / 2 + join (s + t - 2) - continued c + missed e
 
 where level is the median d of the document's own links, which are close in a law and loose in a novel; l the squared
 difference of the logarithms of the lengths in characters (Gale and Church 1993, "A program for aligning sentences in
-bilingual corpora"), scaled so that the two documents are equally long; and e the evidence that the link misses
+bilingual corpora"), scaled so that the two documents are equally long; c the number of its sentences, but for the first
+of each side, that begin in lower case, as the rest of a sentence does (`Form`); and e the evidence that the link misses
 (`evidence`). Leaving a sentence out costs `skip`. With these costs as negative log potentials an alignment is a
 conditional random field; the prices are its maximum likelihood on documents aligned by hand (mine/alignment.md).
 """
@@ -59,6 +60,7 @@ class Prices:
         join: of each sentence of a link beyond the first of its side.
         length: of the squared difference of the lengths' logarithms.
         missed: of missed evidence, in mean weights of pieces.
+        continued: deducted for each sentence that continues the one before it.
         skip: of a sentence left out.
     """
 
@@ -67,6 +69,7 @@ class Prices:
     length: float
     skip: float
     missed: float = 0.0
+    continued: float = 0.0
 
 
 def _log_ratio(x_ends: NDArray[np.int64], y_ends: NDArray[np.int64]) -> float:
@@ -105,6 +108,7 @@ class Costs:
                 ]
                 for end, most, shift in zip(ends, largest, shifts, strict=True)
             ]
+        self._continued = [_continued(side, most) for side, most in zip(self._sides, largest, strict=True)]
 
     def distances(self, band: Band, tick: Tick = None) -> Floats:
         """Return the distance of the two runs of each step from each node of a band.
@@ -162,6 +166,11 @@ class Costs:
                 cost[..., k] += np.minimum(off * off, _FAR_OFF) * np.float32(prices.length)
             cost[..., k] *= np.float32((s + t) / 2)
             cost[..., k] += np.float32(prices.join * (s + t - 2))
+            if prices.continued:
+                for counts, node, size in zip(self._continued, (x, y), (s, t), strict=True):
+                    if counts is not None and size > 1:
+                        more = counts[size - 1][np.clip(node, 0, counts.shape[1] - 1)]
+                        cost[..., k] -= more * np.float32(prices.continued)
         if missed is not None:
             cost += missed * np.float32(prices.missed)
         return Lattice(band, self.steps, cost, prices.skip)
@@ -191,6 +200,18 @@ def level_of(path: Path, distances: Floats) -> float:
     weight = np.cumsum(np.diff(path.x)[order] + np.diff(path.y)[order])
     median = distances[order[np.searchsorted(weight, weight[-1] / 2)]]
     return float(np.clip(median, _LOWEST, _HIGHEST))
+
+
+def _continued(side: Windows, most: int) -> Floats | None:
+    """Return the sentences of each window that continue the one before it, the first aside: a row for each size.
+
+    None if there are none.
+    """
+    if side.form is None or not side.form.continued.any():
+        return None
+    before = np.cumsum(np.append(side.form.continued, np.zeros(most)), dtype=np.float32)
+    first = np.arange(len(side))
+    return np.stack([before[first + size] - before[first] for size in range(most)])
 
 
 def _mean(side: Windows) -> Floats:

@@ -21,6 +21,7 @@ from bitextmine.files.formats.protocol import Outline
 from bitextmine.files.formats.records import RecordBlock
 from bitextmine.files.streams import open_output
 from bitextmine.files.tables import open_pairs
+from bitextmine.languages.clean import clean
 from bitextmine.languages.scripts import join_sentences
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class AlignedDocument:
         doubtful: the documents hardly look like translations of each other.
         langs: their languages, "" if unknown.
         signature: how it was made.
+        origins: of the lines of both sides; empty if they were not asked for.
     """
 
     name: str
@@ -70,6 +72,7 @@ class AlignedDocument:
     doubtful: bool
     langs: tuple[str, str] = ("", "")
     signature: str = ""
+    origins: tuple[Sequence[str], Sequence[str]] = ((), ())
 
     @classmethod
     def of(cls, task: Task, texts: Sequence[Sequence[str]], alignment: Alignment) -> AlignedDocument:
@@ -106,6 +109,17 @@ class AlignedDocument:
     def __repr__(self) -> str:
         return f"<AlignedDocument: {counted(len(self), 'link')}, {self.signature}>"
 
+    def places(self, link: LinkedText) -> list[str]:
+        """Return the origins of both sides of a link: of the first sentence, and of the last in its document."""
+        found = []
+        sides = zip((link.src_lines, link.tgt_lines), self.starts, self.origins, strict=True)
+        for lines, start, origins in sides:
+            first, last = (origins[lines[i] - start - 1] if lines else "" for i in (0, -1))
+            name, _, number = last.rpartition(" ")
+            several = first != last and first.rpartition(" ")[0] == name
+            found.append(one_cell(f"{first}-{number}" if several else first))
+        return found
+
     def to_frame(self) -> pandas.DataFrame:
         """Return the links as a pandas frame: score, src_lines and tgt_lines (tuples, from 1), src, tgt."""
         import pandas
@@ -137,32 +151,55 @@ class AlignedDocument:
         format = choose_format(format, os.fspath(output))
         if format in FORMATS:
             FORMATS[format].check_languages(self.langs, "src_lang and tgt_lang")
-        with open_links(os.fspath(output), format, ids=ids, named=False, langs=self.langs) as write:
+        with open_links(os.fspath(output), format, Content(ids), self.langs) as write:
             write(self)
+
+
+@dataclass(frozen=True)
+class Content:
+    """The cells to write: line numbers in tsv, the names of documents if they have some, origins; texts as `clean`."""
+
+    ids: bool = False
+    named: bool = False
+    origin: bool = False
+    normalize: bool = False
+
+    def text(self, text: str) -> str:
+        """Return a text as it is written."""
+        return clean(text) if self.normalize else text
+
+    def origins(self, document: AlignedDocument, link: LinkedText) -> list[str]:
+        """Return the cells of the origins, if any."""
+        return document.places(link) if self.origin else []
 
 
 @contextlib.contextmanager
 def open_links(
-    output: str, format: str, *, ids: bool, named: bool, langs: tuple[str, str]
+    output: str, format: str, content: Content, langs: tuple[str, str]
 ) -> Iterator[Callable[[AlignedDocument], object]]:
-    """Yield a function that writes document pairs to a file, which is complete or missing at the end.
-
-    With `ids`, tsv gets line numbers, and the names of documents if they are `named`.
-    """
+    """Yield a function that writes document pairs to a file, which is complete or missing at the end."""
     if format in LINK_FORMATS:
         chunk = _LINK_CHUNKS[format]
         with open_output(output) as out:
-            yield lambda document: out.write(chunk(document, ids, named).encode("utf-8", "replace"))
+            yield lambda document: out.write(chunk(document, content).encode("utf-8", "replace"))
         return
-    names = [*(["document"] if named else []), "src", "tgt"]
-    outline = Outline(
-        names, len(names) - 2, len(names) - 1, langs, added=("score",), header=True, floats=("score",)
-    )
+    first = ["document"] if content.named else []
+    names = [*first, "src", "tgt", *(["src_origin", "tgt_origin"] if content.origin else [])]
+    place = len(first)
+    outline = Outline(names, place, place + 1, langs, added=("score",), header=True, floats=("score",))
     with open_pairs(output, outline, FORMATS[format]) as writer:
 
         def write(document: AlignedDocument) -> None:
             pairs = [link for link in document if link.src_lines and link.tgt_lines]
-            rows = [[*([document.name] if named else []), pair.src, pair.tgt] for pair in pairs]
+            rows = [
+                [
+                    *([document.name] if content.named else []),
+                    content.text(pair.src),
+                    content.text(pair.tgt),
+                    *content.origins(document, pair),
+                ]
+                for pair in pairs
+            ]
             scores = np.array([pair.score for pair in pairs], dtype=np.float64)
             writer.write(RecordBlock(names, rows), None, [Added("score", scores)])
 
@@ -177,33 +214,36 @@ def _listed(numbers: Sequence[int]) -> str:
     return ",".join(map(str, numbers))
 
 
-def _tsv(document: AlignedDocument, ids: bool, named: bool) -> str:
+def _tsv(document: AlignedDocument, content: Content) -> str:
     out = []
     for link in document:
-        name = [one_cell(document.name)] if ids and named else []
-        lines = [_listed(link.src_lines), _listed(link.tgt_lines)] if ids else []
-        texts = one_cell(link.src), one_cell(link.tgt)
-        out.append("\t".join([f"{link.score:.{DECIMALS}f}", *name, *lines, *texts]) + "\n")
+        name = [one_cell(document.name)] if content.ids and content.named else []
+        lines = [_listed(link.src_lines), _listed(link.tgt_lines)] if content.ids else []
+        texts = [one_cell(content.text(text)) for text in (link.src, link.tgt)]
+        cells = [f"{link.score:.{DECIMALS}f}", *name, *lines, *texts, *content.origins(document, link)]
+        out.append("\t".join(cells) + "\n")
     return "".join(out)
 
 
-def _ladder(document: AlignedDocument, ids: bool, named: bool) -> str:
+def _ladder(document: AlignedDocument, content: Content) -> str:
     """Return hunalign's ladder, with an empty line at the end of each document.
 
     A rung has a position in each document (sentences from 0) and the score of the link that follows; the last rung is
-    the end of both.
+    the end of both. A sentence left out in the middle of a link has none.
     """
     rungs = []
     x, y = document.starts
     for score, src, tgt, *_ in document:
+        if (src and src[0] <= x) or (tgt and tgt[0] <= y):
+            continue
         x, y = src[0] - 1 if src else x, tgt[0] - 1 if tgt else y
         rungs.append(f"{x}\t{y}\t{score:.{DECIMALS}f}\n")
         x, y = src[-1] if src else x, tgt[-1] if tgt else y
     return "".join(rungs) + "{}\t{}\t{:.{}f}\n\n".format(*document.ends, 0, DECIMALS)
 
 
-def _json(document: AlignedDocument, ids: bool, named: bool) -> str:
-    content = {
+def _json(document: AlignedDocument, content: Content) -> str:
+    made = {
         "document": document.name,
         "mean_score": round(document.mean_score, DECIMALS),
         "doubtful": document.doubtful,
@@ -212,16 +252,17 @@ def _json(document: AlignedDocument, ids: bool, named: bool) -> str:
                 "score": round(link.score, DECIMALS),
                 "src_lines": link.src_lines,
                 "tgt_lines": link.tgt_lines,
-                "src": link.src_texts,
-                "tgt": link.tgt_texts,
+                "src": [content.text(text) for text in link.src_texts],
+                "tgt": [content.text(text) for text in link.tgt_texts],
+                **dict(zip(("src_origin", "tgt_origin"), content.origins(document, link), strict=False)),
             }
             for link in document
         ],
     }
-    return json.dumps(content, ensure_ascii=False) + "\n"
+    return json.dumps(made, ensure_ascii=False) + "\n"
 
 
-def _vecalign(document: AlignedDocument, ids: bool, named: bool) -> str:
+def _vecalign(document: AlignedDocument, content: Content) -> str:
     """Return the links as Vecalign and Bleualign write them: sentences from 0 and a cost.
 
     The cost is the improbability of a link, and 0 for a sentence left out.
@@ -230,7 +271,7 @@ def _vecalign(document: AlignedDocument, ids: bool, named: bool) -> str:
         f"{[i - 1 for i in src]}:{[j - 1 for j in tgt]}:{1 - probability(score) if src and tgt else 0:.6f}\n"
         for score, src, tgt, *_ in document
     ]
-    return "".join(lines) + ("\n" if named else "")
+    return "".join(lines) + ("\n" if content.named else "")
 
 
 _LINK_CHUNKS = {"tsv": _tsv, "ladder": _ladder, "json": _json, "vecalign": _vecalign}

@@ -14,8 +14,9 @@ from bitextmine.documents.run import split_all
 from bitextmine.documents.sentences import sentences
 from bitextmine.documents.sources import language_of
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.corpus import ORIGIN, Corpus
 from bitextmine.files.lines import iter_lines, read_lines
-from bitextmine.files.storage import place
+from bitextmine.files.storage import Place, place
 from bitextmine.files.streams import is_stream, strip_compression
 from bitextmine.languages.clean import clean
 from bitextmine.languages.codes import is_code
@@ -51,14 +52,20 @@ class Reader:
         langs: the languages of both sides (None: as the file names tell).
         presplit: take each line as a sentence.
         run: treatment of invalid UTF-8.
+        origin: also find where sentences are from.
 
     Attributes:
         cut: the sentences of each document that was cut, by name.
     """
 
-    def __init__(self, langs: tuple[str | None, str | None], presplit: bool, run: Run) -> None:
-        self._langs, self._presplit, self._run = langs, presplit, run
+    def __init__(
+        self, langs: tuple[str | None, str | None], presplit: bool, run: Run, origin: bool = False
+    ) -> None:
+        self._langs, self._presplit, self._run, self._origin = langs, presplit, run, origin
         self._ahead: dict[tuple[str, int, int], Sequence[str]] = {}
+        # By path: of documents that were cut, where the sentences are from; of others, the corpus.
+        self._cut_places: dict[str, list[str]] = {}
+        self._corpora: dict[str, Corpus] = {}
         self.cut: dict[str, int] = {}
 
     def peek(self, part: Part, side: int) -> Sequence[str]:
@@ -72,6 +79,24 @@ class Reader:
         """Return the sentences of a document of side 0, the source, or 1, the target."""
         found = self._ahead.pop((part.path, part.first, side), None)
         return self._read(part, side) if found is None else found
+
+    def places(self, part: Part, count: int) -> Sequence[str]:
+        """Return where the sentences of a document are from that was just read; nothing unless asked for.
+
+        BitextmineError if it was not cut and `split` wrote no origins beside it.
+        """
+        if not self._origin:
+            return ()
+        if part.path in self._cut_places:
+            return self._cut_places.pop(part.path)
+        if part.path not in self._corpora:  # the parts of a file come one after the other
+            self._corpora = {name: text for name, text in self._corpora.items() if part.lines is not None}
+            if is_stream(part.path):
+                raise BitextmineError(
+                    "--origin: standard input has no file of origins beside it; name a file"
+                )
+            self._corpora[part.path] = Corpus(part.path, "und", self._run.errors)
+        return list(self._corpora[part.path].places(range(part.first, part.first + count)))
 
     def _read(self, part: Part, side: int) -> Sequence[str]:
         if part.lines is not None:
@@ -88,13 +113,20 @@ class Reader:
             elif _is_cut(lines, lang):
                 return lines
             else:
-                found = [line for text in paragraphs(lines) for line in sentences(clean(text), lang)]
+                found = [
+                    (line, f"{part.name} {i}.{j}")
+                    for i, text in enumerate(paragraphs(lines), 1)
+                    for j, line in enumerate(sentences(clean(text), lang), 1)
+                ]
         self.cut[part.name] = len(found)
-        return found
+        if self._origin:
+            self._cut_places[part.path] = [origin for _, origin in found]
+        return [line for line, _ in found]
 
-    def _pages(self, path: str, lang: str) -> list[str]:
-        options = SplitOptions((lang,), kind=Kind.HTML)
-        return [sentence.text for sentence in split_all([path], options, self._run)]
+    def _pages(self, path: str, lang: str) -> list[tuple[str, str]]:
+        """Return the sentences of a page, with their origins."""
+        found = split_all([path], SplitOptions((lang,), kind=Kind.HTML), self._run)
+        return [(one.text, f"{one.url or one.document} {one.paragraph}.{one.sentence}") for one in found]
 
 
 def _is_page(lines: Sequence[str]) -> bool:
@@ -212,7 +244,7 @@ def _read_folder(folder: str) -> dict[str, Part]:
     """Return the documents of a folder by name, in the order of their names; subfolders are skipped."""
     found: dict[str, Part] = {}
     try:
-        paths = sorted(p for p in place(folder).iterdir() if p.is_file() and not p.name.startswith("."))
+        paths = sorted(p for p in place(folder).iterdir() if _is_document(p))
     except OSError as e:
         raise BitextmineError(f"{folder}: cannot list the folder: {e.strerror or e}") from None
     for path in paths:
@@ -226,6 +258,10 @@ def _read_folder(folder: str) -> dict[str, Part]:
     if not found:
         raise BitextmineError(f"{folder}: the folder has no files; name one with a file per document")
     return found
+
+
+def _is_document(path: Place) -> bool:
+    return path.is_file() and not path.name.startswith(".") and not path.name.endswith(ORIGIN)
 
 
 def _same_name_tasks(src: str, tgt: str) -> list[Task]:

@@ -16,7 +16,7 @@ from bitextmine.alignment.aligner import Aligner, Alignment
 from bitextmine.alignment.choices import choose_format
 from bitextmine.alignment.costs import Tick
 from bitextmine.alignment.documents import match_documents
-from bitextmine.alignment.formats import AlignedDocument, open_links
+from bitextmine.alignment.formats import AlignedDocument, Content, open_links
 from bitextmine.alignment.inputs import Part, Reader, Task, both_sides, choose_tasks, matched_tasks, read_list
 from bitextmine.alignment.search import Settings
 from bitextmine.alignment.windows import make_windows
@@ -58,6 +58,8 @@ class AlignOptions:
         documents: match documents by content.
         format: a name in `choices.FORMATS` (None: by the output's suffix, else tsv).
         ids: add line numbers to tsv.
+        origin: add the origins of both sides, which `split` wrote beside the documents.
+        normalize: write sentences in normal form (`languages.clean`).
         max_size: the most sentences in a link, of both sides together.
         presplit: take each line as a sentence, even where it holds several.
         src_lang, tgt_lang: language codes, to cut documents into sentences and for tmx and jsonl (None: from the file
@@ -70,6 +72,8 @@ class AlignOptions:
     documents: bool = False
     format: str | None = None
     ids: bool = False
+    origin: bool = False
+    normalize: bool = False
     max_size: int = 6
     presplit: bool = False
     src_lang: str | None = None
@@ -253,12 +257,14 @@ def align_files(
     format = choose_format(options.format, output)
     if options.ids and format != "tsv":
         raise UsageError(f"--ids goes with --format tsv, not {format}")
+    if options.origin and format in ("ladder", "vecalign"):
+        raise UsageError(f"--origin: --format {format} holds numbers of lines alone; choose another one")
     if format == "parquet" and output != "-":
         check_pairs_output(output)
     check_writable(output)
     summary = Summary()
     aligner = Aligner(load_encoder(options.model, run.device), options.settings, run.batch_tokens)
-    reader = Reader((options.src_lang, options.tgt_lang), options.presplit, run)
+    reader = Reader((options.src_lang, options.tgt_lang), options.presplit, run, options.origin)
     if options.pairs is not None:
         tasks, named = read_list(options.pairs, run.errors), True
     else:
@@ -276,7 +282,8 @@ def align_files(
     _warn_unfamiliar(tasks, reader, aligner, options)
     summary.signature = options.signature(aligner)
     with _journal(output, tasks, aligner, options, run) as journal:
-        with open_links(output, format, ids=options.ids, named=named, langs=langs) as write:
+        content = Content(options.ids, named, options.origin, options.normalize)
+        with open_links(output, format, content, langs) as write:
             for document in _align_tasks(tasks, reader, aligner, run, journal):
                 write(document)
                 summary.add(document)
@@ -372,7 +379,8 @@ def _align_tasks(
         for batch in _batches(tasks, reader):
             if journal is not None:
                 while batch and done < len(journal) and journal[done]["digest"] == batch[0].digest():
-                    yield AlignedDocument.from_json(journal[done]["aligned"])
+                    aligned = AlignedDocument.from_json(journal[done]["aligned"])
+                    yield replace(aligned, origins=batch[0].origins)
                     del batch[0]
                     done += 1
                     bar.update(1)
@@ -386,14 +394,15 @@ def _align_tasks(
                     journal.append({"digest": document.digest(), "aligned": vars(aligned)})
                 done += 1
                 bar.update(1 if many else 0)
-                yield aligned
+                yield replace(aligned, origins=document.origins)
 
 
 class _Document(NamedTuple):
-    """A task with its source and target lines."""
+    """A task with its source and target lines, and their origins if these are wanted."""
 
     task: Task
     texts: tuple[Sequence[str], Sequence[str]]
+    origins: tuple[Sequence[str], Sequence[str]]
 
     def digest(self) -> str:
         return line_digest([str(len(self.texts[0])), *self.texts[0], *self.texts[1]])
@@ -403,8 +412,11 @@ def _batches(tasks: Sequence[Task], reader: Reader) -> Iterator[list[_Document]]
     batch: list[_Document] = []
     size = 0
     for task in tasks:
-        texts = reader.read(task.src, 0), reader.read(task.tgt, 1)
-        batch.append(_Document(task, texts))
+        src = reader.read(task.src, 0)
+        src_origins = reader.places(task.src, len(src))
+        tgt = reader.read(task.tgt, 1)
+        batch.append(_Document(task, (src, tgt), (src_origins, reader.places(task.tgt, len(tgt)))))
+        texts = src, tgt
         size += len(texts[0]) + len(texts[1])
         if size >= _BATCH_SENTENCES or len(batch) == _BATCH_DOCUMENTS:
             yield batch
@@ -430,7 +442,8 @@ def _align(
     del windows
     try:
         for document, src, tgt, alignment in zip(batch, rows[::2], rows[1::2], found, strict=True):
-            yield document, replace(alignment, src_lines=src, tgt_lines=tgt)
+            lines = src[alignment.src_lines], tgt[alignment.tgt_lines]
+            yield document, replace(alignment, src_lines=lines[0], tgt_lines=lines[1])
     finally:
         for future in futures:  # interrupted
             future.cancel()

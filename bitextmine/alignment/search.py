@@ -24,7 +24,7 @@ _NEAR, _NEAR_SHARE = 2, 3
 
 # Fitted by maximum likelihood, see mine/alignment.md.
 VECTORS = Prices(far=3.74, join=3.18, length=5.16, skip=7.08)
-PIECES = Prices(far=2.58, join=3.37, length=4.47, skip=6.55, missed=0.48)
+PIECES = Prices(far=2.67, join=3.42, length=4.35, skip=6.58, missed=0.47, continued=1.6)
 
 
 @dataclass(frozen=True)

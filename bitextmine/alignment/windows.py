@@ -6,12 +6,15 @@ comes from running sums, at almost no cost; for any other encoder the text itsel
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.documents.sentences import begins_small
 from bitextmine.encoder.columns import COLUMNS, LONGEST, length_table
 from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.pieces import Pieces
@@ -21,6 +24,36 @@ Floats = NDArray[np.float32]
 
 _BLOCK = 8192
 _KEPT_ROWS, _KEPT_BLOCKS = 1024, 6
+_WORD = re.compile(r"[^\W\d_]{2}")
+_FEW = 4  # letters and digits that can be more than noise or the number of a page
+_MOST_SMALL = 0.3  # a document of more lines in lower case has no capitals where sentences begin
+
+
+class Form(NamedTuple):
+    """The lines of a document by their form, two (n,) bool.
+
+    Attributes:
+        continued: begins in lower case, in a document where few do: within a sentence.
+        bare: has neither a word nor an initial nor a longer number: a page number, a row of dots, dirt on a scan.
+    """
+
+    continued: NDArray[np.bool_]
+    bare: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, lines: Sequence[str]) -> Form:
+        """Return the form of a document's lines."""
+        continued = np.fromiter(map(begins_small, lines), dtype=bool, count=len(lines))
+        if continued.sum() > _MOST_SMALL * len(lines):
+            continued[:] = False
+        return cls(continued, np.fromiter(map(_is_bare, lines), dtype=bool, count=len(lines)))
+
+
+def _is_bare(line: str) -> bool:
+    if _WORD.search(line):
+        return False
+    # An initial was cut from its name; in scripts without cases a letter may be a word.
+    return not any(c.isalpha() and not c.islower() for c in line) and sum(map(str.isalnum, line)) < _FEW
 
 
 class Windows:
@@ -30,12 +63,14 @@ class Windows:
         sizes: the sentences in the longest window.
         dim: the size of the vectors.
         characters: (n,) int64, the length of each sentence, if known.
+        form: of the sentences, if known.
         pieces: of the sentences, if the encoder sums their vectors.
     """
 
     sizes: int
     dim: int
     characters: NDArray[np.int64] | None = None
+    form: Form | None = None
     pieces: Pieces | None = None
 
     def __len__(self) -> int:
@@ -202,6 +237,15 @@ def make_windows(
     encoder: Encoder, documents: Sequence[Sequence[str]], sizes: int, batch_tokens: int | None = None
 ) -> list[Windows]:
     """Return the windows of each document, of up to `sizes` sentences; documents are encoded together."""
+    found = _make_windows(encoder, documents, sizes, batch_tokens)
+    for windows, lines in zip(found, documents, strict=True):
+        windows.form = Form.of(lines)
+    return found
+
+
+def _make_windows(
+    encoder: Encoder, documents: Sequence[Sequence[str]], sizes: int, batch_tokens: int | None
+) -> list[Windows]:
     if not isinstance(encoder.network, PieceSums):
         return [EncodedWindows(encoder, lines, sizes, batch_tokens) for lines in documents]
     found: list[Windows] = []

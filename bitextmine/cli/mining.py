@@ -154,6 +154,14 @@ def mine(corpora: Any, model: str, output: str, columns: dict[str, bool], run: R
 @options.flag(
     "--ids", "Add the line numbers, counted from 1, after the score (and the document, if there are several)."
 )
+@options.flag(
+    "--origin",
+    "Add the origin of source and target at the end: URL or document, paragraph and sentence, from "
+    "NAME.LANG.origin.tsv beside each document, or as it was cut.",
+)
+@options.flag(
+    "--normalize", "Write sentences without markup, mojibake, control characters and runs of spaces."
+)
 @options.pick(
     "--format",
     FORMATS,

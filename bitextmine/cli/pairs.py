@@ -188,7 +188,8 @@ def _rules(given: dict[str, Any]) -> Any:
 @options.pick(
     "--join",
     JOINS,
-    "Join the kept sentence pairs into paragraph or document pairs. Needs the output of mine --origin.",
+    "Join the kept sentence pairs into paragraph or document pairs. Needs the output of mine --origin or align "
+    "--origin.",
 )
 @options.count("--explain", "Show N pairs just outside and just inside each rule.", default=0, least=0)
 @options.text(

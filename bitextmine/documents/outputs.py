@@ -12,13 +12,12 @@ from typing import IO, Any, Protocol
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import put_in_place
-from bitextmine.files.corpus import origin_path
+from bitextmine.files.corpus import ORIGIN, origin_path
 from bitextmine.files.journal import Journal, journal_folder, last_record, remove_folder
 from bitextmine.files.streams import check_writable, compression, open_output, strip_compression
 
 _JOB = "split"
 _PLACE = "{lang}"
-_ORIGIN = ".origin.tsv"
 
 
 class Output(Protocol):
@@ -93,7 +92,7 @@ class _Parts:
 
     def __init__(self, folder: Path, journal: Journal, output: str, ids: bool) -> None:
         self._folder, self._journal, self._output = folder, journal, output
-        self._endings = ("",) if ids else ("", _ORIGIN)
+        self._endings = ("",) if ids else ("", ORIGIN)
         self._files: dict[str, tuple[IO[bytes], ...]] = {}
         last = journal[-1] if len(journal) else {"progress": {}, "sizes": {}}
         self._sizes: dict[str, list[int]] = last["sizes"]

@@ -33,10 +33,13 @@ IN_MEMORY = 1 << 26
 _BLOCK_LINES = 1 << 12
 
 
+ORIGIN = ".origin.tsv"
+
+
 def origin_path(corpus: str | os.PathLike[str]) -> Place:
     """Return the file that tells where the lines of a corpus are from."""
     stem = strip_compression(corpus)
-    return stem.with_name(f"{stem.name}.origin.tsv")
+    return stem.with_name(f"{stem.name}{ORIGIN}")
 
 
 class Spool:
@@ -197,6 +200,12 @@ class Corpus:
                 f"{found.name}: {len(found):,} lines, but {self.name} has {len(self):,}; make both with one 'split'"
             )
         return found
+
+    def places(self, rows: Iterable[int] | NDArray[np.int64]) -> Iterator[str]:
+        """Yield where lines are from: the URL, or else the document, and the numbers of paragraph and sentence."""
+        for origin in self.origins().take(np.asarray(rows, dtype=np.int64)):
+            document, url, paragraph, sentence = f"{origin}\t\t\t".split("\t")[:4]
+            yield f"{url or document} {paragraph}.{sentence}"
 
     def derive(self, key: Any, make: Callable[[], Any]) -> Any:
         """Return what `make` computes from the lines; later calls with the same key return the first result."""

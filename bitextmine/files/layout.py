@@ -31,7 +31,8 @@ _TELLING = ("score", "src", "tgt")  # a line that names two of these is a header
 _OPTIONS = {"score": "--score-col", "src": "--scol", "tgt": "--tcol"}
 _COLUMN = re.compile("[a-z]+(?:_[a-z]+)*")  # names of the columns of `score`
 _MISSING = {"", "-", "na", "n/a", "none", "null"}
-_ORIGIN = re.compile(r". \d+\.\d+$")  # of a line: document or URL, paragraph and sentence
+# Of a line: document or URL, paragraph and sentence; of several, also the last of them.
+_ORIGIN = re.compile(r". \d+\.\d+(?:-\d+\.\d+)?$")
 _MOST = 0.8  # of the cells must be numbers in a column of numbers: a file may hold a bad one
 
 
@@ -259,6 +260,11 @@ def _by_header(names: Sequence[str]) -> tuple[dict[str, int], tuple[str, str]]:
     return found, (names[codes[0]].strip(), names[codes[1]].strip())
 
 
+def _have_origins(cells: Sequence[str]) -> bool:
+    """Return True for the origins of a pair, or of a line that `align` left alone."""
+    return any(cells) and all(_ORIGIN.search(cell) for cell in cells if cell)
+
+
 def _by_shape(rows: Sequence[Sequence[str]], width: int, last: int) -> dict[str, int]:
     """Return the columns of the usual files, by the number of cells and the columns of numbers."""
     rows = [row for row in rows if len(row) == width]
@@ -286,7 +292,7 @@ def _by_shape(rows: Sequence[Sequence[str]], width: int, last: int) -> dict[str,
     numbers = [number(at) for at in range(min(width, 6))]
     for shape in (mined, with_ids):  # the origin of both texts behind them
         at = len(shape)
-        if numbers[0] and width > at + 1 and all(_ORIGIN.search(row[at + i]) for row in rows for i in (0, 1)):
+        if numbers[0] and width > at + 1 and all(map(_have_origins, (row[at : at + 2] for row in rows))):
             return {**shape, "src_origin": at, "tgt_origin": at + 1}
     match numbers:
         case [True, True, True, False, False, *more] if whole(1) and whole(2) and all(more):

@@ -152,7 +152,7 @@ class Bitext(Shown):
         binary = output_format(output).binary
         numbers = ("src_line", "tgt_line") if ids else ()
         sides = ((self.src, self.src_index), (self.tgt, self.tgt_index)) if origin else ()
-        origins = [_places(text, rows) for text, rows in sides]
+        origins = [text.places(rows) for text, rows in sides]
         names = ("score", *numbers, "src", "tgt", *(("src_origin", "tgt_origin") if origin else ()))
         told = clean if normalize else str
         places = names.index("src"), names.index("tgt")
@@ -239,13 +239,6 @@ class Bitext(Shown):
         rows = [[header[key][1].format(row[key]) for key in columns] for row in counts]
         table = [aligned([header[key][0] for key in columns], rows)] if rows else []
         return "\n".join([*table, counted(len(self), "pair"), *self.notes, self.signature])
-
-
-def _places(text: Corpus, rows: NDArray[np.int64]) -> Iterator[str]:
-    """Yield where lines are from: the URL, or else the document, and the numbers of paragraph and sentence."""
-    for origin in text.origins().take(rows):
-        document, url, paragraph, sentence = f"{origin}\t\t\t".split("\t")[:4]
-        yield f"{url or document} {paragraph}.{sentence}"
 
 
 def inputs_of(texts: Iterable[Corpus], gold: str | os.PathLike[str] | None = None) -> list[Place]:

@@ -183,7 +183,7 @@ class Joiner:
         if not {"src_origin", "tgt_origin"} <= places.keys():
             raise BitextmineError(
                 f"{display_name(table.path)}: --join needs the columns src_origin and tgt_origin; make the "
-                "pairs with 'mine --origin'"
+                "pairs with 'mine --origin' or 'align --origin'"
             )
         self._columns = [table.layout.src, table.layout.tgt, places["src_origin"], places["tgt_origin"]]
         self._score = places.get("score")

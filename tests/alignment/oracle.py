@@ -21,7 +21,11 @@ def cost(src, tgt, step, prices, level):
         ratio = (src.characters.sum() + 1) / (tgt.characters.sum() + 1)
         lengths = src.characters[i : i + s].sum() + 30, tgt.characters[j : j + t].sum() + 30
         value += prices.length * min(1.0, np.log(lengths[0] / lengths[1] / ratio) ** 2)
-    return float(value * (s + t) / 2 + prices.join * (s + t - 2))
+    value = value * (s + t) / 2 + prices.join * (s + t - 2)
+    for side, first, size in ((src, i, s), (tgt, j, t)):
+        if side.form is not None:
+            value -= prices.continued * side.form.continued[first + 1 : first + size].sum()
+    return float(value)
 
 
 def total(src, tgt, steps, prices, level):

@@ -13,7 +13,7 @@ from bitextmine.alignment.costs import Costs, Prices
 from bitextmine.alignment.evidence import REACH, Evidence
 from bitextmine.alignment.program import Band, cheapest, kinds
 from bitextmine.alignment.search import Settings
-from bitextmine.alignment.windows import VectorWindows
+from bitextmine.alignment.windows import Form, VectorWindows
 from bitextmine.compiled import library
 from bitextmine.encoder.pieces import Pieces
 
@@ -26,7 +26,9 @@ def side(rng, rows, noise, sizes, lengths=None):
     lengths = rng.integers(20, 200, len(rows)) if lengths is None else lengths
     rows = rows + noise * rng.normal(size=rows.shape)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    return VectorWindows(rows.astype(np.float32), sizes, lengths)
+    windows = VectorWindows(rows.astype(np.float32), sizes, lengths)
+    windows.form = Form(rng.random(len(rows)) < 0.2, np.zeros(len(rows), dtype=bool))
+    return windows
 
 
 def made(seed, n, drop=0.1, noise=0.3, dim=64, sizes=5):
@@ -43,7 +45,7 @@ def steps_of(path):
     return np.stack([path.x[:-1], np.diff(path.x), path.y[:-1], np.diff(path.y)], axis=1).tolist()
 
 
-PRICES = Prices(far=2.0, join=0.5, length=1.5, skip=2.5)
+PRICES = Prices(far=2.0, join=0.5, length=1.5, skip=2.5, continued=0.4)
 
 
 @pytest.mark.parametrize("largest", [2, 3, 4, 6])

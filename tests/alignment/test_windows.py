@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bitextmine
-from bitextmine.alignment.windows import EncodedWindows, SumWindows, VectorWindows, make_windows
+from bitextmine.alignment.windows import EncodedWindows, Form, SumWindows, VectorWindows, make_windows
 from bitextmine.encoder import load_encoder
 
 LINES = [
@@ -17,6 +17,34 @@ LINES = [
     "Der Ausschuss trat am Dienstag zusammen.",
     "¿Quién sabe?",
 ]
+
+
+def test_the_form_of_lines():
+    lines = [
+        "Le 3 mai,",
+        "« il pleut »",
+        "- 17 -",
+        ".....",
+        'h * "',
+        "1956, p. 3",
+        "J.",
+        "好",
+        "Oh!",
+        "1",
+        "A b c",
+        "",
+    ]
+    form = Form.of(lines)
+    assert [line for line, bare in zip(lines, form.bare, strict=True) if bare] == [
+        "- 17 -",
+        ".....",
+        'h * "',
+        "1",
+        "",
+    ]
+    assert np.flatnonzero(form.continued).tolist() == [1, 4]
+    assert not Form.of(["all of it", "is in lower case", "Nearly"]).continued.any()
+    assert [len(column) for column in Form.of([])] == [0, 0]
 
 
 def test_running_sums_are_what_encoding_gives():

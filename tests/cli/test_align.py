@@ -376,6 +376,67 @@ def test_a_document_that_is_part_of_the_other(bm, sentence_pairs, tmp_path):
     assert sum(([i], [i]) in found for i in range(1, 16)) >= 13
 
 
+def test_lines_without_words_leave_the_link_that_they_interrupt(bm, sentence_pairs, tmp_path):
+    en, fr = (list(side) for side in zip(*sentence_pairs[3000:3020], strict=True))
+    first, rest = fr[9][: len(fr[9]) // 2].rsplit(" ", 1)
+    fr[9:10] = [first, "- 17 -", rest + fr[9][len(fr[9]) // 2 :]]
+    fr.append(". . .")
+    (tmp_path / "doc.en").write_text("".join(f"{line}\n" for line in en))
+    (tmp_path / "doc.fr").write_text("".join(f"{line}\n" for line in fr))
+    found = links(bm("align", "doc.en", "doc.fr", "--ids", "--presplit").out)
+    assert ([10], [10, 12]) in found and ([], [11]) in found and ([], [23]) in found
+    assert sorted(j for _, y in found for j in y) == list(range(1, 24))
+    ladder = bm("align", "doc.en", "doc.fr", "--format", "ladder", "--presplit").out
+    rungs = [[int(cell) for cell in line.split("\t")[:2]] for line in ladder.strip().splitlines()]
+    assert rungs == sorted(rungs) and rungs[-1] == [20, 23]
+
+
+def test_origins_reach_filter_join(bm, document, tmp_path):
+    document(tmp_path)
+    for lang in ("en", "fr"):
+        count = len((tmp_path / f"doc.{lang}").read_text().splitlines())
+        rows = (f"book.{lang}\t\t{i // 5 + 1}\t{i % 5 + 1}\n" for i in range(count))
+        (tmp_path / f"doc.{lang}.origin.tsv").write_text("".join(rows))
+    plain = bm("align", "doc.en", "doc.fr", "--ids").out.splitlines()
+    rows = [
+        line.split("\t") for line in bm("align", "doc.en", "doc.fr", "--ids", "--origin").out.splitlines()
+    ]
+    assert ["\t".join(row[:5]) for row in rows] == plain
+    for row in rows:
+        for lang, lines, origin in (("en", row[1], row[5]), ("fr", row[2], row[6])):
+            places = [f"{(int(i) - 1) // 5 + 1}.{(int(i) - 1) % 5 + 1}" for i in lines.split(",") if i]
+            first_and_last = f"book.{lang} " + "-".join(dict.fromkeys(places[:1] + places[-1:]))
+            assert origin == (first_and_last if places else "")
+    out = bm("align", "doc.en", "doc.fr", "--origin").out
+    joined = bm("filter", "--preset", "none", "--join", "document", stdin=out.encode()).out.splitlines()
+    assert len(joined) == 1 and joined[0].split("\t")[3:] == ["book.en", "book.fr"]
+    bm("align", "doc.en", "doc.fr", "--origin", "-o", "out.jsonl")
+    more = bm("filter", "out.jsonl", "--preset", "none", "--join", "paragraph").out.splitlines()
+    assert len(more) > 5
+    (tmp_path / "doc.fr.origin.tsv").write_text("book.fr\t\t1\t1\n")
+    assert "doc.fr.origin.tsv: 1 lines" in bm.fails("align", "doc.en", "doc.fr", "--origin")
+    assert "--format ladder" in bm("align", "doc.en", "doc.fr", "--origin", "--format", "ladder", code=2).err
+
+
+def test_origins_of_what_is_cut_here(bm, tmp_path):
+    for side, texts in TEXTS.items():
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "a.txt").write_text("\n\n".join(texts[1:]) + "\n")
+        (tmp_path / side / "a.txt.origin.tsv").write_text("no document\n")
+    rows = [line.split("\t") for line in bm("align", "en", "fr", "--origin").out.splitlines()]
+    assert [row[3] for row in rows] == [f"a.txt {i}.{j}" for i, j in ((1, 1), (1, 2), (1, 3), (2, 1), (2, 2))]
+
+
+def test_normalized_texts(bm, tmp_path):
+    (tmp_path / "a.en").write_text("<p>Tom &amp; Jerry  came\x0b late.</p>\nGood morning.\n")
+    (tmp_path / "a.fr").write_text("<b>Tom &amp; Jerry</b> sont arrivés en retard.\nBonjour.\n")
+    args = ("align", "a.en", "a.fr", "--presplit")
+    assert "<p>Tom &amp; Jerry" in bm(*args).out
+    for form in ("tsv", "json", "jsonl"):
+        out = bm(*args, "--normalize", "--format", form).out
+        assert "Tom & Jerry came late." in out and "<b>" not in out
+
+
 def test_a_foreign_file_instead_of_the_journal(bm, document, tmp_path):
     document(tmp_path)
     (tmp_path / "pairs.tsv").write_text("doc.en\tdoc.fr\n" * 2)
