@@ -67,9 +67,7 @@ if TYPE_CHECKING:
         "Add the origin of both sentences at the end (URL or document, paragraph, sentence), from NAME.LANG.origin.tsv "
         "beside the corpora.",
     ),
-    options.flag(
-        "--normalize", "Remove markup, mojibake, control characters and runs of spaces from the output."
-    ),
+    options.normalize,
 )
 @options.output(
     "Output file: .tsv, .jsonl, .tmx or .parquet; add .gz, .bz2, .xz or .zst to compress; {src} and {tgt} stand for "
@@ -159,9 +157,7 @@ def mine(corpora: Any, model: str, output: str, columns: dict[str, bool], run: R
     "Add the origin of source and target at the end: URL or document, paragraph and sentence, from "
     "NAME.LANG.origin.tsv beside each document, or as it was cut.",
 )
-@options.flag(
-    "--normalize", "Write sentences without markup, mojibake, control characters and runs of spaces."
-)
+@options.normalize
 @options.pick(
     "--format",
     FORMATS,

@@ -233,6 +233,9 @@ def memory(help: str, default: str | None = None) -> Decorator:
     return text("--memory", "SIZE", help, shown=default, type=a_size)
 
 
+normalize = flag(
+    "--normalize", "Remove markup, mojibake, control characters and runs of spaces from the output."
+)
 model = text(
     "--model",
     "NAME|FOLDER",

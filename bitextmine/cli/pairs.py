@@ -116,6 +116,7 @@ if the file states its languages (.tmx, .jsonl, a header, the names of two files
 @options.with_columns(
     header="; with --no-header, the output has none either.  [default: detect, and write one]"
 )
+@options.normalize
 @options.flag("--strict", "Stop at a malformed row instead of leaving its scores empty.")
 @options.model
 @options.neighbours("Neighbours for the margin.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.executor import Task
-from bitextmine.files.cells import Added
+from bitextmine.files.cells import Added, one_cell
 from bitextmine.files.formats.names import MOSES
+from bitextmine.files.formats.protocol import SomeRows
 from bitextmine.files.layout import Columns
 from bitextmine.files.streams import display_name, keep_apart
 from bitextmine.files.tables import Block, Malformed, Table, check_pairs_output, open_pairs, open_table
+from bitextmine.languages.clean import clean
 from bitextmine.languages.identify import is_installed
 from bitextmine.run import Run
 from bitextmine.scoring.columns.catalogue import COLUMNS, WINDOW, PairTexts, Request, column_names, identifier
@@ -70,6 +72,7 @@ class ScoreOptions:
         where: the columns of source and target; with ``header=False`` no header is written, either.
         columns: names of columns to add (None: the default ones).
         score_only: write the added cells alone, without a header unless the input has one.
+        normalize: write the texts in normal form (`languages.clean`).
         strict: a malformed row is an error.
         src, tgt: the languages that the sides should be in.
         k, margin, window, src_index, tgt_index: the margin (`Request`).
@@ -78,6 +81,7 @@ class ScoreOptions:
     where: Columns = field(default_factory=Columns)
     columns: str | Sequence[str] | None = None
     score_only: bool = False
+    normalize: bool = False
     strict: bool = False
     src: str = ""
     tgt: str = ""
@@ -181,7 +185,8 @@ def score(
             if options.strict and malformed.first:
                 raise BitextmineError(f"{malformed.first}; without --strict its scores would stay empty")
             added = [Added(name, _spread(column, block)) for name, column in zip(names, values, strict=True)]
-            out.write(block, None, added)
+            sides = table.layout.src, table.layout.tgt
+            out.write(NormalBlock(block, sides) if options.normalize else block, None, added)
             bar.update(len(block))
         malformed.finish()
     made = _signature(request, None if encoder is None else encoder.hash)
@@ -192,6 +197,50 @@ def good_rows(block: Block) -> NDArray[np.int64]:
     """Return the rows of a block that can be read."""
     bad = block.bad()
     return np.array([row for row in range(len(block)) if row not in bad], dtype=np.int64)
+
+
+class NormalBlock:
+    """The rows of a block with their texts in normal form; malformed rows stay as they are."""
+
+    def __init__(self, block: Block, sides: tuple[int, int]) -> None:
+        self._block, self._sides = block, sides
+        self.start, self.width = block.start, block.width
+
+    def __len__(self) -> int:
+        return len(self._block)
+
+    def bad(self) -> dict[int, str]:
+        """Return the bad rows."""
+        return self._block.bad()
+
+    def texts(self, column: int, rows: SomeRows) -> list[str]:
+        """Return cells as texts."""
+        found = self._block.texts(column, rows)
+        return list(map(clean, found)) if column in self._sides else found
+
+    def numbers(self, column: int, rows: SomeRows) -> NDArray[np.float64]:
+        """Return cells as numbers."""
+        return self._block.numbers(column, rows)
+
+    def lines(self, without: Collection[int] = ()) -> list[bytes]:
+        """Return rows as lines."""
+        lines = [line.split(b"\t") for line in self._block.lines(without)]
+        good = good_rows(self._block).tolist()
+        for side in self._sides:
+            place = side - sum(at < side for at in without)
+            for row, text in zip(good, self.texts(side, good), strict=True):
+                end = "\r" if lines[row][place].endswith(b"\r") else ""
+                lines[row][place] = (one_cell(text) + end).encode("utf-8", "replace")
+        return list(map(b"\t".join, lines))
+
+    def values(self, floats: Collection[int], integers: Collection[int]) -> list[list[Any]]:
+        """Return rows as values."""
+        rows, good = self._block.values(floats, integers), good_rows(self._block).tolist()
+        for side in self._sides:
+            for row, text in zip(good, self.texts(side, good), strict=True):
+                if isinstance(rows[row][side], str):
+                    rows[row][side] = text
+        return rows
 
 
 def _texts(block: Block, table: Table) -> Texts:

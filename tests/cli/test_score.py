@@ -56,6 +56,19 @@ def test_columns_by_position_and_by_name(score):
     assert "no column 9" in err
 
 
+def test_normalized_texts(score, run, tmp_path):
+    rows = [b"<p>Fish &amp; chips</p>\tn1\tPoisson  et frites\r", b"one cell", b"a\tn3\tb"]
+    where = ("--scol", "1", "--tcol", "3", "--columns", "copy", "--no-header")
+    plain, _ = score(b"\n".join(rows) + b"\n", *where)
+    found, _ = score(b"\n".join(rows) + b"\n", *where, "--normalize")
+    assert found == [b"Fish & chips\tn1\tPoisson et frites" + plain[0][len(rows[0]) - 1 :], *plain[1:]]
+    again = b"copy\tsrc\ttgt\n0\t<b>x</b>\ty&amp;z\n"
+    assert score(again, "--columns", "copy", "--normalize")[0] == [b"src\ttgt\tcopy", b"x\ty&z\t0.0000"]
+    out = tmp_path / "out.jsonl"
+    score(again, "--columns", "copy", "--normalize", "-o", str(out))
+    assert '"x"' in out.read_text() and '"y&z"' in out.read_text()
+
+
 def test_malformed_rows_keep_their_bytes_and_place(score):
     rows = [b"a\tb", b"no tab", b"", b"x\ty\tz", b"\xff\xfe\tb", b"\xed\xa0\x80\tb", b"c\td\r", b"e\tf"]
     lines, err = score(b"\n".join(rows), "--columns", "cosine,numbers")
