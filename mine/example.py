@@ -8,6 +8,7 @@
 # (`pip install 'bitextmine[plots]'`).
 
 # %%
+import argparse
 import sys
 from pathlib import Path
 
@@ -17,7 +18,9 @@ from matplotlib.figure import Figure
 import bitextmine
 
 samples = Path(__file__).parent / "samples" if "__file__" in globals() else Path("mine/samples")
-picture = sys.argv[1] if len(sys.argv) == 2 and "ipykernel" not in sys.modules else "precision.png"
+parser = argparse.ArgumentParser(description="Mine, score and measure the sample corpora.")
+parser.add_argument("picture", nargs="?", default="precision.png", help="of the plot (default: precision.png)")
+picture = parser.parse_args([] if "ipykernel" in sys.modules else None).picture
 
 # %% [markdown]
 # Two piles of text. Half of the lines of each have a translation in the other, in another place.

@@ -12,6 +12,7 @@ random order. Prints the number of sentence pairs in the crawl.
 
 from __future__ import annotations
 
+import argparse
 import csv
 import gzip
 import html
@@ -77,6 +78,11 @@ def pairs() -> list[tuple[str, str]]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("output", type=Path, help="the crawl, WARC compressed with gzip")
+    output = parser.parse_args().output
     rng = random.Random(1)
     sentences = pairs()
     articles = [sentences[i : i + 12] for i in range(0, len(sentences), 12)]
@@ -100,7 +106,7 @@ def main() -> None:
                 records.append(response(url, page.encode(), "text/html"))
         records.append(response(f"https://{site}.example/{number}.png", b"\x89PNG\r\n", "image/png"))
     rng.shuffle(records)
-    Path(sys.argv[1]).write_bytes(b"".join(records))
+    output.write_bytes(b"".join(records))
     print(f"{len(records)} records, {len(sentences)} sentence pairs", file=sys.stderr)
 
 

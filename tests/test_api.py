@@ -444,3 +444,12 @@ def test_the_example_of_neighbours(root):
     )
     assert done.returncode == 0, done.stderr
     assert "fr-en      264   264  100.00" in done.stdout
+
+
+@pytest.mark.parametrize("script", ["train/example.py", "mine/example.py", "mine/make_crawl.py"])
+def test_help_is_no_file_name(root, tmp_path, script):
+    done = subprocess.run(
+        [sys.executable, root / script, "--help"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert "usage:" in done.stdout
+    assert not list(tmp_path.iterdir())

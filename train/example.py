@@ -7,13 +7,16 @@
 # The encoder goes to FOLDER/model. 264 pairs make no good encoder: with real text leave `settings` out.
 
 # %%
+import argparse
 import sys
 from pathlib import Path
 
 import bitextmine
 
 samples = Path(__file__).parent.parent / "mine/samples" if "__file__" in globals() else Path("mine/samples")
-folder = Path(sys.argv[1] if len(sys.argv) == 2 and "ipykernel" not in sys.modules else "work")
+parser = argparse.ArgumentParser(description="Train, measure and export an encoder on the sample corpora.")
+parser.add_argument("folder", nargs="?", type=Path, default=Path("work"), help="of the results (default: work)")
+folder = parser.parse_args([] if "ipykernel" in sys.modules else None).folder
 folder.mkdir(exist_ok=True)
 
 # %% [markdown]
