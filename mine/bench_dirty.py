@@ -133,11 +133,14 @@ def share(data: Data, lang: str, lines: int, pairs: int, half: int, seed: int) -
     if lang == "fr":
         gold, src, tgt = data.europarl(half)
     else:
-        gold = data.table("news/queries.tsv*", lang)
-        random.Random(seed).shuffle(gold)
-        alone = gold[pairs:]
-        src = [pair[0] for pair in alone[::2]] + data.lines("bench/news/distractors.en")[:3750]
-        tgt = [pair[1] for pair in alone[1::2]] + data.lines(f"bench/news/distractors.{lang}")[3750:]
+        table = data.table("news/queries.tsv*", lang)
+        chosen = random.Random(seed).sample(range(len(table)), pairs)
+        gold, picked = [table[i] for i in chosen], set(chosen)
+        alone = [pair for i, pair in enumerate(table) if i not in picked]
+        # Articles stay on one side, and those about the middle, where both orders differ, on none.
+        middle = len(alone) // 2
+        src = [pair[0] for pair in alone[: middle - 40]] + data.lines("bench/news/distractors.en")[:3700]
+        tgt = [pair[1] for pair in alone[middle + 40 :]] + data.lines(f"bench/news/distractors.{lang}")[3800:]
     gold = gold[:pairs]
     return mix(("en", lang), gold, src[: lines - len(gold)], tgt[: lines - len(gold)], seed)
 

@@ -19,7 +19,9 @@ import bitextmine
 
 samples = Path(__file__).parent / "samples" if "__file__" in globals() else Path("mine/samples")
 parser = argparse.ArgumentParser(description="Mine, score and measure the sample corpora.")
-parser.add_argument("picture", nargs="?", default="precision.png", help="of the plot (default: precision.png)")
+parser.add_argument(
+    "picture", nargs="?", default="precision.png", help="of the plot (default: precision.png)"
+)
 picture = parser.parse_args([] if "ipykernel" in sys.modules else None).picture
 
 # %% [markdown]

@@ -3,8 +3,6 @@
     python mine/plots.py [--png]
 
     train/pool_size.tsv    ->  train/pool_size-light.svg, train/pool_size-dark.svg
-    mine/precision.tsv     ->  mine/precision-*.svg
-    mine/reliability.tsv   ->  mine/reliability-*.svg
     index/speed.tsv        ->  index/speed-*.svg
 
 The same numbers and matplotlib give the same bytes. --png writes PNG files instead, to look at.
@@ -84,47 +82,6 @@ def pool_size(theme: Theme) -> Figure:
     return figure
 
 
-def precision(theme: Theme) -> Figure:
-    """Draw precision against the threshold and against its estimate, a colour per number of true pairs."""
-    rows = read(ROOT / "mine" / "precision.tsv")
-    figure = Figure(figsize=(WIDTH, 3.6), layout="constrained")
-    left, right = figure.subplots(1, 2, sharey=True)
-    for color, pairs in zip(theme.curves, ("10000", "1000", "100"), strict=False):
-        where = {"true pairs": pairs}
-        left.plot(
-            *curve(rows, "threshold", "precision", **where), color=color, label=f"{int(pairs):,} true pairs"
-        )
-        left.plot(*curve(rows, "threshold", "estimated precision", **where), "--", color=color)
-        right.plot(
-            *curve(rows, "estimated precision", "precision", **where), color=color, marker="o", markersize=2.5
-        )
-    right.plot([0, 100], [0, 100], ":", color=theme.text, linewidth=1)
-    left.set(
-        xlabel="threshold", ylabel="precision, %", ylim=(-2, 102), title="solid: true, dashed: estimated"
-    )
-    right.set(xlabel="estimated precision, %", title="dotted: the estimate is right", aspect="equal")
-    figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncols=3)
-    return figure
-
-
-def reliability(theme: Theme) -> Figure:
-    """Draw the share of true pairs against the stated probability, a colour per text."""
-    rows = read(ROOT / "mine" / "reliability.tsv")
-    figure = Figure(figsize=(WIDTH, 4.2), layout="constrained")
-    axes = figure.subplots()
-    texts = list(dict.fromkeys(row["text"] for row in rows))
-    for color, text in zip(theme.curves, texts, strict=False):
-        axes.plot(
-            *curve(rows, "probability", "true", text=text), color=color, marker="o", markersize=3, label=text
-        )
-    axes.plot([0, 1], [0, 1], ":", color=theme.text, linewidth=1)
-    axes.set(
-        xlabel="probability that the score stands for", ylabel="share of pairs that are true", aspect="equal"
-    )
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside right upper")
-    return figure
-
-
 def speed(theme: Theme) -> Figure:
     """Draw the processor time of exact search in both directions against the rows of a side, and the ratio."""
     rows = read(ROOT / "index" / "speed.tsv")
@@ -144,12 +101,7 @@ def speed(theme: Theme) -> Figure:
     return figure
 
 
-PLOTS: dict[str, Callable[[Theme], Figure]] = {
-    "train/pool_size": pool_size,
-    "mine/precision": precision,
-    "mine/reliability": reliability,
-    "index/speed": speed,
-}
+PLOTS: dict[str, Callable[[Theme], Figure]] = {"train/pool_size": pool_size, "index/speed": speed}
 
 
 def look(theme: Theme) -> dict[str, object]:

@@ -15,7 +15,9 @@ import bitextmine
 
 samples = Path(__file__).parent.parent / "mine/samples" if "__file__" in globals() else Path("mine/samples")
 parser = argparse.ArgumentParser(description="Train, measure and export an encoder on the sample corpora.")
-parser.add_argument("folder", nargs="?", type=Path, default=Path("work"), help="of the results (default: work)")
+parser.add_argument(
+    "folder", nargs="?", type=Path, default=Path("work"), help="of the results (default: work)"
+)
 folder = parser.parse_args([] if "ipykernel" in sys.modules else None).folder
 folder.mkdir(exist_ok=True)
 

@@ -25,7 +25,7 @@ from bitextmine.mining.noise import MIN_LINES
 from bitextmine.mining.options import MiningOptions, WorkOptions
 from bitextmine.mining.run import mine_texts
 from bitextmine.mining.texts import Named, Pair, find_pairs
-from bitextmine.mining.threshold import NoEstimate
+from bitextmine.mining.threshold import SAMPLE, NoEstimate, mentioned_share
 from bitextmine.run import Run
 from bitextmine.training import recipe as recipes
 
@@ -213,7 +213,8 @@ def mine_piles(
 def gold_shares(mined: MinedPairs, piles: Piles, gold: Gold) -> dict[str, float]:
     """Return precision and recall of the pairs against known ones, in per cent.
 
-    Precision counts pairs whose source line has a known translation. Equal lines are one.
+    Of gold that is a sample, as `mine --gold` decides, precision counts pairs with a line that gold mentions. Equal
+    lines are one.
     """
     firsts = []
     for text, lines in ((piles.src, gold.src), (piles.tgt, gold.tgt)):
@@ -222,9 +223,16 @@ def gold_shares(mined: MinedPairs, piles: Piles, gold: Gold) -> dict[str, float]
     src, tgt = firsts
     width = len(piles.tgt)
     known = np.unique(pair_codes(src, tgt, width)[(src >= 0) & (tgt >= 0)])
-    about = np.isin(mined.src, src)
-    right = int(np.isin(pair_codes(mined.src, mined.tgt, width), known).sum())
-    return {"precision": 100 * right / max(1, int(about.sum())), "recall": 100 * right / max(1, len(known))}
+    right = np.isin(pair_codes(mined.src, mined.tgt, width), known)
+    mentioned = np.isin(mined.src, src) | np.isin(mined.tgt, tgt)
+    best_first = -np.arange(len(mined), dtype=np.float64)
+    judged = (
+        mentioned
+        if mentioned_share(best_first, right, mentioned) < SAMPLE
+        else np.ones(len(mined), dtype=bool)
+    )
+    found = int(right.sum())
+    return {"precision": 100 * found / max(1, int(judged.sum())), "recall": 100 * found / max(1, len(known))}
 
 
 # --- training ------------------------------------------------------------------------------------------------

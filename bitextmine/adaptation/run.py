@@ -461,7 +461,7 @@ class Adaptation:
             said.append("gold: P@1 " + ", ".join(f"{name} {value:.1f}" for name, value in gold.items()))
         if "gold_recall" in entry:
             said.append(
-                f"{entry['gold_recall']:.1f}% of the gold pairs mined, {entry['gold_precision']:.1f}% of their pairs "
+                f"{entry['gold_recall']:.1f}% of the gold pairs mined, {entry['gold_precision']:.1f}% of the pairs "
                 "right"
             )
         log.info("round %d: %s", entry["round"], "; ".join(said))

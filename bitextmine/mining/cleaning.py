@@ -15,9 +15,9 @@ own side go to the identifier (the extra ``languages``), as do all lines if it f
 Without the identifier, a line is left out if it is clearly typical of the other side, or has 8 words and no side. Words
 are weighed only in corpora of 1,000 lines or more.
 
-One rule on pairs, after the search: ``near_copy``, both sides have the same 3 words or more, or 4 or more with 7 in
-10 the same.
-Markup, list marks, numbers, punctuation and case do not count.
+One rule on pairs, after the search: ``near_copy``, both sides have the same 3 words or more, or the same words and
+other numbers ("Page 3" and "Page 8"), or 4 words or more with 7 in 10 the same. Markup, list marks, punctuation and
+case do not count.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from bitextmine.mining.sides import Side
 log = logging.getLogger(__name__)
 
 # The version of the rules, for signatures.
-VERSION = "2"
+VERSION = "3"
 
 RULES = ("no_letters", "repeated", "boilerplate", "language", "copy")
 _NUMBER = {rule: number for number, rule in enumerate(RULES, start=1)}
@@ -110,21 +110,26 @@ def bare_words(line: str) -> list[str]:
 
     In scripts without spaces each letter counts as a word.
     """
-    if "<" in line or "&" in line:
-        line = html.unescape(_TAG.sub(" ", line))
-    low = line.lower()
+    low = _without_markup(line).lower()
     if low.isascii():  # the same, in two thirds of the time
         return _ASCII_LETTERS.findall(low)
     return (_LETTERS if _UNSPACED.search(low) else _SPACED_LETTERS).findall(low)
 
 
+def _without_markup(line: str) -> str:
+    return html.unescape(_TAG.sub(" ", line)) if "<" in line or "&" in line else line
+
+
 def near_copy(src: str, tgt: str, fewest: int = 3) -> bool:
     """Return True if both have the same `bare_words`, or 4 or more each and 7 in 10 of the longer in common.
 
-    Fewer equal words than `fewest` may be a name, which translations keep.
+    Fewer equal words than `fewest` may be a name, which translations keep, but only with its numbers.
     """
     one, other = bare_words(src), bare_words(tgt)
     if one == other:
+        numbers = ["".join(filter(str.isdigit, _without_markup(line))) for line in (src, tgt)]
+        if all(numbers) and numbers[0] != numbers[1]:
+            return True
         # A name may have three letters or eight in Chinese and Japanese, where each counts as a word.
         return len(one) >= (3 * fewest if _UNSPACED.search(src) else fewest)
     enough = _COPY_SHARE * max(len(one), len(other))

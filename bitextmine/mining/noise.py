@@ -16,11 +16,8 @@ are found by expectation-maximisation on a histogram, with p(s) the probability 
     p(s) = 1 - (1 - pi) noise(s) / observed(s), made monotone in s
 
 Where translations are frequent, this is enough. Where they are rare, a histogram of free shape does not determine p:
-"all pairs are true" and "all are noise" both reproduce themselves. So the upper half of noise gets a shape, fitted to
-its 50% and 80% points: that of decoys. Without decoys it is Gumbel's distribution, since a line's best noise score is
-a maximum over many. That is too thin far out; so the iteration runs twice, from p = 1, and from p = 0 with a slack
-(up to 3% above the curve is noise), and p is the average. The shape determines p alone; the rate is counted from the
-scores.
+"all pairs are true" and "all are noise" both reproduce themselves. So the upper half of noise gets the shape of decoys,
+fitted to its 50% and 80% points. The shape determines p alone; the rate is counted from the scores.
 
 p is found on the best candidate of each line, the rate counted on the pairs of the retrieval. A fifth of the pairs is
 removed at a time, so that the others still occupy their lines.
@@ -67,7 +64,6 @@ _FOLDS = 5
 _BINS = 150
 _LOW = 0.5
 _UPPER = 0.8
-_SLACK = 0.03
 _ROUNDS = 300
 _NOTHING = -np.inf  # the score of a line without a pair
 _TAIL = 5  # the number of best decoys that the tail above them is extrapolated from
@@ -157,10 +153,7 @@ class Decoys:
 
 
 def fit_mixture(
-    s1: NDArray[np.float64],
-    s2: NDArray[np.float64],
-    decoys: Callable[[], Sequence[Decoys]] = tuple,
-    pool: int = 1,
+    s1: NDArray[np.float64], s2: NDArray[np.float64], decoys: Callable[[], Sequence[Decoys]], pool: int
 ) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
     """Tell true pairs from noise, as the module describes; return the probability that a pair is true, by its score.
 
@@ -180,19 +173,15 @@ def fit_mixture(
     b2 = np.searchsorted(edges, s2, side="right")
     observed = np.bincount(b1, minlength=bins).astype(np.float64)
     moves = np.bincount(b1 * bins + b2, minlength=bins * bins).reshape(bins, bins).astype(np.float64)
-    shape = None
-    starts = [(np.ones(bins), 0.0)]
-    if not _plenty(s1, s2):
-        shapes = [some for some in decoys() if len(some.score) >= MIN_LINES]
-        if not shapes:
-            starts.append((np.zeros(bins), _SLACK))
+    shapes = [] if _plenty(s1, s2) else [some for some in decoys() if len(some.score) >= MIN_LINES]
 
-        def shape(at: NDArray[np.float64]) -> NDArray[np.float64]:
-            if not shapes:
-                return _gumbel(edges, at)
-            return np.mean([some.above(edges, (_LOW, _UPPER), at, pool) for some in shapes], axis=0)
+    def shape(at: NDArray[np.float64]) -> NDArray[np.float64]:
+        found: NDArray[np.float64] = np.mean(
+            [some.above(edges, (_LOW, _UPPER), at, pool) for some in shapes], axis=0
+        )
+        return found
 
-    true = np.mean([_iterate(edges, observed, moves, start, shape, slack) for start, slack in starts], axis=0)
+    true = _iterate(edges, observed, moves, shape if shapes else None)
     return lambda score: true[np.searchsorted(edges, score, side="right")]
 
 
@@ -210,9 +199,7 @@ def _iterate(
     edges: NDArray[np.float64],
     observed: NDArray[np.float64],
     moves: NDArray[np.float64],
-    p: NDArray[np.float64],
     shape: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None,
-    slack: float = 0.0,
 ) -> NDArray[np.float64]:
     """Return the fixed point of p (bins,), the share of true pairs in each bin; it never falls.
 
@@ -220,12 +207,10 @@ def _iterate(
         edges: of the bins; bin i holds edges[i - 1] <= s < edges[i].
         observed: lines by the bin of s1.
         moves: lines by the bins of s1 and s2.
-        p: the start.
         shape: gives the share of noise above each edge (bins - 1,) from the scores at _LOW and _UPPER (2,), for the
             upper half of the noise; None leaves the shape as it is.
-        slack: the share by which noise is overestimated.
     """
-    n = observed.sum()
+    n, p = observed.sum(), np.ones(len(observed))
     weight = np.maximum(observed, 1e-9)
     for _ in range(_ROUNDS):
         noise = observed * (1 - p) + p @ moves
@@ -235,21 +220,12 @@ def _iterate(
         if shape is not None:
             above = shape(np.interp([_LOW, _UPPER], cumulative[:-1], edges))
             noise[low + 1 :] = -n * np.diff(np.concatenate([[1.0], above, [0.0]]))[low + 1 :]
-        new = 1 - np.clip(_falling(share * noise / weight, weight) * (1 + slack), 0, 1)
+        new = 1 - np.clip(_falling(share * noise / weight, weight), 0, 1)
         change = float(np.abs(new - p) @ observed) / n
         p = new
         if change < 1e-6:
             break
     return p
-
-
-def _gumbel(edges: NDArray[np.float64], at: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the share above each edge (b,) of the Gumbel distribution through the points at _LOW and _UPPER."""
-    reduced = -np.log(-np.log([_LOW, _UPPER]))
-    scale = max((at[1] - at[0]) / (reduced[1] - reduced[0]), 1e-9)
-    z = np.clip((edges - at[0]) / scale + reduced[0], -30, 700)
-    above: NDArray[np.float64] = 1 - np.exp(-np.exp(-z))
-    return above
 
 
 def _edges(scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -335,8 +311,8 @@ def fit_null(
     k: int,
     margin: str,
     retrieval: str,
+    decoys: Callable[[], Sequence[Decoys]],
     rescore: Rescore | None = None,
-    decoys: Callable[[], Sequence[Decoys]] = tuple,
     seed: int = 1,
 ) -> NullFit:
     """Estimate the noise of a mining run, as the module describes.
@@ -349,9 +325,9 @@ def fit_null(
         k: neighbours that a margin is taken over.
         margin: its kind.
         retrieval: its kind.
+        decoys: makes the decoys of both sides, for when translations are few.
         rescore: gives scores instead of margins, and the rates are of these; noise is still found by margins, whose
             distribution is known.
-        decoys: makes the decoys of both sides, for when translations are few.
         seed: of the samples.
     """
     n, m = len(best.forward.id), len(best.backward.id)

@@ -337,8 +337,10 @@ def mine_sides(
     check_matching(options.retrieval, k, options.margin)
     best = candidates(neighbours, k, options.margin)
     if src.cleaned and tgt.cleaned:
-        copies = near_copies_of(best, sides, options.margin)
-        if len(copies):
+        for _ in range(k):  # the neighbour that moves up may be a copy, too
+            copies = near_copies_of(best, sides, options.margin)
+            if not len(copies):
+                break
             neighbours = without_pairs(neighbours, copies, neighbours.fwd_id.shape[1])
             best = candidates(neighbours, k, options.margin)
     log_odds = None

@@ -22,6 +22,8 @@ _ESTIMATED = re.compile(rf"({PRECISION}|{RATE}|{F_MEASURE})(.*)")
 LOW_PRECISION = 0.8
 # A smaller share of gold pairs among the candidates suggests the wrong file.
 _FEW_GOLD = 0.1
+# Gold is a sample if it mentions a smaller share of the pairs that score as its own.
+SAMPLE = 0.5
 # Estimated and true numbers of wrong pairs differ by so much where the truth is known (standard deviation of the
 # logarithm of their ratio): mine/dirty.md.
 _MODEL = 0.3
@@ -302,7 +304,8 @@ def cut_by_estimate(kind: str, number: float, known: Estimate, at_rate: Callable
         f"{100 * known.recall(value):.0f}% of the true pairs are kept, and "
         f"{100 * known.without_translation:.0f}% of the {known.side} lines have no translation"
     ]
-    if kind != PRECISION and known.precision(value) < LOW_PRECISION:
+    low, _ = known.interval(value)
+    if known.precision(value) < LOW_PRECISION and kind != PRECISION:
         better = known.at_precision(0.95)
         notes.append(
             f"warning: only {_precision(known, value)} of these pairs are true, by estimate. "
@@ -313,7 +316,24 @@ def cut_by_estimate(kind: str, number: float, known: Estimate, at_rate: Callable
                 else f"No threshold gives 95%; the highest is {100 * known.highest_precision()[0]:.0f}%"
             )
         )
+    elif low < LOW_PRECISION <= known.precision(value):
+        notes.append(
+            f"warning: this estimate is uncertain: as few as {100 * low:.0f}% of the "
+            f"{counted(known.kept(value), 'pair')} may be true; read some of them"
+        )
     return Cut(value, rule, tuple(notes), known)
+
+
+def mentioned_share(
+    score: NDArray[np.float64], correct: NDArray[np.bool_], mentioned: NDArray[np.bool_]
+) -> float:
+    """Return the share of pairs with a line that gold mentions, among those that score as gold pairs do.
+
+    These are the pairs from the median score of the gold pairs up; 1 without any.
+    """
+    if not correct.any():
+        return 1.0
+    return float(mentioned[score >= np.median(score[correct])].mean())
 
 
 def cut_by_gold(
@@ -325,8 +345,8 @@ def cut_by_gold(
 ) -> Cut:
     """Return the cut of the best F1 on gold pairs.
 
-    Gold is taken for a sample if it mentions no line of most pairs that score as its own do. Then only pairs with a
-    line that it mentions are judged; otherwise every pair that it lacks is wrong.
+    Gold that mentions lines of less than half of the pairs that score as its own is taken for a sample: only pairs with
+    a line that it mentions are judged. Otherwise every pair that it lacks is wrong.
 
     Args:
         score: scores (p,), descending.
@@ -335,15 +355,15 @@ def cut_by_gold(
         gold: the number of gold pairs.
         path: their file.
     """
-    high = score >= np.median(score[correct]) if correct.any() else np.zeros(len(score), dtype=bool)
-    sample = bool(high.any()) and float(mentioned[high].mean()) < 0.5
+    known = mentioned_share(score, correct, mentioned)
+    sample = known < SAMPLE
     judged = mentioned if sample else np.ones(len(score), dtype=bool)
     tuned = tune(score[judged], correct[judged], gold)
     assumed = f"{os.fspath(path)} is taken to be complete: pairs that it lacks count as wrong"
     if sample:
         assumed = (
             f"{os.fspath(path)} is taken for a sample: of the pairs that score as high as these, gold knows "
-            f"{100 * mentioned[high].mean():.0f}%, so only pairs with a line that it mentions were judged"
+            f"{100 * known:.0f}%, so only pairs with a line that it mentions were judged"
         )
     notes = [
         f"threshold {tuned.threshold:.4f}: the best F1 on the {counted(gold, 'gold pair')} ({100 * tuned.f1:.2f}, an "

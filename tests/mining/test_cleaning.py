@@ -53,6 +53,10 @@ def test_junk(line, rule):
         ("Send the form to our office in Lyon today.", "Send the form to our OFFICE in Lyon tomorrow.", True),
         ("Send the form to our office in Lyon today.", "Envoyez le formulaire à Lyon aujourd'hui.", False),
         ("Paris 2004", "Paris 2004", False),  # too short to tell
+        ("Paris 2004", "Paris 2008", True),  # no translation changes a number
+        ("Page 3 of 1,009", "<li>page 8 of 1009</li>", True),
+        ("1,000 francs", "1.000 francs", False),
+        ("1. Paris", "Paris", False),
         ("Crossed a threshold", "  - Crossed a threshold", True),
         ("12. <b>Crossed&nbsp;a threshold</b>", "CROSSED A THRESHOLD!", True),
         ("Crossed a threshold", "Crossed a line", False),
@@ -148,7 +152,7 @@ def test_a_precision_that_no_threshold_reaches():
     x, y = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (x, y))
     neighbours = search_both(x, y, 5)
     best = candidates(neighbours, 4)
-    null = fit_null(neighbours, best, k=4, margin="ratio", retrieval="max")
+    null = fit_null(neighbours, best, k=4, margin="ratio", retrieval="max", decoys=list)
     known = null.estimate
     with pytest.raises(BitextmineError, match=r"precision=0.999999: no threshold .* the highest is [\d.]+%"):
         cut_by_estimate("precision=", 0.999999, known, null.threshold)

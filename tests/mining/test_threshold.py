@@ -153,7 +153,17 @@ def test_a_low_precision_warns_and_names_a_better_threshold():
     cut = cut_by_estimate("f", 1.0, known, lambda rate: 0.0)
     assert known.kept(cut.value) == 450
     assert "64.1%" in cut.notes[1] and "50 pairs" in cut.notes[1]
-    assert len(cut_by_estimate("precision=", 0.9, known, lambda rate: 0.0).notes) == 1
+    assert "64.1%" not in "".join(cut_by_estimate("precision=", 0.9, known, lambda rate: 0.0).notes)
+
+
+@pytest.mark.parametrize(("pairs", "uncertain"), [(20, True), (2000, False)])
+def test_an_uncertain_estimate_warns(pairs, uncertain):
+    """Nine in ten are true by estimate: of twenty pairs that may be seven in ten."""
+    p = np.full(pairs, 0.9)
+    known = Estimate(np.log(p / (1 - p)), p, 4 * pairs, "source")
+    for rule, number in (("f", 1.0), ("precision=", 0.9)):
+        notes = cut_by_estimate(rule, number, known, lambda rate: 0.0).notes
+        assert any("uncertain" in note for note in notes) is uncertain
 
 
 @pytest.mark.parametrize(("share", "sample"), [(1.0, False), (0.1, True)])
