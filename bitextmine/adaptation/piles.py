@@ -199,7 +199,7 @@ def mine_piles(
     wanted = MiningOptions(k=options.k, threshold=f"precision={1 - options.error_rate:g}", rescore=rescore)
     work = WorkOptions(run, cache=next(iter(embedded.values())).parent)
     try:
-        found = mine_texts(piles.src, piles.tgt, wanted, work, model=encoder, embedded=embedded)
+        found = mine_texts((piles.src, piles.tgt), wanted, work, model=encoder, embedded=embedded)
     except NoEstimate:
         nothing = np.zeros(0, dtype=np.int64)
         return MinedPairs(nothing, nothing, np.zeros(0))

@@ -112,7 +112,7 @@ def mine(corpora: Any, model: str, output: str, columns: dict[str, bool], run: R
             embedded = embed_all(pairs, outputs, model, encoder, work, rescored)
         for (source, target), place in zip(pairs, outputs, strict=True):
             bitext = mine_texts(
-                source, target, mining, work, model=encoder or model, output=place, embedded=embedded
+                (source, target), mining, work, model=encoder or model, output=place, embedded=embedded
             )
             bitext.write(place, **columns, force=work.force)
             done.append(bitext)

@@ -149,6 +149,22 @@ class VectorFile:
         )
 
 
+class SomeRows:
+    """Some rows of an embedding's file, by number, read like the file itself."""
+
+    nbytes = 0  # in memory
+
+    def __init__(self, file: VectorFile, rows: NDArray[np.int64]) -> None:
+        self._file, self._rows = file, rows
+        self.shape, self.dtype, self.ndim = (len(rows), file.shape[1]), file.dtype, 2
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, which: slice | NDArray[np.int64]) -> NDArray[np.float16]:
+        return self._file[self._rows[which]]
+
+
 def open_embedding(
     npy_path: str | os.PathLike[str], *, rows: int | None = None, dim: int | None = None
 ) -> tuple[NDArray[np.float16], Manifest]:

@@ -167,7 +167,7 @@ def _pools(
             notes.append(f"{lang}: no distractors{here}: its pool is the queries alone")
         text, matrix = bench.embed(f"pool.{lang}", itertools.chain(asked[lang], extra or ()), lang)
         unique = unique_lines(iter_lines(text))
-        pools[lang] = _Pool(text, packed_rows(matrix, unique.rows, bench.folder), unique)
+        pools[lang] = _Pool(text, packed_rows(matrix, unique.rows), unique)
         if repeated := unique.lines - len(unique.rows):
             notes.append(f"{lang}: {repeated:,} blank or repeated sentences left out of the pool")
     for lang in distractors if isinstance(distractors, Mapping) else ():

@@ -122,11 +122,10 @@ def _exactly(
 ) -> Neighbours:
     from bitextmine.search.exact import search_both
     from bitextmine.search.options import SearchOptions
-    from bitextmine.search.rows import is_mapped
 
     memory = work.run.memory
     if memory is not None:
-        memory = max(1, memory - sum(v.nbytes for v in (src.vectors, tgt.vectors) if not is_mapped(v)))
+        memory = max(1, memory - src.vectors.nbytes - tgt.vectors.nbytes)
     options = SearchOptions(work.run.device_name, memory)
     return search_both(src.vectors, tgt.vectors, k, options, progress=progress, checkpoint=saved)
 

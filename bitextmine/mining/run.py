@@ -6,7 +6,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -117,12 +117,11 @@ def mine(
     mining, work = split_options(options)
     errors = work.run.errors
     source, target = text_of(src, "src", src_lang, errors), text_of(tgt, "tgt", tgt_lang, errors)
-    return mine_texts(source, target, mining, work, model=model)
+    return mine_texts((source, target), mining, work, model=model)
 
 
 def mine_texts(
-    src: Corpus,
-    tgt: Corpus,
+    texts: Pair,
     options: MiningOptions | None = None,
     work: WorkOptions | None = None,
     *,
@@ -137,8 +136,7 @@ def mine_texts(
     the source's embedding, from which an interrupted run resumes; `Bitext.discard_checkpoint` removes it.
 
     Args:
-        src: the source.
-        tgt: the target.
+        texts: source and target.
         options: the definition of a pair.
         work: how the work is done.
         model: an encoder, or the name of one for `load_encoder`.
@@ -152,7 +150,7 @@ def mine_texts(
     from bitextmine.embeddings.embed import corpus_pieces
     from bitextmine.encoder import as_encoder
 
-    options, work, texts = options or MiningOptions(), work or WorkOptions(), (src, tgt)
+    options, work, (src, tgt) = options or MiningOptions(), work or WorkOptions(), texts
     if embedded is None:
         _check_inputs([texts], [output], work, options.gold)
     gold = None if options.gold is None else read_gold(options.gold, work.run.errors)
@@ -173,8 +171,9 @@ def mine_texts(
             neighbours, way = find_neighbours(sides[0], sides[1], k + spare, work, checkpoint=checkpoint)
             cluster.close()
             made_by |= {"search": way, "dedup": options.dedup, "clean": signed(cleaning)}
+            basis = Basis(k, None, made_by, gold)
             if scoring is None:
-                mined = mine_sides(*sides, neighbours, options, k=k, made_by=made_by, gold=gold)
+                mined = mine_sides(*sides, neighbours, options, basis)
             else:
                 a, b = (
                     Sentences(corpus_pieces(side.text, scoring.encoder), side.unique.rows) for side in sides
@@ -182,9 +181,7 @@ def mine_texts(
                 made_by["scorer"] = scoring.scorer.hash
                 with work.run.progress(None, "compare pieces", "pairs") as bar:
                     rescore = Rescorer(scoring.pieces, a, b, scoring.scorer, bar.update)
-                    mined = mine_sides(
-                        *sides, neighbours, options, k=k, rescore=rescore, made_by=made_by, gold=gold
-                    )
+                    mined = mine_sides(*sides, neighbours, options, replace(basis, rescore=rescore))
     return replace(mined, checkpoint=checkpoint)
 
 
@@ -309,16 +306,29 @@ def _unchanged(sides: Sequence[Side], checkpoint: Path | None) -> Iterator[None]
             raise
 
 
+@dataclass(frozen=True)
+class Basis:
+    """The basis of pairs, beside the neighbours.
+
+    Attributes:
+        k: neighbours that count (None: those of the options).
+        rescore: gives log odds in place of margins.
+        made_by: parts for the head of the signature.
+        gold: the known pairs of the options, if they have been read.
+    """
+
+    k: int | None = None
+    rescore: Rescorer | None = None
+    made_by: Mapping[str, object] = field(default_factory=dict)
+    gold: Gold | None = None
+
+
 def mine_sides(
     src: Side,
     tgt: Side,
     neighbours: Neighbours,
     options: MiningOptions | None = None,
-    *,
-    k: int | None = None,
-    rescore: Rescorer | None = None,
-    made_by: Mapping[str, object] | None = None,
-    gold: Gold | None = None,
+    basis: Basis | None = None,
 ) -> Bitext:
     """Do everything after the search: margins (or log odds), retrieval, threshold, duplicates.
 
@@ -327,13 +337,10 @@ def mine_sides(
         tgt: the target.
         neighbours: with k columns, and one more if the threshold is estimated.
         options: the definition of a pair.
-        k: neighbours that count (default: `options.k`).
-        rescore: gives log odds in place of margins.
-        made_by: parts for the head of the signature.
-        gold: the known pairs of `options.gold`, if they have been read.
+        basis: see `Basis`.
     """
-    options, sides = options or MiningOptions(), (src, tgt)
-    k = k or options.k
+    options, basis, sides = options or MiningOptions(), basis or Basis(), (src, tgt)
+    k, rescore, gold = basis.k or options.k, basis.rescore, basis.gold
     check_matching(options.retrieval, k, options.margin)
     best = candidates(neighbours, k, options.margin)
     if src.cleaned and tgt.cleaned:
@@ -383,7 +390,7 @@ def mine_sides(
         src=src.text,
         tgt=tgt.text,
         signature=signature(
-            **(made_by or {}),
+            **basis.made_by,
             k=k,
             margin=options.margin,
             retrieval=options.retrieval,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,15 +12,13 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.embeddings.store import VectorFile, check_rows
+from bitextmine.embeddings.store import SomeRows, VectorFile, check_rows
 from bitextmine.errors import BitextmineError
-from bitextmine.files.atomic import allocate
 from bitextmine.files.corpus import Corpus
 from bitextmine.mining.choices import Dedup
 from bitextmine.mining.dedup import Unique, unique_lines
-from bitextmine.search.rows import release
 
-# Packed rows up to this many bytes are held in memory, more in a temporary file.
+# Vectors of up to this many bytes are held in memory, more are read from their file.
 IN_MEMORY = 1 << 28
 _BLOCK = 1 << 14
 
@@ -36,7 +33,7 @@ class Side:
         matrix: float16 (lines, d), the embedding of all lines.
         dedup: the level of `unique`.
         cleaned: the lines that each rule of `cleaning` left out; empty without cleaning.
-        in_memory: the most bytes of packed vectors to hold in memory.
+        in_memory: the most bytes of vectors of a file to hold in memory.
     """
 
     text: Corpus
@@ -54,8 +51,7 @@ class Side:
     @cached_property
     def vectors(self) -> NDArray[Any]:
         """Return the vectors of the lines that are mined, float16 (rows of unique, d)."""
-        folder = tempfile.gettempdir() if self.npy is None else self.npy.parent
-        return packed_rows(self.matrix, self.unique.rows, folder, self.in_memory)
+        return packed_rows(self.matrix, self.unique.rows, self.in_memory)
 
     def check(self) -> None:
         """Raise BitextmineError if the embedding's file has changed since it was opened."""
@@ -121,52 +117,22 @@ def load_side(
 
 
 def packed_rows(
-    matrix: NDArray[Any] | VectorFile,
-    rows: NDArray[np.int64],
-    folder: str | os.PathLike[str],
-    in_memory: int = IN_MEMORY,
+    matrix: NDArray[Any] | VectorFile, rows: NDArray[np.int64], in_memory: int = IN_MEMORY
 ) -> NDArray[Any]:
-    """Return these rows (ascending) of a matrix (n, d) as an array of their own, (len(rows), d), of the same type.
+    """Return these rows (ascending) of a matrix (n, d), (len(rows), d), of the same type.
 
-    All rows of an array are the array itself, not a copy. Above `in_memory` bytes all rows of an embedding are its
-    file, which is read in blocks; some of them are a map of a temporary file in `folder` (or, if that cannot be
-    written, in the system's) that vanishes with the array.
-
-    Raises:
-        BitextmineError: the disk has no room for the file.
+    All rows of an array are the array itself. More than `in_memory` bytes stay in their file, which is read in blocks,
+    also if only some of the rows are wanted.
     """
     shape = (len(rows), matrix.shape[1])
-    size = shape[0] * shape[1] * matrix.dtype.itemsize
-    if len(rows) == len(matrix):
-        if isinstance(matrix, np.ndarray):
-            return matrix
-        if size > in_memory:
-            return cast(
-                "NDArray[Any]", matrix
-            )  # read in blocks like one; a map of a file that shrinks would be fatal
-    out: NDArray[Any]
-    if size <= in_memory:
-        out = np.empty(shape, matrix.dtype)
-    else:
-        try:
-            file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
-        except OSError:
-            folder = Path(tempfile.gettempdir())
-            file = tempfile.TemporaryFile()  # noqa: SIM115
-        with file:
-            try:
-                allocate(file.fileno(), size)
-            except OSError as e:
-                raise BitextmineError(
-                    f"{folder}: cannot set {size:,} bytes aside for the lines without repetitions: "
-                    f"{e.strerror}; free some space"
-                ) from None
-            out = np.memmap(file, dtype=matrix.dtype, mode="r+", shape=shape)  # the map keeps the file alive
+    if len(rows) == len(matrix) and isinstance(matrix, np.ndarray):
+        return matrix
+    if isinstance(matrix, VectorFile) and shape[0] * shape[1] * matrix.dtype.itemsize > in_memory:
+        some = matrix if len(rows) == len(matrix) else SomeRows(matrix, rows)
+        return cast("NDArray[Any]", some)  # searches read it in blocks like one
+    out = np.empty(shape, matrix.dtype)
     for start in range(0, len(rows), _BLOCK):
-        some = rows[start : start + _BLOCK]
-        out[start : start + _BLOCK] = matrix[some]
-        _release(matrix, some)
-        release(out, start, start + _BLOCK)
+        out[start : start + _BLOCK] = matrix[rows[start : start + _BLOCK]]
     return out
 
 
@@ -176,10 +142,4 @@ def _zero_rows(matrix: NDArray[Any] | VectorFile, rows: NDArray[np.int64]) -> ND
     for start in range(0, len(rows), _BLOCK):
         some = rows[start : start + _BLOCK]
         zero[start : start + _BLOCK] = ~matrix[some].any(axis=1)
-        _release(matrix, some)
     return zero
-
-
-def _release(matrix: NDArray[Any] | VectorFile, rows: NDArray[np.int64]) -> None:
-    if isinstance(matrix, np.ndarray):
-        release(matrix, int(rows[0]), int(rows[-1]) + 1)

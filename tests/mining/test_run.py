@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import bitextmine.embeddings.embed
 import bitextmine.encoder
 from bitextmine.embeddings.places import embedding_paths
-from bitextmine.embeddings.store import Manifest
+from bitextmine.embeddings.store import Manifest, VectorFile
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus
@@ -23,7 +23,7 @@ from bitextmine.mining.dedup import closest_lines, every_line, unique_lines
 from bitextmine.mining.margin import Margin
 from bitextmine.mining.options import MiningOptions, split_options
 from bitextmine.mining.retrieval import Retrieval, ScoredPairs
-from bitextmine.mining.run import mine_sides, mine_texts
+from bitextmine.mining.run import Basis, mine_sides, mine_texts
 from bitextmine.mining.sides import Side, load_side, packed_rows
 from bitextmine.mining.texts import find_pairs
 from bitextmine.search.exact import search_both
@@ -240,9 +240,8 @@ def test_counts_and_signature_tell_the_run(noisy):
     src, tgt, x, y = noisy
     a, b = side(src, x), side(tgt, y)
     neighbours = search_both(a.vectors, b.vectors, 4)
-    found = mine_sides(
-        a, b, neighbours, MiningOptions(threshold=1.1, margin="ratio"), made_by={"model": "abc"}
-    )
+    options, basis = MiningOptions(threshold=1.1, margin="ratio"), Basis(made_by={"model": "abc"})
+    found = mine_sides(a, b, neighbours, options, basis)
     assert found.signature.startswith("model:abc|k:4|margin:ratio|retrieval:max|threshold:1.100000|")
     rows = found.details["rows"]
     assert (rows["src"]["lines"], rows["src"]["repeated"], rows["src"]["empty_or_unknown"]) == (60, 3, 1)
@@ -333,7 +332,7 @@ def mine(*, src=None, tgt=None, directory=".", src_corpus=None, tgt_corpus=None,
     sides = ((src, src_corpus), (tgt, tgt_corpus))
     named = [([lang] if lang else [], [path] if path else []) for lang, path in sides]
     (texts,) = find_pairs((), *named, directory)
-    return mine_texts(*texts, mining, work)
+    return mine_texts(texts, mining, work)
 
 
 def numbers(line):
@@ -387,25 +386,19 @@ def test_mine_refuses(words, tmp_path):
     assert not words[0].made, "found out before anything is embedded"
 
 
-def test_packed_rows_in_memory_on_disk_and_not_at_all(tmp_path):
-    matrix = np.arange(60, dtype=np.float16).reshape(20, 3)
-    rows = np.array([0, 3, 4, 19])
-    assert packed_rows(matrix, np.arange(20), tmp_path) is matrix
-    assert np.array_equal(packed_rows(matrix, rows, tmp_path), matrix[rows])
-    for folder in (tmp_path, tmp_path / "missing"):
-        mapped = packed_rows(matrix, rows, folder, in_memory=0)
-        assert isinstance(mapped, np.memmap)
-        assert np.array_equal(mapped, matrix[rows])
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_no_room_for_packed_rows(tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.posix_fallocate", full)
-    with pytest.raises(BitextmineError, match=r"cannot set 6 bytes aside.*No space left"):
-        packed_rows(np.ones((2, 3), np.float16), np.array([1]), tmp_path, in_memory=0)
+def test_rows_of_vectors_in_memory_and_in_their_file(tmp_path):
+    matrix = np.random.default_rng(5).standard_normal((50, 8)).astype(np.float16)
+    np.save(tmp_path / "c.npy", matrix)
+    file = VectorFile(tmp_path / "c.npy")
+    assert packed_rows(matrix, np.arange(50)) is matrix
+    for rows in (np.array([1, 3, 4, 19]), np.array([0, 49]), np.arange(50)):
+        for whole in (matrix, file):
+            for in_memory in (0, 1 << 20):
+                found = packed_rows(whole, rows, in_memory)
+                assert found.shape == (len(rows), 8) and found.dtype == np.float16
+                assert np.array_equal(found[:], matrix[rows])
+                assert np.array_equal(found[1:3], matrix[rows][1:3])
+                assert np.array_equal(found[np.array([1, 0])], matrix[rows[[1, 0]]])
 
 
 def test_more_neighbours_than_lines_are_said_to_tell_little(caplog):
@@ -414,7 +407,7 @@ def test_more_neighbours_than_lines_are_said_to_tell_little(caplog):
         for lang, word in (("en", "a"), ("fr", "b"))
     ]
     few, many = (
-        mine_texts(*texts, MiningOptions(k=k, threshold="none", clean=False), model="europe5")
+        mine_texts(texts, MiningOptions(k=k, threshold="none", clean=False), model="europe5")
         for k in (20, 21)
     )
     assert "k 21: the larger corpus has only 20 lines" in caplog.text
