@@ -48,6 +48,9 @@ _SLOPE, _SHIFT, _MODEL = 0.15, 0.7, 0.2
 _ROUNDS = 2
 # Decoys below these log odds count in no bin; no need to find the copies among them.
 _LOWEST = -5.0
+# More words than between languages must be equal in a near copy: sentences of a manual with one word in four changed
+# are wrong pairs across languages, too. With 0.7 decoys in crawls were too few, with 0.9 too many (mine/dirty.md).
+_COPY_SHARE = 0.8
 
 
 def probability(log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -137,7 +140,7 @@ def decoy_log_odds(rescorer: Rescorer, sides: Sequence[Side]) -> list[NDArray[np
         score = rescorer.within(number, within.rows).scores(one, other, cosine, near, NEIGHBOURS)
         high = np.flatnonzero(score >= _LOWEST)
         left, right = (side.text.take(side.unique.rows[within.rows[ends[high]]]) for ends in (one, other))
-        same = (near_copy(a, b, fewest=0) for a, b in zip(left, right, strict=True))
+        same = (near_copy(a, b, fewest=0, share=_COPY_SHARE) for a, b in zip(left, right, strict=True))
         score[high[np.fromiter(same, dtype=bool, count=len(high))]] = -np.inf
         found.append(score[pair])
     return found

@@ -120,8 +120,8 @@ def _without_markup(line: str) -> str:
     return html.unescape(_TAG.sub(" ", line)) if "<" in line or "&" in line else line
 
 
-def near_copy(src: str, tgt: str, fewest: int = 3) -> bool:
-    """Return True if both have the same `bare_words`, or 4 or more each and 7 in 10 of the longer in common.
+def near_copy(src: str, tgt: str, fewest: int = 3, share: float = _COPY_SHARE) -> bool:
+    """Return True if both have the same `bare_words`, or 4 or more each and a share of the longer in common.
 
     Fewer equal words than `fewest` may be a name, which translations keep, but only with its numbers.
     """
@@ -132,7 +132,7 @@ def near_copy(src: str, tgt: str, fewest: int = 3) -> bool:
             return True
         # A name may have three letters or eight in Chinese and Japanese, where each counts as a word.
         return len(one) >= (3 * fewest if _UNSPACED.search(src) else fewest)
-    enough = _COPY_SHARE * max(len(one), len(other))
+    enough = share * max(len(one), len(other))
     if min(len(one), len(other)) < _COPY_WORDS or sum(map(set(other).__contains__, one)) < enough:
         return False  # most pairs; counting occurrences takes ten times as long
     return (Counter(one) & Counter(other)).total() >= enough

@@ -71,6 +71,11 @@ def test_near_copies(src, tgt, copy):
     assert near_copy(src, tgt) == copy
 
 
+def test_lines_with_a_name_changed_are_copies_across_languages_and_decoys_within_one():
+    pair = "For more information see Setting Up Contacts", "For more information see Creating Contacts"
+    assert near_copy(*pair) and not near_copy(*pair, share=0.8)
+
+
 def sentences(words, n, seed):
     """Sentences of made-up words with a language's small ones between."""
     rng = random.Random(seed)
