@@ -30,7 +30,7 @@ from bitextmine.files.lines import read_lines
 
 NAMES = {
     "vectors": ("far", "join", "length", "skip"),
-    "pieces": ("far", "join", "length", "skip", "missed", "continued"),
+    "pieces": ("far", "join", "length", "skip", "missed", "continued", "ending"),
 }
 STRENGTH = 0.5  # of the L2 penalty
 NEAR = 3  # half the width of the band of steps, a little wider than that of the second search
@@ -82,7 +82,7 @@ def arcs_of(windows: list, gold: list[Pair], aligner: Aligner) -> Arcs:
         costs.lattice(
             band, np.nan_to_num(distances, posinf=0), replace(unit, **{name: 1.0}), level, missed
         ).cost
-        for name in ("far", "join", "length", "missed", "continued")
+        for name in ("far", "join", "length", "missed", "continued", "ending")
     ]
     x, y = band.nodes(0, len(band.low))
     inside = (x >= 0) & (y >= 0) & (x <= n) & (y <= m)
@@ -92,9 +92,9 @@ def arcs_of(windows: list, gold: list[Pair], aligner: Aligner) -> Arcs:
     for k, (s, t) in enumerate(first.lattice.moves()):
         there = inside & (x + s <= n) & (y + t <= m)
         i, j = x[there], y[there]
-        features = np.zeros((len(i), 6))
+        features = np.zeros((len(i), 7))
         if s and t:
-            for column, part in zip((0, 1, 2, 4, 5), parts, strict=True):
+            for column, part in zip((0, 1, 2, 4, 5, 6), parts, strict=True):
                 features[:, column] = part[..., k][there]
             right = np.array([links.get(node) == (s, t) for node in zip(i.tolist(), j.tolist(), strict=True)])
         else:
@@ -172,7 +172,7 @@ def main() -> None:
             f"\n{kind}\n\n| left out | strict / lax F1 | {' | '.join(names)} |\n|---|---|{'---:|' * len(names)}"
         )
         found: list[list[Pair]] = []
-        every = fit(documents, np.array([3.0, 3.0, 4.0, 6.0, 0.4, 1.0])[: len(names)])
+        every = fit(documents, np.array([3.0, 3.0, 4.0, 6.0, 0.4, 1.0, 1.0])[: len(names)])
         for number, document in enumerate(documents):
             prices = fit([other for other in documents if other is not document], every)
             chosen = Prices(**dict(zip(names, prices.tolist(), strict=True)))

@@ -8,14 +8,15 @@ samples a few:
 
 It is about 1 for unrelated runs. A link of s and t sentences costs
 
-    (far d / level + length l) (s + t) / 2 + join (s + t - 2) - continued c + missed e
+    (far d / level + length l) (s + t) / 2 + join (s + t - 2) - continued c + ending m + missed e
 
 where level is the median d of the document's own links, which are close in a law and loose in a novel; l the squared
 difference of the logarithms of the lengths in characters (Gale and Church 1993, "A program for aligning sentences in
 bilingual corpora"), scaled so that the two documents are equally long; c the number of its sentences, but for the first
-of each side, that begin in lower case, as the rest of a sentence does (`Form`); and e the evidence that the link misses
-(`evidence`). Leaving a sentence out costs `skip`. With these costs as negative log potentials an alignment is a
-conditional random field; the prices are its maximum likelihood on documents aligned by hand (mine/alignment.md).
+of each side, that look like the rest of a sentence (`Form`); m is 1 if its sides end with marks of different kinds; and
+e the evidence that the link misses (`evidence`). Leaving a sentence out costs `skip`. With these costs as negative log
+potentials an alignment is a conditional random field; the prices are its maximum likelihood on documents aligned by
+hand (mine/alignment.md).
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ _RANDOM, _RANDOM_COUNT = 0.9, 4
 # Levels of documents seen, from laws to novels; and the one assumed before the first path.
 _LOWEST, _HIGHEST = 0.12, 0.5
 USUAL_LEVEL = 0.35
+# Documents that share fewer of the marks at ends do not use the same ones, as in a script without full stops.
+_SHARED_MARKS = 0.7
 # Products of a block of antidiagonals, about half of which the band needs; and the fewest antidiagonals that make
 # matrix products worth their call.
 _CELLS = 1 << 21
@@ -61,6 +64,7 @@ class Prices:
         length: of the squared difference of the lengths' logarithms.
         missed: of missed evidence, in mean weights of pieces.
         continued: deducted for each sentence that continues the one before it.
+        ending: of a link whose sides end with marks of different kinds.
         skip: of a sentence left out.
     """
 
@@ -70,6 +74,7 @@ class Prices:
     skip: float
     missed: float = 0.0
     continued: float = 0.0
+    ending: float = 0.0
 
 
 def _log_ratio(x_ends: NDArray[np.int64], y_ends: NDArray[np.int64]) -> float:
@@ -109,6 +114,7 @@ class Costs:
                 for end, most, shift in zip(ends, largest, shifts, strict=True)
             ]
         self._continued = [_continued(side, most) for side, most in zip(self._sides, largest, strict=True)]
+        self._endings = _endings(src, tgt)
 
     def distances(self, band: Band, tick: Tick = None) -> Floats:
         """Return the distance of the two runs of each step from each node of a band.
@@ -171,6 +177,10 @@ class Costs:
                     if counts is not None and size > 1:
                         more = counts[size - 1][np.clip(node, 0, counts.shape[1] - 1)]
                         cost[..., k] -= more * np.float32(prices.continued)
+            if prices.ending and self._endings is not None:
+                last = zip(self._endings, (x + s - 1, y + t - 1), strict=True)
+                src, tgt = (marks[np.clip(node, 0, len(marks) - 1)] for marks, node in last)
+                cost[..., k] += np.float32(prices.ending) * (src != tgt)
         if missed is not None:
             cost += missed * np.float32(prices.missed)
         return Lattice(band, self.steps, cost, prices.skip)
@@ -212,6 +222,15 @@ def _continued(side: Windows, most: int) -> Floats | None:
     before = np.cumsum(np.append(side.form.continued, np.zeros(most)), dtype=np.float32)
     first = np.arange(len(side))
     return np.stack([before[first + size] - before[first] for size in range(most)])
+
+
+def _endings(src: Windows, tgt: Windows) -> tuple[NDArray[np.int8], NDArray[np.int8]] | None:
+    """Return the kinds of marks at the ends of sentences; None if the documents use them differently."""
+    if src.form is None or tgt.form is None or not len(src) or not len(tgt):
+        return None
+    marks = src.form.ending, tgt.form.ending
+    shares = [np.bincount(kinds, minlength=3) / len(kinds) for kinds in marks]
+    return marks if np.minimum(*shares).sum() >= _SHARED_MARKS else None
 
 
 def _mean(side: Windows) -> Floats:

@@ -4,7 +4,8 @@ The vectors of two windows tell whether they are about the same things, but hard
 belongs to a link. Its pieces do: where the best match of a piece lies just outside the link, the link misses it. The
 evidence a link misses is the sum over its pieces of weight times (cosine of the best match within REACH sentences of
 the link - cosine of the best match inside it). The weight of a piece is the norm of its vector, which training makes
-large for distinctive pieces; light ones are left out, which makes the comparison several times faster.
+large for distinctive pieces; light ones are left out, which makes the comparison several times faster. Capitalised
+words, most of them names, count as further pieces, which match where their first letters are the same.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from bitextmine.encoder.protocols import PieceRows
 REACH = 2
 # Pieces lighter than this share of the mean weight are left out.
 _LIGHT = 0.6
+_NAME = 2  # the weight of a name, in mean weights of pieces
 # Cosines and weights are whole numbers, so that sums do not depend on their order.
 _COSINE, _WEIGHT = 255, 256
 # Sentence pairs compared in one call, and sentences whose matches are summed in one.
@@ -29,7 +31,7 @@ _PAIRS, _SENTENCES = 1 << 14, 1 << 12
 
 
 class Side(NamedTuple):
-    """The distinctive pieces of a document's sentences, with their weights (pieces,) int32."""
+    """The distinctive pieces of a document's sentences, or their names, with weights (pieces,) int32."""
 
     pieces: Pieces
     weight: NDArray[np.int32]
@@ -75,18 +77,48 @@ class Evidence:
             x, _, y, _ = self._matcher.matches(src.pieces.take(some[:, 0]), tgt.pieces.take(some[:, 1]))
             for found, cosine in zip(best, (x, y), strict=True):
                 found.append(np.rint(np.clip(cosine, 0, 1) * _COSINE).astype(np.uint8))
-        forward = _missed(src, pairs, np.concatenate(best[0]), sizes)
-        order = np.lexsort((pairs[:, 0], pairs[:, 1]))
-        lengths = tgt.pieces.lengths[pairs[:, 1]]
-        turned = np.concatenate(best[1])[_ranges(offsets_of(lengths)[order], lengths[order])]
-        backward = np.empty_like(forward)
-        backward[order] = _missed(tgt, pairs[order][:, ::-1], turned, sizes)
-        return forward, backward
+        return _both_missed(src, tgt, pairs, np.concatenate(best[0]), np.concatenate(best[1]), sizes)
 
     def side(self, pieces: Pieces) -> Side:
         """Return the distinctive pieces of a document."""
         kept = pieces.keep(self._weight[pieces.ids] >= _LIGHT * _WEIGHT)
         return Side(kept, self._weight[kept.ids])
+
+
+def missed_names(
+    src_names: Pieces, tgt_names: Pieces, pairs: NDArray[np.int64], sizes: int
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the evidence in names that each sentence misses, as `Evidence.missed` returns that in pieces."""
+    src, tgt = (
+        Side(names, np.full(len(names.ids), _NAME * _WEIGHT, dtype=np.int32))
+        for names in (src_names, tgt_names)
+    )
+    places = []
+    for side, rows in zip((src, tgt), pairs.T, strict=True):
+        some = side.pieces.take(rows)
+        places.append((np.repeat(np.arange(len(rows)), some.lengths) << 32) | some.ids)
+    best = [
+        np.where(np.isin(one, other), np.uint8(_COSINE), np.uint8(0)) for one, other in (places, places[::-1])
+    ]
+    return _both_missed(src, tgt, pairs, best[0], best[1], sizes)
+
+
+def _both_missed(
+    src: Side,
+    tgt: Side,
+    pairs: NDArray[np.int64],
+    forward: NDArray[np.uint8],
+    backward: NDArray[np.uint8],
+    sizes: int,
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return what source and target sentences miss; the matches of their pieces are those of each pair, in order."""
+    of_src = _missed(src, pairs, forward, sizes)
+    order = np.lexsort((pairs[:, 0], pairs[:, 1]))
+    lengths = tgt.pieces.lengths[pairs[:, 1]]
+    turned = backward[_ranges(offsets_of(lengths)[order], lengths[order])]
+    of_tgt = np.empty_like(of_src)
+    of_tgt[order] = _missed(tgt, pairs[order][:, ::-1], turned, sizes)
+    return of_src, of_tgt
 
 
 def _ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.alignment.costs import USUAL_LEVEL, Costs, Prices, Tick, level_of, of_steps
-from bitextmine.alignment.evidence import Evidence
+from bitextmine.alignment.evidence import Evidence, missed_names
 from bitextmine.alignment.program import Band, Lattice, Path, cheapest, kinds
 from bitextmine.alignment.windows import Floats, VectorWindows, Windows
 
@@ -24,7 +24,7 @@ _NEAR, _NEAR_SHARE = 2, 3
 
 # Fitted by maximum likelihood, see mine/alignment.md.
 VECTORS = Prices(far=3.74, join=3.18, length=5.16, skip=7.08)
-PIECES = Prices(far=2.67, join=3.42, length=4.35, skip=6.58, missed=0.47, continued=1.6)
+PIECES = Prices(far=2.46, join=3.49, length=4.54, skip=6.49, missed=0.43, continued=1.6, ending=1.08)
 
 
 @dataclass(frozen=True)
@@ -166,6 +166,9 @@ def _missed(evidence: Evidence, src: Windows, tgt: Windows, costs: Costs, band: 
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
     sizes = max(map(max, costs.steps), default=1)
     of_src, of_tgt = evidence.missed(src.pieces, tgt.pieces, pairs[order], sizes)
+    if src.form is not None and tgt.form is not None:
+        more = missed_names(src.form.names, tgt.form.names, pairs[order], sizes)
+        of_src, of_tgt = of_src + more[0], of_tgt + more[1]
     # The number of a node's pair; outside the band the last row, of zeros.
     number = np.full((len(band.low) + sizes, band.width), len(pairs))
     number[row[order], column[order]] = np.arange(len(pairs))

@@ -7,14 +7,17 @@ comes from running sums, at almost no cost; for any other encoder the text itsel
 from __future__ import annotations
 
 import re
+import unicodedata
+import zlib
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.documents.sentences import begins_small
+from bitextmine.documents.sentences import begins_small, ending
 from bitextmine.encoder.columns import COLUMNS, LONGEST, length_table
 from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.pieces import Pieces
@@ -25,20 +28,28 @@ Floats = NDArray[np.float32]
 _BLOCK = 8192
 _KEPT_ROWS, _KEPT_BLOCKS = 1024, 6
 _WORD = re.compile(r"[^\W\d_]{2}")
+_NAME = re.compile(r"\b(?![a-zß-öø-ÿ])[^\W\d_]{4,}")  # without most words in lower case
+_BEGINNING = 4  # letters of a name that are compared: its ending may differ
 _FEW = 4  # letters and digits that can be more than noise or the number of a page
 _MOST_SMALL = 0.3  # a document of more lines in lower case has no capitals where sentences begin
 
 
 class Form(NamedTuple):
-    """The lines of a document by their form, two (n,) bool.
+    """The lines of a document by their form.
 
     Attributes:
-        continued: begins in lower case, in a document where few do: within a sentence.
-        bare: has neither a word nor an initial nor a longer number: a page number, a row of dots, dirt on a scan.
+        continued: (n,) bool; is within a sentence: begins in lower case, in a document where few do, or after a bracket
+            that the line before leaves open.
+        bare: (n,) bool; has neither a word nor an initial nor a longer number: a page number, a row of dots, dirt on a
+            scan.
+        ending: (n,) int8, the kind of mark at the end.
+        names: the capitalised words, as hashes of their first letters.
     """
 
     continued: NDArray[np.bool_]
     bare: NDArray[np.bool_]
+    ending: NDArray[np.int8]
+    names: Pieces
 
     @classmethod
     def of(cls, lines: Sequence[str]) -> Form:
@@ -46,7 +57,25 @@ class Form(NamedTuple):
         continued = np.fromiter(map(begins_small, lines), dtype=bool, count=len(lines))
         if continued.sum() > _MOST_SMALL * len(lines):
             continued[:] = False
-        return cls(continued, np.fromiter(map(_is_bare, lines), dtype=bool, count=len(lines)))
+        continued[1:] |= np.fromiter(map(_leaves_open, lines[:-1]), dtype=bool, count=max(0, len(lines) - 1))
+        bare = np.fromiter(map(_is_bare, lines), dtype=bool, count=len(lines))
+        endings = np.fromiter(map(ending, lines), dtype=np.int8, count=len(lines))
+        return cls(continued, bare, endings, Pieces.from_lists(list(map(_names, lines))))
+
+
+def _leaves_open(line: str) -> bool:
+    return line.rfind("(") > line.rfind(")")
+
+
+def _names(line: str) -> list[int]:
+    return sorted({_name(word) for word in _NAME.findall(line) if word[0].isupper()})
+
+
+@lru_cache(1 << 14)
+def _name(word: str) -> int:
+    letters = unicodedata.normalize("NFKD", word.lower())
+    beginning = "".join(c for c in letters if not unicodedata.combining(c))[:_BEGINNING]
+    return zlib.crc32(beginning.encode()) >> 1
 
 
 def _is_bare(line: str) -> bool:

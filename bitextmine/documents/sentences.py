@@ -15,6 +15,7 @@ from bitextmine.languages.codes import language, same_code
 
 _STOPS = ".!?…‽⁇⁈⁉。！？｡．؟۔।॥။።፧፨՝։᙮᠃᠉"
 _WIDE = "。！？｡．"  # in scripts without spaces
+_QUESTIONS = "!?‽⁇⁈⁉！？؟፧"
 _CLOSING = "\"'”’»›“‘«‹)\\]}）」』】〉》"
 _WIDE_CLOSING = "”’)\\]）」』】〉》"
 _OPENING = "\"'“‘«‹„‚([{¿¡—–-「『（【 \u00a0\u202f"
@@ -72,6 +73,12 @@ def _sentences(text: str, lang: str) -> Iterator[str]:
 def begins_small(text: str, start: int = 0) -> bool:
     """Return True if the first letter from `start` on is in lower case."""
     return text[start : start + _LONGEST_OPENING].lstrip(_OPENING)[:1].islower()
+
+
+def ending(text: str) -> int:
+    """Return the kind of mark that ends a text: 2 for a question or an exclamation, 1 for a full stop, 0 for others."""
+    last = text.rstrip(f"{_CLOSING}{_WIDE_CLOSING}*_ \u00a0\u202f")[-1:]
+    return 0 if not last or last not in _STOPS else 2 if last in _QUESTIONS else 1
 
 
 def _ends_plainly(text: str) -> bool:

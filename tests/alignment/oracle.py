@@ -12,6 +12,10 @@ def mean_far(x, others):
     return max(1e-3, float(np.mean([*(1 - x @ y for y in every), *[0.9] * 4])))
 
 
+def same_marks(src, tgt):
+    return sum(min(np.mean(src == kind), np.mean(tgt == kind)) for kind in range(3)) >= 0.7
+
+
 def cost(src, tgt, step, prices, level):
     """Of linking sentences i .. i + s - 1 with j .. j + t - 1, without the evidence of pieces."""
     i, s, j, t = step
@@ -25,6 +29,8 @@ def cost(src, tgt, step, prices, level):
     for side, first, size in ((src, i, s), (tgt, j, t)):
         if side.form is not None:
             value -= prices.continued * side.form.continued[first + 1 : first + size].sum()
+    if src.form is not None and tgt.form is not None and same_marks(src.form.ending, tgt.form.ending):
+        value += prices.ending * (src.form.ending[i + s - 1] != tgt.form.ending[j + t - 1])
     return float(value)
 
 

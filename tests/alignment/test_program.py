@@ -1,6 +1,7 @@
 """The dynamic program against an oracle, compiled against NumPy, banded against whole."""
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from bitextmine.alignment.aligner import LOWEST, align_windows
 from bitextmine.alignment.costs import Costs, Prices
-from bitextmine.alignment.evidence import REACH, Evidence
+from bitextmine.alignment.evidence import REACH, Evidence, missed_names
 from bitextmine.alignment.program import Band, cheapest, kinds
 from bitextmine.alignment.search import Settings
 from bitextmine.alignment.windows import Form, VectorWindows
@@ -27,7 +28,9 @@ def side(rng, rows, noise, sizes, lengths=None):
     rows = rows + noise * rng.normal(size=rows.shape)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     windows = VectorWindows(rows.astype(np.float32), sizes, lengths)
-    windows.form = Form(rng.random(len(rows)) < 0.2, np.zeros(len(rows), dtype=bool))
+    ending = rng.choice(3, size=len(rows), p=(0.1, 0.8, 0.1)).astype(np.int8)
+    nothing = Pieces.from_lists([[]] * len(rows))
+    windows.form = Form(rng.random(len(rows)) < 0.2, np.zeros(len(rows), dtype=bool), ending, nothing)
     return windows
 
 
@@ -45,7 +48,7 @@ def steps_of(path):
     return np.stack([path.x[:-1], np.diff(path.x), path.y[:-1], np.diff(path.y)], axis=1).tolist()
 
 
-PRICES = Prices(far=2.0, join=0.5, length=1.5, skip=2.5, continued=0.4)
+PRICES = Prices(far=2.0, join=0.5, length=1.5, skip=2.5, continued=0.4, ending=0.3)
 
 
 @pytest.mark.parametrize("largest", [2, 3, 4, 6])
@@ -121,6 +124,34 @@ def test_the_evidence_missed_is_that_of_the_definition(seed):
             for size, value in enumerate(row, 1):
                 wanted = oracle.missed(best, weight, range(j, j + size), REACH)
                 assert value == pytest.approx(wanted, abs=0.02 * max(1, len(ids)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_names_missed_are_those_of_the_definition(seed):
+    rng = np.random.default_rng(seed)
+    lists = [
+        [sorted(set(rng.integers(0, 6, rng.integers(0, 4)).tolist())) for _ in range(count)]
+        for count in (12, 15)
+    ]
+    pairs = np.array([(i, j) for i in range(12) for j in range(15) if abs(i - j) < 6])
+    found = missed_names(*map(Pieces.from_lists, lists), pairs, 4)
+    for own, other, columns, table in ((*lists, pairs, found[0]), (*lists[::-1], pairs[:, ::-1], found[1])):
+        for (i, j), row in zip(columns.tolist(), table.tolist(), strict=True):
+            partners = {b for a, b in columns.tolist() if a == i}
+            best = [[b in partners and name in there for b, there in enumerate(other)] for name in own[i]]
+            for size, value in enumerate(row, 1):
+                assert value == oracle.missed(best, [2] * len(best), range(j, j + size), REACH)
+
+
+def test_marks_that_only_one_document_has_cost_nothing():
+    src, tgt, *_ = made(4, 30)
+    bare = tgt.form._replace(ending=np.zeros(len(tgt), dtype=np.int8))
+    tgt.form = bare
+    band = Band.full(len(src), len(tgt))
+    costs = Costs(src, tgt, kinds(3))
+    distances = costs.distances(band)
+    free = costs.lattice(band, distances, replace(PRICES, ending=0.0), 0.5)
+    assert np.array_equal(costs.lattice(band, distances, PRICES, 0.5).cost, free.cost)
 
 
 @pytest.mark.parametrize("seed", range(3))

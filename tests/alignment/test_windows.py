@@ -44,7 +44,16 @@ def test_the_form_of_lines():
     ]
     assert np.flatnonzero(form.continued).tolist() == [1, 4]
     assert not Form.of(["all of it", "is in lower case", "Nearly"]).continued.any()
-    assert [len(column) for column in Form.of([])] == [0, 0]
+    assert Form.of(["A (b", "C) d.", "E"]).continued.tolist() == [False, True, False]
+    assert [len(column) for column in Form.of([])] == [0, 0, 0, 0]
+
+
+def test_the_marks_and_names_of_lines():
+    lines = ["« Où est Hélène ? »", "Wo ist Helena?", "Da.", "好。", "好！", "Literatur :", "Ende ...", ""]
+    form = Form.of(lines)
+    assert form.ending.tolist() == [2, 2, 1, 1, 2, 0, 1, 0]
+    names = [set(form.names.ids[slice(*form.names.offsets[i : i + 2])].tolist()) for i in range(len(lines))]
+    assert [len(some) for some in names] == [1, 1, 0, 0, 0, 1, 1, 0] and names[0] == names[1] != names[5]
 
 
 def test_running_sums_are_what_encoding_gives():
