@@ -48,6 +48,7 @@ from bitextmine.mining.margin import (
     candidates,
     neighbourhood_mean,
 )
+from bitextmine.mining.options import MiningOptions
 from bitextmine.mining.retrieval import ScoredPairs, retrieve
 from bitextmine.mining.threshold import Estimate
 from bitextmine.search.exact import search_one
@@ -61,6 +62,7 @@ MIN_LINES = 200
 SAMPLE = 24_000
 
 _FOLDS = 5
+_SEED = 1  # of the folds
 _BINS = 150
 _LOW = 0.5
 _UPPER = 0.8
@@ -307,13 +309,9 @@ def counts_source(n: int, m: int, retrieval: str) -> bool:
 def fit_null(
     neighbours: Neighbours,
     best: BestBothWays,
-    *,
-    k: int,
-    margin: str,
-    retrieval: str,
     decoys: Callable[[], Sequence[Decoys]],
+    options: MiningOptions | None = None,
     rescore: Rescore | None = None,
-    seed: int = 1,
 ) -> NullFit:
     """Estimate the noise of a mining run, as the module describes.
 
@@ -322,14 +320,13 @@ def fit_null(
     Args:
         neighbours: with at least k + 1 columns.
         best: their `candidates`.
-        k: neighbours that a margin is taken over.
-        margin: its kind.
-        retrieval: its kind.
         decoys: makes the decoys of both sides, for when translations are few.
+        options: k, margin and retrieval.
         rescore: gives scores instead of margins, and the rates are of these; noise is still found by margins, whose
             distribution is known.
-        seed: of the samples.
     """
+    options = options or MiningOptions()
+    k, margin, retrieval = options.k, options.margin, options.retrieval
     n, m = len(best.forward.id), len(best.backward.id)
     by_source = counts_source(n, m, retrieval)
     lines = n if by_source else m
@@ -345,7 +342,7 @@ def fit_null(
 
     def without(pairs: ScoredPairs) -> Iterator[tuple[NDArray[np.int64], Neighbours, BestBothWays]]:
         """Yield the lines of each fold of one-to-one pairs, the neighbours without the fold, and their candidates."""
-        fold = np.random.default_rng(seed).integers(0, _FOLDS, len(pairs))
+        fold = np.random.default_rng(_SEED).integers(0, _FOLDS, len(pairs))
         for f in range(_FOLDS):
             gone = pairs.take(fold == f)
             left = without_pairs(neighbours, gone, k)

@@ -25,7 +25,15 @@ from bitextmine.mining.dedup import closest_lines, every_line, first_lines
 from bitextmine.mining.gold import Gold, gold_in_rows, pair_codes, read_gold
 from bitextmine.mining.margin import LOG_ODDS, candidates
 from bitextmine.mining.neighbours import find_neighbours
-from bitextmine.mining.noise import MIN_LINES, NullFit, counts_source, fit_null, search_within, without_pairs
+from bitextmine.mining.noise import (
+    MIN_LINES,
+    Decoys,
+    NullFit,
+    counts_source,
+    fit_null,
+    search_within,
+    without_pairs,
+)
 from bitextmine.mining.options import MiningOptions, WorkOptions, check_matching, split_options
 from bitextmine.mining.piece_features import Sentences
 from bitextmine.mining.retrieval import ScoredPairs, retrieve
@@ -359,14 +367,11 @@ def mine_sides(
         pairs = retrieve(log_odds(best, neighbours, k), options.retrieval, LOG_ODDS)
 
     def noise() -> NullFit:
+        def decoys() -> list[Decoys]:
+            return [search_within(side.vectors, k, options.margin).margins() for side in sides]
+
         return fit_null(
-            neighbours,
-            best,
-            k=k,
-            margin=options.margin,
-            retrieval=options.retrieval,
-            rescore=log_odds,
-            decoys=lambda: [search_within(side.vectors, k, options.margin).margins() for side in sides],
+            neighbours, best, decoys, MiningOptions(k, options.margin, options.retrieval), log_odds
         )
 
     if gold is None and options.gold is not None:

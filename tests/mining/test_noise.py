@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from bitextmine.mining.choices import Margin
 from bitextmine.mining.margin import BestBothWays, BestCandidates, candidates
 from bitextmine.mining.noise import Decoys, fit_mixture, fit_null, search_within, without_pairs
+from bitextmine.mining.options import MiningOptions
 from bitextmine.mining.retrieval import ScoredPairs, retrieve
 from bitextmine.search.exact import search_both
 
@@ -49,7 +50,7 @@ def test_within_a_small_factor(k, true, factor):
     x, y = two_sides(n, m, true)
     neighbours = search_both(x, y, k + 1)
     best = candidates(neighbours, k)
-    null = fit_null(neighbours, best, k=k, margin="ratio", retrieval="max", decoys=decoys_of(x, y, k=k))
+    null = fit_null(neighbours, best, decoys_of(x, y, k=k), MiningOptions(k))
     assert null.estimate.side == "source"
     pairs = retrieve(best, "max")
     for rate in (0.01, 0.05):
@@ -65,7 +66,7 @@ def test_every_margin_and_retrieval(margin, retrieval):
     neighbours = search_both(x, y, 5)
     best = candidates(neighbours, 4, margin)
     decoys = decoys_of(x, y, margin=margin)
-    null = fit_null(neighbours, best, k=4, margin=margin, retrieval=retrieval, decoys=decoys)
+    null = fit_null(neighbours, best, decoys, MiningOptions(4, margin, retrieval))
     by_source = retrieval == "forward"
     assert null.estimate.side == ("source" if by_source else "target")
     found = true_rate(retrieve(best, retrieval), true, n if by_source else m, by_source, null.threshold(0.05))
@@ -76,8 +77,8 @@ def test_the_estimates_hang_together():
     x, y = two_sides(3000, 3000, 1000, noise=0.7)
     neighbours = search_both(x, y, 5)
     best = candidates(neighbours, 4)
-    null = fit_null(neighbours, best, k=4, margin="ratio", retrieval="max", decoys=decoys_of(x, y))
-    again = fit_null(neighbours, best, k=4, margin="ratio", retrieval="max", decoys=decoys_of(x, y))
+    null = fit_null(neighbours, best, decoys_of(x, y))
+    again = fit_null(neighbours, best, decoys_of(x, y))
     assert np.array_equal(null.estimate.true, again.estimate.true)
     assert estimate(null).without_translation == pytest.approx(2 / 3, abs=0.06)
     cuts = [null.threshold(rate) for rate in (0.2, 0.05, 0.01, 0.001, 1e-5)]
@@ -105,11 +106,7 @@ def test_rates_are_those_of_other_scores_where_there_are_any():
             *(BestCandidates(side.id, 7 * np.log(side.score)) for side in (both.forward, both.backward))
         )
 
-    options = {"k": 4, "margin": "ratio", "retrieval": "max", "decoys": decoys_of(x, y)}
-    plain, other = (
-        fit_null(neighbours, best, **options),
-        fit_null(neighbours, best, rescore=rescore, **options),
-    )
+    plain, other = (fit_null(neighbours, best, decoys_of(x, y), rescore=scores) for scores in (None, rescore))
     for rate in (0.01, 0.05, 0.2):
         cut = plain.threshold(rate)
         # At 1% the margins' tail is already carried on, that of the other scores counted.
@@ -134,9 +131,7 @@ def test_thin_tails_of_bounded_scores_end_where_the_sample_does():
             )
         )
 
-    null = fit_null(
-        neighbours, best, k=4, margin="ratio", retrieval="max", decoys=decoys_of(x, y), rescore=rescore
-    )
+    null = fit_null(neighbours, best, decoys_of(x, y), rescore=rescore)
     assert null.bounded
     highest = null.score[0]
     for rate in (0.01, 0.001, 1e-6):
@@ -144,7 +139,7 @@ def test_thin_tails_of_bounded_scores_end_where_the_sample_does():
         assert cut <= np.nextafter(highest, np.inf)
         assert null.rate(cut) <= 0.03
     assert null.threshold(1e-6) > highest, "and none of the sample is above"
-    with_margins = fit_null(neighbours, best, k=4, margin="ratio", retrieval="max", decoys=decoys_of(x, y))
+    with_margins = fit_null(neighbours, best, decoys_of(x, y))
     assert not with_margins.bounded and with_margins.threshold(1e-6) > with_margins.score[0]
 
 
@@ -168,14 +163,10 @@ def test_scores_that_know_more_than_margins_let_no_more_noise_through_than_state
         scores[1][rows[1]] = evidence(backward.id[rows[1]], rows[1], backward.score[rows[1]])
         return BestBothWays(BestCandidates(forward.id, scores[0]), BestCandidates(backward.id, scores[1]))
 
-    null = fit_null(
-        neighbours, best, k=4, margin="ratio", retrieval="max", decoys=decoys_of(x, y), rescore=rescore
-    )
+    null = fit_null(neighbours, best, decoys_of(x, y), rescore=rescore)
     pairs = retrieve(rescore(best, neighbours, 4), "max")
     plain = retrieve(best, "max")
-    by_margin = fit_null(
-        neighbours, best, k=4, margin="ratio", retrieval="max", decoys=decoys_of(x, y)
-    ).threshold(0.05)
+    by_margin = fit_null(neighbours, best, decoys_of(x, y)).threshold(0.05)
     found = [
         ((p.src == p.tgt) & (p.src < true) & (p.score >= cut)).sum()
         for p, cut in ((pairs, null.threshold(0.05)), (plain, by_margin))
@@ -190,7 +181,7 @@ def test_all_lines_translated():
     x, y = two_sides(2000, 2000, 2000, noise=0.3)
     neighbours = search_both(x, y, 5)
     best = candidates(neighbours, 4)
-    null = fit_null(neighbours, best, k=4, margin="ratio", retrieval="max", decoys=decoys_of(x, y))
+    null = fit_null(neighbours, best, decoys_of(x, y))
     pairs = retrieve(best, "max")
     assert (pairs.score >= null.threshold(0.01)).mean() > 0.97
     assert estimate(null).without_translation < 0.05
@@ -256,10 +247,7 @@ def test_decoys_see_near_copies():
     x, y = sides_with_near_copies(n, true)
     neighbours = search_both(x, y, 5)
     best = candidates(neighbours, 4)
-    without, seen = (
-        estimate(fit_null(neighbours, best, k=4, margin="ratio", retrieval="max", decoys=decoys))
-        for decoys in (list, decoys_of(x, y))
-    )
+    without, seen = (estimate(fit_null(neighbours, best, decoys)) for decoys in (list, decoys_of(x, y)))
     pairs = retrieve(best, "max")
     right = (pairs.src == pairs.tgt) & (pairs.src < true)
     for kept in (100, 200):
@@ -305,7 +293,7 @@ def test_the_lowest_score_of_a_precision():
     x, y = two_sides(3000, 3000, 600, noise=0.7)
     neighbours = search_both(x, y, 5)
     best = candidates(neighbours, 4)
-    null = estimate(fit_null(neighbours, best, k=4, margin="ratio", retrieval="max", decoys=decoys_of(x, y)))
+    null = estimate(fit_null(neighbours, best, decoys_of(x, y)))
     pairs = retrieve(best, "max")
     right = (pairs.src == pairs.tgt) & (pairs.src < 600)
     for wanted in (0.5, 0.8, 0.95):
