@@ -141,8 +141,8 @@ def weights(value: str) -> dict[str, float]:
     parsed = {}
     for part in value.split(","):
         name, _, weight = part.partition("=")
-        if not name or not _is_finite(weight or 1):
-            raise click.BadParameter(f"{part!r} is not NAME or NAME=WEIGHT.")
+        if not name or not _is_finite(weight or 1) or float(weight or 1) < 0:
+            raise click.BadParameter(f"{part!r} is not NAME or NAME=WEIGHT, with a weight of at least 0.")
         parsed[name] = float(weight or 1)
     return parsed
 

@@ -74,6 +74,6 @@ def piece_characters(pieces: Sequence[str], ngrams: int = 0) -> np.ndarray:
 
 
 def sentence_characters(pieces: Pieces, characters: np.ndarray) -> np.ndarray:
-    """Return the characters (n,) int64 of n sentences, at most LONGEST, from those of each piece."""
+    """Return the characters (n,) int64 of n sentences, at most LONGEST; characters: of each piece."""
     total = offsets_of(characters[pieces.ids])
     return np.minimum(total[pieces.offsets[1:]] - total[pieces.offsets[:-1]], LONGEST)

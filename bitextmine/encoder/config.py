@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
 
 from bitextmine.console import counted
 from bitextmine.encoder.columns import COLUMNS
@@ -13,12 +15,9 @@ from bitextmine.errors import BitextmineError
 
 FORMAT, KIND = 1, "bitextmine-encoder"
 
-# Whole numbers and the least that each may be; other numbers and the value that each must be below.
-LEAST = {
-    **dict.fromkeys(("vocab_size", "dim", "heads", "ffn", "max_pieces"), 1),
-    **dict.fromkeys(("layers", "ngrams", "order_columns", "bottleneck", "recurrent"), 0),
-}
-BELOW = {"dropout": 1.0, "length_share": 1.0, "order_weight": math.inf}
+Count = Annotated[int, Meta(ge=1)]
+CountOrZero = Annotated[int, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0, lt=1)]
 # Keys that are left out of a config.json where they are 0, so that older versions can read it.
 OPTIONAL = ("ngrams", "order_columns", "order_weight", "length_share", "bottleneck", "recurrent", "pairs")
 SUMS_ONLY = ("ngrams", "length_share", "order_columns")
@@ -32,7 +31,7 @@ class EncoderConfig:
         layers: transformer layers; with 0, a vector is the mean of subword vectors, and heads, ffn and dropout are
             not used.
         max_pieces: the longest sentence that is encoded; the rest of a longer one is cut.
-        ngrams: n-grams with vectors after those of the pieces (`Ngrams`); they count as pieces of a sentence.
+        ngrams: n-grams, with vectors after the pieces' vectors (`Ngrams`); they count as pieces of a sentence.
         length_share: share of a vector's squared length in its last columns, which hold the sentence's length
             (`columns`).
         order_columns: columns before those, which hold the order of the pieces: sums of the first
@@ -46,21 +45,21 @@ class EncoderConfig:
         BitextmineError: a value is out of range, or two disagree.
     """
 
-    vocab_size: int
-    dim: int = 512
-    layers: int = 2
-    heads: int = 8
-    ffn: int = 1024
-    dropout: float = 0.1
-    max_pieces: int = 200
+    vocab_size: Count
+    dim: Count = 512
+    layers: CountOrZero = 2
+    heads: Count = 8
+    ffn: Count = 1024
+    dropout: Share = 0.1
+    max_pieces: Count = 200
     languages: tuple[str, ...] = ()
-    ngrams: int = 0
-    length_share: float = 0.0
-    order_columns: int = 0
-    order_weight: float = 0.0
-    bottleneck: int = 0
-    recurrent: int = 0
-    pairs: dict[str, int] = dataclasses.field(default_factory=dict)
+    ngrams: CountOrZero = 0
+    length_share: Share = 0.0
+    order_columns: CountOrZero = 0
+    order_weight: Annotated[float, Meta(ge=0, lt=1e9)] = 0.0
+    bottleneck: CountOrZero = 0
+    recurrent: CountOrZero = 0
+    pairs: dict[str, CountOrZero] = dataclasses.field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -87,13 +86,6 @@ class EncoderConfig:
             raise BitextmineError(f"model: {problem}")
 
     def _problems(self) -> Iterator[str]:
-        for key, least in LEAST.items():
-            if type(value := getattr(self, key)) is not int or value < least:
-                yield f"{key} must be a whole number of at least {least}, found {value!r}"
-        for key, limit in BELOW.items():
-            value = getattr(self, key)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < limit:
-                yield f"{key} must lie in [0, {limit:g}), found {value!r}"
         layers, columns, dim = counted(self.layers, "layer"), self.order_columns, self.dim
         for key in SUMS_ONLY:
             if self.layers and (value := getattr(self, key)):
@@ -116,7 +108,7 @@ class EncoderConfig:
             yield f"{COLUMNS} columns for the length (length_share) leave none of dim {dim} to the pieces"
 
     def describe(self) -> dict[str, Any]:
-        """Return the shape for `bitextmine info`, without what is 0."""
+        """Return the shape for `bitextmine info`, without zeros."""
         extras = ("ngrams", "order_columns", "length_share", "bottleneck", "recurrent")
         found = {key: getattr(self, key) for key in extras if getattr(self, key)}
         return {"dim": self.dim, "layers": self.layers, "vocab_size": self.vocab_size, **found}
@@ -146,15 +138,7 @@ class EncoderConfig:
             )
         if unknown := sorted(values.keys() - {field.name for field in dataclasses.fields(cls)}):
             raise BitextmineError(f"{where}: unknown key {unknown[0]!r}")
-        if "vocab_size" not in values:
-            raise BitextmineError(f"{where}: no 'vocab_size'")
-        languages = values.get("languages", [])
-        if not isinstance(languages, list) or not all(isinstance(code, str) for code in languages):
-            raise BitextmineError(f"{where}: languages must be a list of codes, found {languages!r}")
-        pairs = values.get("pairs", {})
-        if not isinstance(pairs, dict) or any(type(n) is not int or n < 0 for n in pairs.values()):
-            raise BitextmineError(f"{where}: pairs must be whole numbers by language, found {pairs!r}")
         try:
-            return cls(**{**values, "languages": tuple(languages)})
-        except BitextmineError as e:
+            return msgspec.convert(values, cls)
+        except (msgspec.ValidationError, BitextmineError) as e:
             raise BitextmineError(f"{where}: {e}") from e

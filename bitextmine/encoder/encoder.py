@@ -27,13 +27,31 @@ from bitextmine.run import Run
 if TYPE_CHECKING:
     from torch import Tensor
 
-# Further arguments that sentence-transformers and MTEB pass to `encode`; none of them would change a vector.
+# Further arguments that sentence-transformers and MTEB pass to `encode`; none of them would change a vector. Vectors
+# always have length 1, and batches are filled by pieces.
 IGNORED = frozenset(("prompt_name", "prompt_type", "device", "pool", "num_proc", "chunk_size", "request_qid"))
 IGNORED |= {"task", "task_name", "task_metadata", "hf_split", "hf_subset"}
+IGNORED |= {"batch_size", "show_progress_bar", "normalize_embeddings"}
 
 PRECOMPUTED = "precomputed"
 
 Sentences = str | Iterable[str] | Iterable[Mapping[str, Any]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Origin:
+    """The identity of an encoder and its training languages; fields as in `Encoder`.
+
+    ``again`` loads it in another process, given its hash.
+    """
+
+    name: str
+    hash: str
+    max_pieces: int
+    languages: tuple[str, ...] = ()
+    pairs: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    folder: Path | None = None
+    again: Callable[[str], Encoder] | None = None
 
 
 class Encoder:
@@ -54,27 +72,13 @@ class Encoder:
     """
 
     def __init__(
-        self,
-        network: Network,
-        tokenizer: PieceMaker,
-        *,
-        name: str,
-        hash: str,
-        max_pieces: int,
-        languages: tuple[str, ...] = (),
-        pairs: Mapping[str, int] | None = None,
-        folder: Path | None = None,
-        run: Run | None = None,
-        again: Callable[[str], Encoder] | None = None,
+        self, network: Network, tokenizer: PieceMaker, origin: Origin, run: Run | None = None
     ) -> None:
-        """Put an encoder together; again: loads it in another process, given its hash."""
-        self.network = network
-        self.tokenizer = tokenizer
-        self.name, self.hash = name, hash
+        self.network, self.tokenizer, self.run = network, tokenizer, run or Run()
         self.dim, self.device = network.dim, network.device
-        self.max_pieces, self.languages, self.folder = max_pieces, languages, folder
-        self.pairs = dict(pairs or {})
-        self.run, self._again = run or Run(), again
+        self.name, self.hash, self.max_pieces = origin.name, origin.hash, origin.max_pieces
+        self.languages, self.pairs, self.folder = origin.languages, dict(origin.pairs), origin.folder
+        self._again = origin.again
 
     def __repr__(self) -> str:
         return f"<Encoder {self.name}: {self.dim} dimensions, on {self.device}, hash {self.hash}>"
@@ -89,48 +93,41 @@ class Encoder:
         sentences: Sentences,
         *,
         batch_tokens: int | None = None,
-        batch_size: int | None = None,
-        show_progress_bar: bool | None = None,
-        normalize_embeddings: bool = True,
         convert_to_numpy: bool = True,
         convert_to_tensor: bool = False,
         prompt: str | None = None,
-        output_value: str | None = "sentence_embedding",
-        precision: str = "float32",
-        truncate_dim: int | None = None,
-        **ignored: Any,
+        **others: Any,
     ) -> Any:
         """Return the vector (dim,) of one string or the vectors (n, dim) of n strings, float32, row i for sentence i.
 
         Rows have length 1, so that the product of two is their cosine. A sentence without pieces (empty, or blanks
         only) gets zeros: its cosine with everything is 0. Equal sentences have equal vectors.
 
-        The other arguments are those of sentence-transformers, so that code for its models, such as MTEB, takes an
-        encoder as it is. Vectors always have length 1 (``normalize_embeddings``) and batches are filled by pieces
-        (``batch_size``); ``show_progress_bar`` and the arguments in `IGNORED` are accepted and ignored.
-
-        ``sentences`` may also be MTEB's batches, dicts with a list "text". A batch has at most ``batch_tokens`` pieces.
-        ``convert_to_tensor`` returns a torch tensor on ``device``, ``convert_to_numpy=False`` a list of tensors.
-        ``prompt`` is put before each sentence that is not blank, after the prompt of the model folder, if any.
+        Args:
+            sentences: one string, strings, or MTEB's batches, dicts with a list "text".
+            batch_tokens: the most pieces in a batch.
+            convert_to_numpy: with False, return a list of torch tensors.
+            convert_to_tensor: return one torch tensor, on ``device``.
+            prompt: text to put before each sentence that is not blank, after the prompt of the model folder, if any.
+            others: further arguments of sentence-transformers, so that code for its models, such as MTEB, takes an
+                encoder as it is: those in `IGNORED`, and ``output_value``, ``precision`` and ``truncate_dim`` at their
+                defaults.
 
         Raises:
-            BitextmineError: a sentence is no string; another ``output_value``, ``precision`` or ``truncate_dim`` than
-                the default.
+            BitextmineError: a sentence is no string, or one of the three is not at its default.
             UsageError: a batch size is no whole number from 1.
             TypeError: an unknown argument.
         """
-        if unknown := sorted(set(ignored) - IGNORED):
+        fixed = {"truncate_dim": self.dim, "output_value": "sentence_embedding", "precision": "float32"}
+        if unknown := sorted(others.keys() - IGNORED - fixed.keys()):
             raise TypeError(f"encode() got an unexpected keyword argument {unknown[0]!r}")
-        for size, value in (("batch_tokens", batch_tokens), ("batch_size", batch_size)):
+        for size, value in (("batch_tokens", batch_tokens), ("batch_size", others.get("batch_size"))):
             if value is not None:
                 whole_number(size, value)
-        for given, wrong, found in (
-            (f"{truncate_dim=}", truncate_dim not in (None, self.dim), f"{self.dim} dimensions"),
-            (f"{output_value=}", output_value not in ("sentence_embedding", None), "sentence_embedding"),
-            (f"{precision=}", precision != "float32", "float32"),
-        ):
-            if wrong:
-                raise BitextmineError(f"encode gives {found}, not {given}")
+        for name, only in fixed.items():
+            if (given := others.get(name)) not in (None, only):
+                found = f"{only} dimensions" if only == self.dim else only
+                raise BitextmineError(f"encode gives {found}, not {name}={given!r}")
         lines = [sentences] if isinstance(sentences, str) else _lines(sentences)
         if prompt:
             lines = [prompt + line if line.strip() else line for line in lines]
@@ -231,7 +228,7 @@ class Encoder:
 
 
 def _lines(sentences: Iterable[str] | Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the sentences as a list, those of batches ({"text": [...]}) one after another."""
+    """Return the sentences as a list; batches ({"text": [...]}) are joined."""
     if not isinstance(sentences, Iterable):
         raise UsageError(f"encode: expected a sentence or sentences, found {sentences!r}")
     lines: list[Any] = list(sentences)
@@ -300,7 +297,7 @@ def load_encoder(
     text = os.fspath(model)
     if text == PRECOMPUTED:
         nothing = _Precomputed()
-        return Encoder(nothing, nothing, name=PRECOMPUTED, hash=PRECOMPUTED, max_pieces=1)
+        return Encoder(nothing, nothing, Origin(PRECOMPUTED, PRECOMPUTED, max_pieces=1))
     on_hub = None if text in PACKAGED else hub_name(model)
     folder = resolve(model)
     name, known, again = folder.resolve().name, None, str(folder.absolute())
@@ -312,7 +309,7 @@ def load_encoder(
     if (kind := foreign_kind(folder)) is not None:
         network, tokenizer, most = load_foreign(kind, folder, run, precision)
         own = known or foreign_hash(kind, folder)
-        return Encoder(network, tokenizer, name=name, hash=own, max_pieces=most, run=run, again=load_again)
+        return Encoder(network, tokenizer, Origin(name, own, most, again=load_again), run)
     config, tokenizer = read_folder(folder)
     weights = read_weights(config, folder / WEIGHTS)
     own = folder_hash(folder, check=True)
@@ -325,18 +322,8 @@ def load_encoder(
 
         here = dataclasses.replace(run, device=place)
         network = (Transformer if config.layers else DeviceSums)(config, weights, here, precision)
-    return Encoder(
-        network,
-        tokenizer,
-        name=name,
-        hash=known or own,
-        max_pieces=config.max_pieces,
-        languages=config.languages,
-        pairs=config.pairs,
-        folder=folder,
-        run=run,
-        again=load_again,
-    )
+    shape = config.max_pieces, config.languages, config.pairs
+    return Encoder(network, tokenizer, Origin(name, known or own, *shape, folder, load_again), run)
 
 
 def as_encoder(model: str | os.PathLike[str] | Encoder, device: str | Run = "auto") -> Encoder:

@@ -30,7 +30,7 @@ _UNDETERMINED = ("", "und", "mul", "mis", "zxx")  # ISO 639-2: unknown, several,
 
 
 def sampled(lines: Iterable[str], seen: int = 20 * SAMPLE) -> list[str]:
-    """Return some of the first ``seen`` lines, evenly spread: all of up to SAMPLE, else SAMPLE / 2 to SAMPLE."""
+    """Sample the first ``seen`` lines evenly: all of up to SAMPLE lines, else SAMPLE / 2 to SAMPLE of them."""
     taken: list[str] = []
     step = 1
     for number, line in enumerate(itertools.islice(lines, seen)):

@@ -138,7 +138,7 @@ def read_ngrams(folder: Path, count: int) -> list[str]:
 
 
 def copy_folder(folder: Path, out: Path) -> None:
-    """Copy the files that an encoder is loaded from, and what was fitted to it; config.json last."""
+    """Copy the files of an encoder, and the scorers fitted to it; config.json last."""
     for name in (WEIGHTS, TOKENIZER, NGRAMS, SCORER, QUALITY, SUMS, CONFIG):
         if (folder / name).is_file() and folder.resolve() != out.resolve():
             shutil.copyfile(folder / name, out / name)
@@ -158,7 +158,6 @@ def write_folder(
     *,
     ngrams: Sequence[str] = (),
     dtype: str = "int8",
-    card: str | None = None,
 ) -> None:
     """Write a model folder, config.json after the weights, so that an unfinished folder does not load.
 
@@ -167,19 +166,17 @@ def write_folder(
         config: of the model.
         weights: floats, as `write_weights` takes them.
         tokenizer: the SentencePiece model to copy.
-        ngrams: those of the model, in the order of its vectors; ValueError if there are not as many.
+        ngrams: the model's n-grams, in the order of its vectors; ValueError for another number than config's.
         dtype: storage of the piece vectors (`write_weights`).
-        card: text of README.md.
     """
     if len(ngrams) != config.ngrams:
         raise ValueError(f"{len(ngrams)} n-grams for a model of {config.ngrams}")
     folder.mkdir(parents=True, exist_ok=True)
-    # What was fitted to the model before goes as well.
+    # Scorers fitted to the earlier model go as well.
     for name in (CONFIG, SCORER, QUALITY, SUMS):
         (folder / name).unlink(missing_ok=True)
     write_weights(weights, folder / WEIGHTS, dtype=dtype, ngrams=config.ngrams)
     content = {NGRAMS: "".join(f"{ngram}\n" for ngram in ngrams).encode() if ngrams else None}
-    content["README.md"] = card.encode() if card is not None else None
     if tokenizer.resolve() != (folder / TOKENIZER).resolve():
         content[TOKENIZER] = tokenizer.read_bytes()
     (folder / NGRAMS).unlink(missing_ok=True)

@@ -34,7 +34,7 @@ def folded(piece: str) -> str:
 
 
 def is_word(text: str) -> bool:
-    """Return True for one or more letters and nothing else; vowel signs count as letters."""
+    """Return True for letters only, at least one; vowel signs count as letters."""
     return bool(text) and all(unicodedata.category(c)[0] in "LM" for c in text)
 
 

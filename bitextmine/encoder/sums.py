@@ -23,7 +23,7 @@ BLOCK_ROWS = 1024
 
 @dataclass(frozen=True)
 class SumParts:
-    """The parts of the vectors of n sentences, which can be added up to those of longer texts.
+    """The parts of n sentence vectors; the parts of several sentences add up to a longer text's.
 
     Attributes:
         sums: (n, columns) float32, the pieces' sums; the last ``order_columns`` are the first ones weighted by place
@@ -49,7 +49,7 @@ class PieceSums(Network):
 
     Args:
         weights: as `read_weights` returns them.
-        config: None for vectors of pieces and nothing else.
+        config: None for plain sums of piece vectors.
 
     Raises:
         ValueError: piece vectors are neither int8 with scales nor float32.
@@ -97,7 +97,7 @@ class PieceSums(Network):
         return SumParts(sums, pieces.lengths, characters, c.order_columns, c.order_weight, c.length_share)
 
     def _units(self, pieces: Pieces, width: int) -> np.ndarray:
-        """Return (n, width); columns beyond those of the sums are left uninitialised."""
+        """Return unit sums (n, width); columns beyond the sums' are left uninitialised."""
         if len(pieces.ids) and not 0 <= int(pieces.ids.min()) <= int(pieces.ids.max()) < self.rows:
             raise ValueError(f"piece ids must lie in 0..{self.rows - 1}")
         out = np.empty((len(pieces), width), dtype=np.float32)

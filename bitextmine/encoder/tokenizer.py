@@ -71,7 +71,7 @@ class Tokenizer:
     def add_ngrams(self, ngrams: Sequence[str]) -> None:
         """Give words of several pieces n-grams as well; raises BitextmineError as `Ngrams` does."""
         self.ngrams = Ngrams(ngrams, self.pieces())
-        self._words = None if self._words is None else Words()  # forget what is known without them
+        self._words = None if self._words is None else Words()  # drop words cut without n-grams
 
     def encode(
         self, lines: Sequence[str], max_pieces: int | None = None, threads: int = 1
@@ -120,7 +120,7 @@ class Tokenizer:
         return pieces if self.ngrams is None else self.ngrams.extend(pieces)
 
     def _is_by_words(self) -> bool:
-        """Return True if the pieces of a line are those of its words.
+        """Return True if a line can be cut word by word, with the same pieces.
 
         No piece continues after a space, a space alone is a piece (so that two unknown words stay two), and blanks are
         dropped and added as usual.

@@ -38,7 +38,7 @@ class ClassificationResult:
 
     Attributes:
         accuracy, std: mean and standard deviation of the runs (0 for one run).
-        low, high: Wilson's 95% interval of the mean on so many documents.
+        low, high: Wilson's 95% interval of the mean, for this number of documents.
         largest: the share of the most frequent label, the accuracy of guessing it.
     """
 

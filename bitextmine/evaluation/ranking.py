@@ -235,7 +235,7 @@ def rank_muse(queries: NDArray, pool: NDArray, options: RankingOptions, run: Run
     best = {kind: np.full(len(queries), -np.inf) for kind in widths}
     where = {kind: np.zeros(len(queries), dtype=np.int64) for kind in widths}
     asked = queries.astype(np.float32)
-    # Blocks of similarities (queries x step) of 32 MiB in float64, of which a few live at a time.
+    # Blocks of similarities (queries x step) of 32 MiB in float64; a few are in memory at a time.
     step = max(1, _BLOCK // max(1, len(queries)))
     for start in range(0, len(pool), step):
         cos = asked @ np.asarray(pool[start : start + step], dtype=np.float32).T

@@ -163,7 +163,7 @@ def write_card(folder: Path, config: EncoderConfig, out: Path) -> None:
     }
     if config.languages:
         about["language"] = list(config.languages)
-    if name in PACKAGED:  # those of others state their own terms
+    if name in PACKAGED:  # other encoders have terms of their own
         about["license"] = "mit"
     results = _results(folder / RESULTS)
     if results:

@@ -56,7 +56,7 @@ def write_report(
     Args:
         path: the pairs, in any format that the suffix tells; ``-`` is stdin.
         output: the page; ``-`` is stdout.
-        columns: the columns of score, source and target, for files unlike those of ``mine``.
+        columns: the columns of score, source and target, for files that ``mine`` did not write.
         threshold: a number, ``none``, or ``auto`` for the one in the manifest.
         manifest: the manifest, instead of PATH.json.
         errors: invalid UTF-8: ``strict`` raises, ``replace`` puts U+FFFD.

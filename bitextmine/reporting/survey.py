@@ -49,7 +49,7 @@ class Pair(NamedTuple):
 
 @dataclass
 class Flagged:
-    """The rows with one flag, those of them that score high (None without scores), and examples, best first.
+    """The rows with one flag, the number that score high (None without scores), and examples, best first.
 
     With `estimated`, the numbers are those of the random sample, scaled up.
     """
@@ -61,7 +61,7 @@ class Flagged:
 
 
 class Repeated(NamedTuple):
-    """A text (or pair) that occurs again and again: how often, an example, and some of its partners."""
+    """A repeated text (or pair): its count, an example, and some of its partners."""
 
     times: int
     pair: Pair

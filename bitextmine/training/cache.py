@@ -124,7 +124,7 @@ def open_caches(
 
 @dataclasses.dataclass(frozen=True)
 class _Side:
-    """One side of a chunk of pairs; lengths are those before cutting, as far as they matter."""
+    """One side of a chunk of pairs; lengths before cutting, up to the longest that the filters tell apart."""
 
     pieces: Pieces
     lengths: np.ndarray
@@ -262,7 +262,7 @@ def _build(stem: Path, rules: LineFilter, tokenizer: Tokenizer, on_pairs: Callab
     dtype = np.dtype(np.uint16 if tokenizer.vocab_size <= 1 << 16 else np.uint32)
     counts = dict.fromkeys(("read", "kept", *FILTERED), 0)
     cut = 0
-    # One tokenizer per side: each remembers words, of which two languages share few, for one thread at a time.
+    # One tokenizer per side: each caches words, few of them shared by two languages, and serves one thread at a time.
     tokenizers = (tokenizer, Tokenizer(tokenizer.path))
     with ThreadPoolExecutor(2, thread_name_prefix="tokenise") as pool:
 

@@ -30,7 +30,7 @@ from bitextmine.encoder import Encoder, load_encoder
 from bitextmine.encoder.folder import SCORER, TOKENIZER, resolve
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
-from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.errors import BitextmineError
 from bitextmine.files.streams import open_output
 from bitextmine.mining import scorer as scoring
 from bitextmine.mining.calibration import calibration_error, pair_share, probability
@@ -157,12 +157,10 @@ def fit_scorer(
         run: progress bars.
 
     Raises:
-        UsageError: the fitting is impossible.
         BitextmineError: no corpus has enough held-out pairs, the encoder has no piece vectors, or a file cannot be
             read or written.
     """
     fitting, run = fitting or Fitting(), run or Run()
-    _check(fitting)
     recipe, root = trained.recipe, Path(trained.folder)
     model = root if trained.model is None else trained.model
     place = resolve(model) / SCORER if out is None else Path(out)
@@ -220,20 +218,6 @@ def fit_scorer(
     return FittedScorer(scorer, place, measured)
 
 
-def _check(fitting: Fitting) -> None:
-    for option, value, least in (
-        ("corpora", min(fitting.corpora.values(), default=-1), 0),
-        ("draws", fitting.draws, 1),
-        ("distractors", min(fitting.distractors, default=-1), 0),
-        ("held-out", fitting.held_out, 1),
-        ("hidden", fitting.hidden, 1),
-        ("steps", fitting.steps, 1),
-        ("decay", fitting.decay, 0),
-    ):
-        if not value >= least:
-            raise UsageError(f"--{option} {value}: at least {least}")
-
-
 @dataclasses.dataclass(frozen=True)
 class Choices:
     """The neighbours, q pairs, of sentences that have their translation among them.
@@ -281,7 +265,7 @@ class MiningTask:
 
     @property
     def weight(self) -> NDArray:
-        """Return the weights of the candidates, (p,): they sum to the task's, of which the right ones have SHARE."""
+        """Return the weights of the candidates, (p,): they sum to the task's; the right ones have SHARE of it."""
         weight: NDArray = np.zeros(len(self.counts))
         for rows, share in ((self.counts & self.right, SHARE), (self.counts & ~self.right, 1 - SHARE)):
             weight[rows] = share / max(1, rows.sum()) * self.share

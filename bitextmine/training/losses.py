@@ -218,7 +218,8 @@ def softmax_divergence(
     is computed twice. Shapes, all float32: hidden (m, d), embedding (V, d), bias (V,), weights (m,). ``precision`` is
     the dtype of the products alone. A row without target adds 0.
     """
-    out: Tensor = _SoftmaxDivergence.apply(hidden, embedding, bias, targets, weights, precision)  # type: ignore[no-untyped-call]
+    how = targets, weights, precision
+    out: Tensor = _SoftmaxDivergence.apply(hidden, embedding, bias, how)  # type: ignore[no-untyped-call]
     return out
 
 
@@ -229,10 +230,9 @@ class _SoftmaxDivergence(torch.autograd.Function):
         hidden: Tensor,
         embedding: Tensor,
         bias: Tensor,
-        targets: Targets,
-        weights: np.ndarray,
-        precision: torch.dtype,
+        how: tuple[Targets, np.ndarray, torch.dtype],
     ) -> Tensor:
+        targets, weights, precision = how
         low = embedding.to(precision)
         grad_hidden, grad_bias = torch.zeros_like(hidden), torch.zeros_like(bias)
         grad_embedding = torch.zeros_like(embedding)
@@ -255,7 +255,7 @@ class _SoftmaxDivergence(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
         grad_hidden, grad_embedding, grad_bias = ctx.saved_tensors
-        return grad_hidden * grads[0], grad_embedding * grads[0], grad_bias * grads[0], None, None, None
+        return grad_hidden * grads[0], grad_embedding * grads[0], grad_bias * grads[0], None
 
 
 class _RowBlock(NamedTuple):

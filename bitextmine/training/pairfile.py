@@ -101,7 +101,7 @@ class PairFile:
         return TokenPairs(src, tgt, records["keys"].T.copy())
 
     def records(self, start: int, stop: int) -> np.ndarray:
-        """Return the records of rows ``start`` to ``stop``, as far as they exist."""
+        """Return the records of rows ``start`` to ``stop``, fewer at the end of the file."""
         stop = min(stop, self._n)
         size = RECORD.itemsize
         where, length = np.array([start * size]), np.array([max(0, stop - start) * size])

@@ -22,7 +22,7 @@ from bitextmine.encoder.columns import COLUMNS, piece_characters
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, read_folder, read_ngrams, resolve, write_folder
 from bitextmine.encoder.model import SentenceModel, unit_vectors
-from bitextmine.encoder.weights import CHARACTERS, PIECES, STORAGES, piece_vectors, read_weights
+from bitextmine.encoder.weights import CHARACTERS, PIECES, piece_vectors, read_weights
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.lines import iter_lines
 from bitextmine.run import Run
@@ -179,10 +179,6 @@ def _reduced(config: EncoderConfig, reduction: Reduction, name: str) -> EncoderC
         raise UsageError(
             f"{name}: it has {counted(config.layers, 'layer')}; only encoders without layers can be reduced"
         )
-    if reduction.lines < 1:
-        raise UsageError(f"--lines {reduction.lines}: it must be at least 1")
-    if order < 0:
-        raise UsageError(f"--order-columns {order}: it must be at least 0")
     if reduction.dim <= lengths:
         raise UsageError(
             f"--dim {reduction.dim}: {lengths} columns for the length leave none for the pieces; take a larger --dim, "
@@ -203,8 +199,6 @@ def _reduced(config: EncoderConfig, reduction: Reduction, name: str) -> EncoderC
             f"--dim {reduction.dim}: {name} has {config.piece_dim} columns for the pieces; with {lengths} for the "
             f"length and {order} for the order take at most --dim {config.piece_dim + lengths + order}"
         )
-    if reduction.storage not in STORAGES:
-        raise UsageError(f"--storage {reduction.storage}: not one of {', '.join(STORAGES)}")
     if reduction.storage == "int4" and dim % 4:
         raise UsageError(
             f"--dim {reduction.dim}: int4 needs a multiple of 4 columns for the pieces, found {dim}"

@@ -401,7 +401,7 @@ def validate(
 
 
 def layer_parameters(model: SentenceModel, objectives: nn.Module) -> list[nn.Parameter]:
-    """Return all learned parameters except the piece vectors; those that objectives share come once."""
+    """Return all learned parameters except the piece vectors; shared ones come once."""
     rest = [p for name, p in model.named_parameters() if not name.startswith("embedding.")]
     return rest + list(objectives.parameters())
 

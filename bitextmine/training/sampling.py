@@ -159,7 +159,7 @@ def drop_pieces(pieces: Pieces, share: float, rng: np.random.Generator) -> Piece
 
 @dataclasses.dataclass(frozen=True)
 class Splits:
-    """Halves of each piece: parts (V, CHOICES, 2) int32, of which choices (V,) int64 rows are filled."""
+    """Halves of each piece: parts (V, CHOICES, 2) int32; choices (V,) int64, the number of filled rows."""
 
     parts: np.ndarray
     choices: np.ndarray

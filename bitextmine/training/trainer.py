@@ -27,7 +27,7 @@ from bitextmine.system import keep_freed_memory
 from bitextmine.training.cache import DROPPED, open_caches
 from bitextmine.training.log import cut_log, plot_log
 from bitextmine.training.objectives.catalogue import OBJECTIVES
-from bitextmine.training.outputs import CHECKPOINT, LOG, PLOT, RECIPE, check_training_output
+from bitextmine.training.outputs import CARD, CHECKPOINT, LOG, PLOT, RECIPE, check_training_output
 from bitextmine.training.pairs import check_corpora, find_corpora
 from bitextmine.training.parallel import World, join_world
 from bitextmine.training.recipe import Recipe, check_objectives, check_recipe
@@ -95,7 +95,7 @@ def train(
 
 @contextlib.contextmanager
 def _work_folder(out: Path, world: World) -> Iterator[Path]:
-    """Yield the folder of token cache and checkpoint; remove what it made if training fails before writing there."""
+    """Yield the folder of token cache and checkpoint; remove new folders if training fails before writing there."""
     work = out / "work"
     made = [folder for folder in (work, out) if world.first and not folder.exists()]
     try:
@@ -279,14 +279,10 @@ def _follow(job: _Job, training: TrainingRun, journal: Journal) -> None:
 def _write_model(job: _Job, training: TrainingRun) -> None:
     config, weights = finished_model(training, job.run)
     tokenizer = training.inputs.tokenizer
+    with replacing(job.out / CARD) as file:
+        file.write(model_card(training).encode())
     write_folder(
-        job.out,
-        config,
-        weights,
-        tokenizer.path,
-        ngrams=training.ngram_names,
-        dtype=job.recipe.model.storage,
-        card=model_card(training),
+        job.out, config, weights, tokenizer.path, ngrams=training.ngram_names, dtype=job.recipe.model.storage
     )
     if job.plot:
         plot_log(job.out / LOG, job.out / PLOT)
@@ -297,7 +293,7 @@ def _write_model(job: _Job, training: TrainingRun) -> None:
 
 
 def _make_student(job: _Job, assistant: Path) -> None:
-    """Make the student of an assistant, unless it is there."""
+    """Make the student of an assistant, unless it exists."""
     m = job.recipe.model
     folder = Path(m.start_from)
     note = folder / "made_of"

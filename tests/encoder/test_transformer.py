@@ -135,7 +135,6 @@ def test_unrolled_a_smaller_model_is_the_same(smaller):
         ({"layers": 0, "bottleneck": 8}, "only a model with layers has one"),
         ({"recurrent": 3}, "3 recurrent of 4 layers: it must divide their number"),
         ({"recurrent": 8}, "8 recurrent of 4 layers"),
-        ({"bottleneck": -1}, "bottleneck must be a whole number of at least 0"),
     ],
 )
 def test_what_no_model_can_be_is_told(wrong, said):

@@ -116,11 +116,6 @@ def test_what_reducing_refuses(encoder, tmp_path):
             {"order_columns": 0, "order_weight": 0.0, "storage": "int4"},
             "a multiple of 4 columns for the pieces",
         ),
-        (200, {"storage": "int3"}, "--storage int3"),
-        (200, {"lines": 0}, "--lines 0"),
-        (200, {"order_columns": -1}, "--order-columns -1"),
-        (200, {"order_weight": -1.0}, "order_weight"),
-        (200, {"length_share": 2.0}, "length_share"),
     ):
         with pytest.raises(UsageError, match=message):
             reduce_encoder(model, ["x"], tmp_path / "x", Reduction(dim, **options))

@@ -80,7 +80,7 @@ def weight_files(folder: Path) -> dict[str, Path]:
 
 
 def _dictionary(weights: Path, rows: int) -> dict[str, int]:
-    """Return piece -> row of the embedding, which has so many rows."""
+    """Return piece -> row of an embedding of ``rows`` rows."""
     with safe_open(weights, framework="np") as file:
         text = (file.metadata() or {}).get("dictionary")
     if text is not None:
@@ -147,7 +147,7 @@ class Lstm(TorchNetwork):
     """A stack of LSTMs; a vector is the unit-length maximum of the last layer's states over a sentence.
 
     Args:
-        weights: EMBEDDING (pieces, width) and those of a torch.nn.LSTM behind the prefix "lstm.", float32.
+        weights: EMBEDDING (pieces, width) and a torch.nn.LSTM's weights under the prefix "lstm.", float32.
         run: its device, batch_tokens and threads.
         precision: of the matrix products; auto is float32.
 

@@ -138,7 +138,7 @@ class Training:
 
 @dataclasses.dataclass(frozen=True)
 class Teacher:
-    """An encoder whose vectors of some of the pairs are imitated in training."""
+    """An encoder whose vectors, for a sample of the pairs, the student imitates."""
 
     model: str = ""
     languages: tuple[str, ...] = ()
