@@ -29,8 +29,8 @@ from bitextmine.evaluation.alignment import AlignmentReport, Pair, read_alignmen
 from bitextmine.files.lines import read_lines
 
 NAMES = {
-    "vectors": ("far", "join", "length", "skip"),
-    "pieces": ("far", "join", "length", "skip", "missed", "continued", "ending"),
+    "vectors": ("far", "join", "length", "skip", "continued", "ending"),
+    "pieces": ("far", "join", "length", "skip", "continued", "ending", "missed"),
 }
 STRENGTH = 0.5  # of the L2 penalty
 NEAR = 3  # half the width of the band of steps, a little wider than that of the second search
@@ -82,7 +82,7 @@ def arcs_of(windows: list, gold: list[Pair], aligner: Aligner) -> Arcs:
         costs.lattice(
             band, np.nan_to_num(distances, posinf=0), replace(unit, **{name: 1.0}), level, missed
         ).cost
-        for name in ("far", "join", "length", "missed", "continued", "ending")
+        for name in ("far", "join", "length", "continued", "ending", "missed")
     ]
     x, y = band.nodes(0, len(band.low))
     inside = (x >= 0) & (y >= 0) & (x <= n) & (y <= m)
@@ -172,7 +172,7 @@ def main() -> None:
             f"\n{kind}\n\n| left out | strict / lax F1 | {' | '.join(names)} |\n|---|---|{'---:|' * len(names)}"
         )
         found: list[list[Pair]] = []
-        every = fit(documents, np.array([3.0, 3.0, 4.0, 6.0, 0.4, 1.0, 1.0])[: len(names)])
+        every = fit(documents, np.array([3.0, 3.0, 4.0, 6.0, 1.0, 1.0, 0.4])[: len(names)])
         for number, document in enumerate(documents):
             prices = fit([other for other in documents if other is not document], every)
             chosen = Prices(**dict(zip(names, prices.tolist(), strict=True)))

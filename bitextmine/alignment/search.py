@@ -23,7 +23,7 @@ _BLOCK = 4096
 _NEAR, _NEAR_SHARE = 2, 3
 
 # Fitted by maximum likelihood, see mine/alignment.md.
-VECTORS = Prices(far=3.74, join=3.18, length=5.16, skip=7.08)
+VECTORS = Prices(far=3.61, join=3.3, length=5.17, skip=7.07, continued=1.52, ending=1.11)
 PIECES = Prices(far=2.46, join=3.49, length=4.54, skip=6.49, missed=0.43, continued=1.6, ending=1.08)
 
 
