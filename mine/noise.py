@@ -171,7 +171,9 @@ def numbers(s: Stream, at: int, rng: random.Random) -> Texts | None:
     side = rng.randrange(2)
     found = rng.choice(list(re.finditer(r"\d+", pair[side])))
     old = new = found.group()
-    while new == old or (len(new) > 1 and new[0] == "0"):
+    decimals = pair[side][max(0, found.start() - 2) : found.start()]
+    same = old + "0" if re.fullmatch(r"\d[.,]", decimals) else old  # 2.5 is 2.50
+    while new in (old, same) or (len(new) > 1 and new[0] == "0"):
         if s.fit:
             new = "".join(rng.choice("0123456789") for _ in old)
         else:
@@ -195,10 +197,9 @@ def negation(s: Stream, at: int, rng: random.Random) -> Texts | None:
         return None
     row = language(code)
     words = [word for word in (row.negation if row else ()) if "'" not in word]
-    for word in rng.sample(words, len(words)):
-        if re.search(rf"\b{word}\b ", text):
-            return _one_side(s.pairs[at], side, re.sub(rf"\b{word}\b ", "", text, count=1))
-    return None
+    # All of them: French "ne" is left out in speech, and "no ... nada" are one negation.
+    found = re.sub(rf"\b(?:{'|'.join(words)})\b ", "", text) if words else text
+    return None if found == text else _one_side(s.pairs[at], side, found)
 
 
 def names(s: Stream, at: int, rng: random.Random) -> Texts | None:
@@ -258,11 +259,26 @@ def gibberish(s: Stream, at: int, rng: random.Random) -> Texts | None:
     return s.pairs[at][0], " ".join("".join(rng.sample(word, len(word))) for word in tgt)
 
 
+def tiny(s: Stream, at: int, rng: random.Random) -> Texts | None:
+    """Take a word, a letter or a few words of each of two pairs."""
+    found = []
+    for text in (s.pairs[at][0], s.another(at, rng)[1]):
+        words = text.split()
+        begin = rng.randrange(len(words))
+        if s.fit:
+            found.append(
+                " ".join(words[begin : begin + rng.choice((1, 1, 2))])[: rng.choice((1, 2, 3, 99, 99, 99))]
+            )
+        else:
+            found.append(rng.choice("abcdefghijklmnop") if rng.random() < 0.3 else words[begin])
+    return None if found[0].lower() == found[1].lower() else (found[0], found[1])
+
+
 RULES: dict[str, Rule] = {
     rule.__name__: rule
     for rule in (
         *(half_untranslated, half_foreign, looped, truncated, added, numbers, negation, names),
-        *(shuffled, alike, wrong_language, copied, gibberish),
+        *(shuffled, alike, wrong_language, copied, gibberish, tiny),
     )
 }
 

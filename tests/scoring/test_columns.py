@@ -39,6 +39,7 @@ from bitextmine.scoring.columns.quality import INPUTS, LEAST_AROUND, PIECE_INPUT
         ("the 1990s", "die 90er"),
         ("2 million", "2 000 000"),
         ("3.5 billion", "3 500 millions"),
+        ("5 тыс.", "5,000"),
         ("21 men", "vingt et un hommes"),
         ("42", "zweiundvierzig"),
         ("97", "quatre-vingt-dix-sept"),
@@ -61,6 +62,9 @@ def test_numbers_that_agree(src, tgt):
     [
         ("5 men", "6 hommes", 0),  # one clash
         ("20 men", "200 hommes", 0),  # zeros count where no word gives a scale
+        ("20% for 8.5 billion", "200 % pour 8,5 milliards", 1 / 2),  # nor at another number
+        ("23 million shares", "230 millones de acciones", 0),
+        ("10,000 people", "10.0 Leute", 0),
         ("3 men", "15 hommes", 0),  # another clock only where the time is said
         ("5 of 10", "5 sur 11", 1 / 2),
         ("7 men", "des hommes", 1 / 2),  # left out is half as bad as contradicted

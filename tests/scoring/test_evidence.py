@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from bitextmine.scoring.columns.catalogue import PairTexts, Tools
 from bitextmine.scoring.columns.evidence import (
     NAMES,
+    copied_pairs,
     copied_run,
     evidence,
     looped,
@@ -27,6 +28,8 @@ WORDS = st.lists(st.sampled_from("abcde"), max_size=14)
         ("The cat sat on the mat and the dog on the rug.", 0),
         ("A very very long day it was, and a good one.", 0),
         ("no no no no", 0.75),
+        ("Can you not help us? Help us? Us?", 0.25),
+        ("We want to help the the poor.", 0),
         ("He said he said he said he said so.", 0.67),
         ("Tea and cake for all of us " * 4, 0.75),
         ("我们 我们我们我们我们", 0.8),
@@ -41,6 +44,20 @@ def test_loops(text, share):
 def test_a_phrase_that_comes_again_and_again_is_a_loop(phrase, times):
     if 2 <= len(phrase) <= 12:
         assert looped(phrase * times) >= 1 - 1 / times - 1e-9
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt", "count"),
+    [
+        ("This room does not get much sun.", "Esta habitación no get much sun.", 2),
+        ("This room does not get much sun.", "Esta habitación no recibe mucho sol.", 0),
+        ("He met Jake Lacy there.", "Allí conoció a Jake Lacy.", 0),  # names are rightly copied
+        ("chapter 3 4", "chapitre 3 4", 0),
+        ("", "", 0),
+    ],
+)
+def test_pairs_of_words_left_in_the_other_language(src, tgt, count):
+    assert copied_pairs(src, tgt, words_of(src), words_of(tgt)) == count
 
 
 @given(WORDS, WORDS)
@@ -128,7 +145,7 @@ def test_places_are_those_of_the_words_taken_one_by_one(words, code):
 
 @given(WORDS)
 def test_loops_are_those_of_all_periods(tokens):
-    most = 0
+    most = int(tokens[-2:-1] == tokens[-1:])  # a word twice at the end
     for period in range(1, min(12, len(tokens) // 2) + 1):
         run = 0
         for one, other in zip(tokens, tokens[period:], strict=False):

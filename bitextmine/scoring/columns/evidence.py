@@ -20,7 +20,8 @@ from bitextmine.languages.scripts import UNSPACED, latin
 
 # Of each text.
 NAMES = (
-    *("source loops", "target loops", "both loop", "copied run", "copied words"),
+    *("source loops", "target loops", "both loop", "longer loop in the source", "longer loop in the target"),
+    *("copied run", "copied words", "copied pairs of words"),
     *("more sentences in the target", "fewer sentences in the target"),
     *("only the source ends", "only the target ends", "brackets", "names"),
     *("negated source", "negated target", "lone numbers", "clashing numbers"),
@@ -52,23 +53,30 @@ def tokens_of(text: str, words: list[str]) -> list[str]:
 
 
 def looped(tokens: list[str]) -> float:
-    """Return the share of a text that repeats what came directly before, from 0 to 1: machine translation gone round.
+    """Return the share of a text that repeats what came directly before, from 0 to 1."""
+    return repeated(tokens) / max(1, len(tokens))
 
-    A phrase of 2 to 12 words counts if it comes twice in a row, a word if it comes three times.
+
+def repeated(tokens: list[str]) -> int:
+    """Return the number of tokens in a row that repeat what came directly before.
+
+    A phrase of 2 to 12 words counts if it comes twice in a row, a word if it comes three times, or twice at the end.
     """
     count = len(tokens)
     again = count - len(set(tokens))
-    # Any loop has two tokens or more that were there before, one after the other, as hardly any right text has.
-    if count < _FEWEST or again < 2 or len(set(pairwise(tokens))) == count - 1:
-        return 0.0
-    most = 0
+    if count < _FEWEST or not again:
+        return 0
+    most = int(tokens[-1] == tokens[-2])
+    # A longer loop has two tokens or more that were there before, one after the other, as hardly any right text has.
+    if again < 2 or len(set(pairwise(tokens))) == count - 1:
+        return most
     for period in range(1, min(_LONGEST_PERIOD, count // 2, again) + 1):
         run = 0
         for one, other in zip(tokens, tokens[period:], strict=False):
             run = run + 1 if one == other else 0
             if run > most and run >= period and (period > 1 or run > 1):
                 most = run
-    return most / count
+    return most
 
 
 def copied_run(a: list[str], b: list[str]) -> int:
@@ -84,6 +92,15 @@ def copied_run(a: list[str], b: list[str]) -> int:
         ending = {at: ending.get(at - 1, 0) + 1 for at in places.get(token, ())}
         longest = max(longest, max(ending.values(), default=0))
     return longest if longest >= _FEWEST else 0
+
+
+def copied_pairs(src: str, tgt: str, a: list[str], b: list[str]) -> int:
+    """Return the number of pairs of consecutive words in lower case that both texts have: a part not translated."""
+    if len(set(a).intersection(b)) < 2:
+        return 0
+    both = set(pairwise(a)).intersection(pairwise(b))
+    # Names are rightly copied.
+    return sum(one.isalpha() and (two := f"{one} {other}") in src and two in tgt for one, other in both)
 
 
 def _fours(tokens: list[str]) -> set[tuple[str, ...]]:
@@ -160,7 +177,9 @@ def evidence(
     """
     words = [list(map(words_of, side)) for side in (src, tgt)]
     a, b = (list(map(tokens_of, *side)) for side in zip((src, tgt), words, strict=True))
-    loops = [np.array(list(map(looped, side)), dtype=np.float64) for side in (a, b)]
+    again = [np.array(list(map(repeated, side)), dtype=np.float64) for side in (a, b)]
+    loops = [found / np.maximum(1, list(map(len, side))) for found, side in zip(again, (a, b), strict=True)]
+    longer = again[1] - again[0]
     runs = list(map(copied_run, a, b))
     shorter = [max(1, min(len(x), len(y))) for x, y in zip(a, b, strict=True)]
     # NumPy's logarithms depend on the processor in their last bit.
@@ -171,8 +190,11 @@ def evidence(
         np.maximum(0, loops[0] - loops[1]),
         np.maximum(0, loops[1] - loops[0]),
         np.minimum(*loops),
+        [math.log1p(max(0, -more)) for more in longer.tolist()],
+        [math.log1p(max(0, more)) for more in longer.tolist()],
         np.array(runs, dtype=np.float64) / np.array(shorter, dtype=np.float64),
         list(map(math.log1p, runs)),
+        np.minimum(list(map(copied_pairs, src, tgt, *words)), _MOST),
         np.maximum(0, ends),
         np.maximum(0, -ends),
         stops[0] & ~stops[1],

@@ -24,9 +24,10 @@ _DIGITS = re.compile(r"\d+")
 _ROMAN_WORD = re.compile(r"\b[IVXLC]+(?:e|er|ème|th|st|nd|rd)?\b")
 # A decimal part; three digits after a separator are thousands, whose zeros count.
 _DECIMALS = re.compile(r"[.,](?!\d{3}$)(\d*?)0*$")
-_SCALE = re.compile(
-    r"(?i)\b(?:thousand|million|billion|trillion|mille|milliers|millions?|milliards?|tausend|millionen|milliarden|"
-    r"mio|mrd|mil|mill[oó]n(?:es)?|mila|milion[ei]|miliard[oi])\b|\d[km]\b"
+# A number directly before a word for thousands or more, by the beginnings of such words in many languages.
+_SCALED = re.compile(
+    r"(?i)(\d+(?:[.,\u00a0\u202f]\d+)*)[\s\u00a0\u202f-]*(?:thousand|tausend|t[iu]s[aeií]|duizend|tuha|tys|ezer|bin\b|"
+    r"mii\b|mi[lo]|mrd|mld|mln|bil|bn\b|trill?i|тыс|тис|хил|м[иі]л|мл[нр]|χιλ|εκατ|δισ|[km]\b)"
 )
 _AFTER_NOON = re.compile(r"(?i)\bp\.? ?m\b|\d ?pm\b")
 _HALF_DAY = 12
@@ -113,8 +114,11 @@ def _cut_up(
     src: list[str], tgt: list[str], left: Counter[str], right: Counter[str]
 ) -> tuple[int, Counter[str], Counter[str]]:
     """Match runs of digits, if that leaves fewer numbers: "10:30" has 10 and 30, as has "10 h 30"."""
-    a = Counter(_canonical(run) for number in src for run in _DIGITS.findall(number))
-    b = Counter(_canonical(run) for number in tgt for run in _DIGITS.findall(number))
+    # Zeros stay: 10,000 is not 10.0.
+    a, b = (
+        Counter(run.lstrip("0") or run for number in side for run in _DIGITS.findall(number))
+        for side in (src, tgt)
+    )
     both = a & b
     if both and max((a - both).total(), (b - both).total()) < max(left.total(), right.total()):
         return both.total(), a - both, b - both
@@ -123,7 +127,11 @@ def _cut_up(
 
 def _paired(left: Counter[str], right: Counter[str], src: str, tgt: str) -> int:
     """Remove numbers that are equal in another form from both sides; return their count."""
-    scaled = bool(_SCALE.search(src) or _SCALE.search(tgt))
+    scaled = {
+        _canonical(number): _DECIMALS.search(number) is not None
+        for text in (src, tgt)
+        for number in _SCALED.findall(text)
+    }
     clock = bool(_AFTER_NOON.search(src)) != bool(_AFTER_NOON.search(tgt))
     found = 0
     for a in sorted(left.elements()):
@@ -137,13 +145,14 @@ def _paired(left: Counter[str], right: Counter[str], src: str, tgt: str) -> int:
     return found
 
 
-def _alike(a: str, b: str, scaled: bool, clock: bool) -> bool:
+def _alike(a: str, b: str, scaled: dict[str, bool], clock: bool) -> bool:
     if len(a) < len(b):
         a, b = b, a
     if len(a) == 4 and len(b) == 2 and a[:2] in ("18", "19", "20") and a.endswith(b):  # 1990, '90
         return True
-    if scaled and a.rstrip("0") == b.rstrip("0"):
-        return True
+    if (a in scaled or b in scaled) and a.rstrip("0") == b.rstrip("0"):
+        # 2 million is 2000000 and never 20; 8.5 billion is 8500 million.
+        return (len(a) - len(b)) % 3 == 0 or scaled.get(a, False) or scaled.get(b, False)
     return clock and len(a) <= 2 and abs(int(a) - int(b)) == _HALF_DAY
 
 
