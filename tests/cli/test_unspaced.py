@@ -110,4 +110,6 @@ def test_mine_and_score(bitextmine, model, pairs, lang, tmp_path):
     assert np.isfinite(table.to_numpy()).all()
     good, bad, copies = table[:50], table[50:100], table[100:]
     assert good.quality.median() > 2 * bad.quality.median() and (good["copy"] == 0).all()
-    assert (good.numbers == 1).all() and (copies["copy"] == 1).all() and copies.quality.max() < 0.25  # what mild rejects
+    assert (
+        (good.numbers == 1).all() and (copies["copy"] == 1).all() and copies.quality.max() < 0.25
+    )  # mild drops them
