@@ -35,6 +35,7 @@ from bitextmine.training.recipe.load import SHAPE
 from bitextmine.training.rows import RowAdamW
 from bitextmine.training.sampling import (
     Edits,
+    Phases,
     Sampler,
     Source,
     hash_seed,
@@ -131,18 +132,19 @@ class TrainingRun:
         recipe, t = self.recipe, self.recipe.train
         splits = split_table(self.inputs.tokenizer) if t.piece_splits else None
         split = round(self.cycle * (1 - t.piece_splits_end))  # steps of each cycle
-        split_steps = [step for step in range(self.untaught) if step % self.cycle < split]
+        split_steps = frozenset(step for step in range(self.untaught) if step % self.cycle < split)
         edited = any(OBJECTIVES[name].edits for name in t.objective)
         edits = Edits(self.inputs.tokenizer.pieces()) if edited else None
         drawn: list[PairCache | Source] = [*self.caches]
         for lang, share in recipe.data.pivot.items():
             drawn += join_languages(self.caches, lang, share)
-        self.sampler = Sampler(drawn, recipe, splits, split_steps, self.ngrams, edits)
+        phases = Phases(split_steps, easy=round(self.untaught * t.hard_from))
+        self.sampler = Sampler(drawn, recipe, splits, phases, self.ngrams, edits)
         self.lesson_sampler = None
         if lessons:
             own = dataclasses.replace(t, batch=recipe.teacher.batch, seed=hash_seed(t.seed, LESSONS))
             settings = dataclasses.replace(recipe, train=own)
-            late = [step - self.taught_from for step in split_steps]
+            late = Phases(frozenset(step - self.taught_from for step in split_steps))
             self.lesson_sampler = Sampler(lessons.corpora, settings, splits, late, self.ngrams)
 
     def _check_sizes(self, lessons: Lessons | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,11 +60,21 @@ class Source(NamedTuple):
     train: Any
 
 
+class Phases(NamedTuple):
+    """The first ``easy`` steps have neither edited copies nor joined pairs; ``split`` steps split pieces."""
+
+    split: frozenset[int] = frozenset()
+    easy: int = 0
+
+
+EVERYTHING = Phases()
+
+
 class Sampler:
     """Draws batches of one corpus each: sentences of the same kind of text are the hardest negatives of each other.
 
     A corpus is chosen with a probability proportional to its pairs times its weight, and gives its pairs in a random
-    order that changes with every pass. In ``split_steps`` some pieces are split as ``splits`` says.
+    order that changes with every pass. In the ``split`` phase some pieces are split as ``splits`` says.
     ``ngrams`` adds n-grams to words in several pieces; with ``edits`` one side's sentences come with changed copies.
     """
 
@@ -73,17 +83,19 @@ class Sampler:
         caches: Sequence[PairCache | Source],
         recipe: Recipe,
         splits: Splits | None = None,
-        split_steps: Iterable[int] = (),
+        phases: Phases = EVERYTHING,
         ngrams: Ngrams | None = None,
         edits: Edits | None = None,
     ) -> None:
-        self.ngrams, self.edits = ngrams, edits
-        self.splits, self.split_steps, self.share = splits, frozenset(split_steps), recipe.train.piece_splits
+        self.ngrams, self.edits, self.phases = ngrams, edits, phases
+        self.splits, self.share = splits, recipe.train.piece_splits
         self.caches, self.seed, self.max_pieces = caches, recipe.train.seed, recipe.model.max_pieces
         self.batch = recipe.train.batch
         self.sizes = np.array([len(cache.train) for cache in caches], dtype=np.float64)
         mass = self.sizes * np.array([cache.corpus.weight for cache in caches])
         self.shares = mass / mass.sum()
+        own = mass * [isinstance(cache, PairCache) for cache in caches]
+        self.easy_shares = own / own.sum() if phases.easy else self.shares
         self.drawn = np.zeros(len(caches), dtype=np.int64)  # pairs so far, per corpus
 
     def skip(self, steps: int) -> None:
@@ -100,7 +112,7 @@ class Sampler:
         rng = np.random.default_rng([self.seed, step, 1])
         src, tgt = self._vary(pairs.src, step, rng), self._vary(pairs.tgt, step, rng)
         edited = None
-        if self.edits is not None:
+        if self.edits is not None and step >= self.phases.easy:
             rng = np.random.default_rng([self.seed, step, 2])
             side = int(rng.integers(2))
             lang = self.caches[corpus].corpus.langs[side]
@@ -120,12 +132,13 @@ class Sampler:
         return rows
 
     def _vary(self, pieces: Pieces, step: int, rng: np.random.Generator) -> Pieces:
-        if self.splits is not None and step in self.split_steps:
+        if self.splits is not None and step in self.phases.split:
             pieces = split_pieces(pieces, self.splits, self.share, rng)
         return with_ngrams(pieces, self.ngrams, self.max_pieces)
 
     def _choose(self, step: int) -> int:
-        return int(np.random.default_rng([self.seed, step, 0]).choice(len(self.shares), p=self.shares))
+        shares = self.easy_shares if step < self.phases.easy else self.shares
+        return int(np.random.default_rng([self.seed, step, 0]).choice(len(shares), p=shares))
 
     def _size(self, corpus: int) -> int:
         # A small corpus gives smaller batches: the same pair twice in one batch teaches nothing.

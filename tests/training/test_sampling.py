@@ -1,5 +1,6 @@
 """Batches are the same wherever a run is resumed; dropped and split pieces; piece frequencies."""
 
+import dataclasses
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +18,10 @@ from bitextmine.training.recipe import Corpus, Data, Recipe, Training
 from bitextmine.training.sampling import (
     CHOICES,
     ROUNDS,
+    Edits,
+    Phases,
     Sampler,
+    Source,
     drop_pieces,
     permuted,
     piece_frequencies,
@@ -63,12 +67,40 @@ def test_a_sampler_resumes_anywhere_and_passes_visit_every_pair(make_recipe, pre
         assert (again.keys == batches[step].keys).all() and (again.src.ids == batches[step].src.ids).all()
 
 
+class Joined:
+    """Pairs of another source: those of a corpus with keys of their own."""
+
+    def __init__(self, train):
+        self.train = train
+
+    def __len__(self):
+        return 3 * len(self.train)
+
+    def take(self, rows, most):
+        found = self.train.take(rows % len(self.train), most)
+        return dataclasses.replace(found, keys=np.zeros_like(found.keys))
+
+
+def test_the_easy_steps_have_neither_edited_copies_nor_joined_pairs(make_recipe, prepare):
+    recipe = make_recipe(train__batch=100)
+    tokenizer, caches = prepare(recipe)
+    sources = [*caches, Source(caches[0].corpus, Joined(caches[0].train))]
+    edits = Edits(tokenizer.pieces())
+    whole, late = (Sampler(sources, recipe, phases=Phases(easy=10), edits=edits) for _ in range(2))
+    batches = [whole.draw(step) for step in range(30)]
+    assert all(batch.edited is None and batch.keys.all() for batch in batches[:10])
+    assert all(batch.edited is not None for batch in batches[10:])
+    assert 0 < sum(not batch.keys.any() for batch in batches[10:]) < 20
+    late.skip(25)
+    assert (late.draw(25).src.ids == batches[25].src.ids).all()
+
+
 def test_pieces_come_in_halves_until_the_last_steps(make_recipe, prepare):
     recipe = make_recipe(train__batch=100, train__piece_splits=0.5, model__max_pieces=20)
     tokenizer, caches = prepare(recipe)
     plain, split, again = (
         Sampler(caches, recipe),
-        *(Sampler(caches, recipe, split_table(tokenizer), split_steps=range(3)) for _ in range(2)),
+        *(Sampler(caches, recipe, split_table(tokenizer), Phases(frozenset(range(3)))) for _ in range(2)),
     )
     again.skip(2)
     for step in range(5):

@@ -96,9 +96,10 @@ class Objectives(nn.Module):
             if found is not None
         }
         return {
-            name: part(seen[OBJECTIVES[name].taught])
+            name: part(found)
             for name, part in self.parts.items()
-            if OBJECTIVES[name].taught in seen
+            if (found := seen.get(OBJECTIVES[name].taught))
+            and (found.has_copies or not OBJECTIVES[name].edits)
         }
 
 
@@ -219,6 +220,11 @@ class Views:
     def vectors(self) -> Tensor:
         """Return pooled states (2m, d) of the sentences with some pieces dropped, sources first; not normalised."""
         return self._encode(self._own(drop_pieces(self._all, self.training.piece_dropout, self._rng(1))))
+
+    @property
+    def has_copies(self) -> bool:
+        """Return True if the step's sentences came with changed copies."""
+        return self._edited is not None
 
     @cached_property
     def edited(self) -> EditedVectors:

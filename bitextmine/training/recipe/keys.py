@@ -126,6 +126,7 @@ class Training:
     schedule: Literal["cosine", "linear"] = "cosine"
     floor: Share = 0.02
     cycles: Count = 1
+    hard_from: ShareBelowOne = 0.0
     clip: NotNegative = 1.0
     batch_tokens: Count = 16_384
     recompute: bool = False
