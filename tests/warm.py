@@ -73,8 +73,9 @@ def next_command(control: socket.socket) -> str:
         if keeper:
             for descriptor in descriptors:
                 os.close(descriptor)
-            while os.waitpid(-1, os.WNOHANG)[0]:  # earlier ones
-                pass
+            with contextlib.suppress(ChildProcessError):  # all have been waited for
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
             continue
         control.close()
         *streams, request, answer = descriptors

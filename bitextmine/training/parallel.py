@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
+import importlib
 import logging
 import os
 from collections.abc import Iterable, Iterator
@@ -120,6 +121,10 @@ def join_world(device: str = "auto") -> Iterator[World]:
     if str(place) == "cuda":
         place = pick_device(f"cuda:{os.environ['LOCAL_RANK']}")
         torch.cuda.set_device(place)
+    # Optimizers import it. Imported later, it would keep the group in its default arguments: gloo's threads would
+    # outlive the group and could abort the process at its end.
+    importlib.import_module("torch.distributed.nn.functional")
+
     # gloo for tensors in main memory: scores, losses, waiting.
     backend = "cpu:gloo,cuda:nccl" if place.type == "cuda" else "gloo"
     dist.init_process_group(backend, timeout=LONGEST_WAIT)
