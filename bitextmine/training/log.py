@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,7 @@ from bitextmine.files.atomic import replacing
 
 log = logging.getLogger(__name__)
 
-COLORS = ("#1f6fb2", "#b9430b", "#3f8f4f", "#7a4fa3", "#8a6d1d", "#c2438a", "#4a4a4a")
-NO_LOSSES = ("step", "learning_rate", "embedding_learning_rate", "pairs_per_second")
+NO_LOSSES = {"step", "learning_rate", "embedding_learning_rate", "pairs_per_second"}
 
 
 class Tally:
@@ -67,7 +66,7 @@ def cut_log(path: Path, step: int) -> None:
 
 
 def plot_log(log_path: Path, picture: Path) -> bool:
-    """Plot a log's losses, learning rate and P@1 as a PNG; return False if matplotlib is missing."""
+    """Plot a log's losses and P@1 as a PNG; return False if matplotlib is missing."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -75,42 +74,23 @@ def plot_log(log_path: Path, picture: Path) -> bool:
         missing = "matplotlib is not installed (pip install 'bitextmine[plots]')"
         log.info("no plot of the training: %s; the figures are in %s", missing, log_path)
         return False
-    entries = read_log(log_path)
-    figure = Figure(figsize=(11, 4.4), dpi=120)  # pyplot would look for a screen
-    figure.subplots_adjust(left=0.06, right=0.98, bottom=0.12, top=0.96, wspace=0.25)
-    FigureCanvasAgg(figure)
-    left, right = figure.subplots(1, 2)
-    last = entries[-1] if entries else {}
-    names = [
-        name for name, value in last.items() if isinstance(value, (int, float)) and name not in NO_LOSSES
-    ]
-    # With one objective of weight 1 the sum is that objective.
-    if len(names) == 2 and all(entry.get(names[0]) == entry.get(names[1]) for entry in entries):
-        names = names[1:]
-    for name, color in zip(names, COLORS, strict=False):
-        left.plot(*_curve(entries, name), label=name, color=color, lw=1.2)
-    left.set(xlabel="step", ylabel="loss")
-    rate = left.twinx()
-    rate.plot(*_curve(entries, "learning_rate"), color="#b0b0b0", lw=1, ls=":", label="learning rate")
-    rate.set(ylabel="learning rate of the layers (dotted)", ylim=(0, None))
+    losses: dict[str, list[tuple[int, float]]] = {}
     scores: dict[str, list[tuple[int, float]]] = {}
-    for entry in entries:
-        for name, value in entry.get("p_at_1", {}).items():
-            scores.setdefault(name, []).append((entry["step"], value))
-    if len(scores) == 2:  # one corpus, which is the mean
-        scores.pop("mean", None)
-    for name, points in scores.items():
-        right.plot(*zip(*points, strict=True), marker="o", ms=3, lw=2 if name == "mean" else 1, label=name)
-    right.set(xlabel="step", ylabel="P@1 on held-out pairs, %")
-    for axes, some in ((left, names), (right, scores)):
+    for entry in read_log(log_path):
+        numbers = {name: value for name, value in entry.items() if isinstance(value, (int, float))}
+        for curves, found in ((losses, numbers), (scores, entry.get("p_at_1", {}))):
+            for name in found.keys() - NO_LOSSES:
+                curves.setdefault(name, []).append((entry["step"], found[name]))
+    figure = Figure(figsize=(11, 4.4), dpi=120, layout="constrained")  # pyplot would look for a screen
+    FigureCanvasAgg(figure)
+    drawn = (losses, "loss"), (scores, "P@1 on held-out pairs, %")
+    for axes, (curves, label) in zip(figure.subplots(1, 2), drawn, strict=True):
+        for name, points in sorted(curves.items()):
+            axes.plot(*zip(*points, strict=True), label=name)
+        axes.set(xlabel="step", ylabel=label)
         axes.grid(alpha=0.3)
-        if 0 < len(some) <= 12:
+        if 0 < len(curves) <= 12:
             axes.legend(frameon=False, fontsize="small")
     with picture.open("wb") as file:
         figure.savefig(file, format="png", metadata={"Software": None})
     return True
-
-
-def _curve(entries: Sequence[Mapping[str, Any]], name: str) -> tuple[list[int], list[float]]:
-    points = [(entry["step"], entry[name]) for entry in entries if name in entry]
-    return [step for step, _ in points], [value for _, value in points]

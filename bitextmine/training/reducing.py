@@ -68,12 +68,7 @@ def finished_model(
         model.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
     if not plan.dim:
         return model.config, weights
-    made = dataclasses.replace(
-        model.config,
-        dim=plan.dim,
-        order_columns=plan.order_columns,
-        order_weight=plan.order_weight if plan.order_columns else 0.0,
-    )
+    made = plan.applied(model.config)
     axes, _ = principal_axes(_moments(training, model, run or Run()), made.piece_dim)
     return made, {**weights, PIECES: weights[PIECES] @ axes}
 

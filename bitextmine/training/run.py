@@ -16,7 +16,6 @@ import torch
 from torch import nn
 
 from bitextmine.encoder.columns import piece_characters
-from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.model import SentenceModel, unit_vectors
 from bitextmine.encoder.ngrams import Ngrams
 from bitextmine.encoder.tokenizer import Tokenizer
@@ -31,7 +30,6 @@ from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.parallel import ALONE, World
 from bitextmine.training.pivot import join_languages
 from bitextmine.training.recipe import Recipe, Training
-from bitextmine.training.recipe.load import SHAPE
 from bitextmine.training.rows import RowAdamW
 from bitextmine.training.sampling import (
     Edits,
@@ -92,7 +90,7 @@ class TrainingRun:
         self.model.to(self.world.device).train()
         self.ngrams = Ngrams(self.ngram_names, pieces) if self.ngram_names else None
         lessons = inputs.lessons
-        dim = lessons.dim if lessons else 0
+        dim = lessons.teacher.dim if lessons else 0
         setup = Setup(t, self.model.config, recipe.teacher, dim, inputs.teacher_pieces)
         self.objectives = Objectives(recipe, setup, content_pieces(inputs.tokenizer)).to(self.world.device)
         for head in self.objectives.heads:
@@ -109,7 +107,6 @@ class TrainingRun:
         self.scores: dict[str, float] = {}
         self.ends: list[torch.Tensor] = []  # with train.cycles: the sum of the weights at the ends of cycles
         self.tally = Tally()
-        self._check_sizes(lessons)
 
     def _plan_steps(self, lessons: Lessons | None) -> None:
         t, teacher = self.recipe.train, self.recipe.teacher
@@ -117,7 +114,7 @@ class TrainingRun:
         self.only_taught = all(OBJECTIVES[name].taught for name in t.objective)
         per_pass, size = sum(len(cache.train) for cache in self.caches), t.batch
         if self.only_taught and lessons:
-            per_pass, size = len(lessons), teacher.batch
+            per_pass, size = lessons.pairs, teacher.batch
         self.untaught = t.steps or max(1, math.ceil(t.epochs * per_pass / size))
         taught = math.ceil(teacher.epochs * per_pass / size) if lessons else 0
         self.taught_from = self.untaught if taught else 0
@@ -146,15 +143,11 @@ class TrainingRun:
             settings = dataclasses.replace(recipe, train=own)
             late = Phases(frozenset(step - self.taught_from for step in split_steps))
             self.lesson_sampler = Sampler(lessons.corpora, settings, splits, late, self.ngrams)
-
-    def _check_sizes(self, lessons: Lessons | None) -> None:
-        t = self.recipe.train
-        sizes = [min(len(cache.train), t.batch) for cache in self.caches]
-        if lessons:
-            sizes += [min(len(one.train), self.recipe.teacher.batch) for one in lessons.corpora]
-        if min(sizes) < self.world.size:
+        samplers = [self.sampler, self.lesson_sampler] if self.lesson_sampler else [self.sampler]
+        smallest = min(int(min(one.batch, one.sizes.min())) for one in samplers)
+        if smallest < self.world.size:
             raise BitextmineError(
-                f"recipe: train.batch: a batch of {min(sizes)} pairs cannot be shared by {self.world.size} processes"
+                f"recipe: train.batch: a batch of {smallest} pairs cannot be shared by {self.world.size} processes"
             )
 
     def _align_maps(self, lessons: Lessons) -> None:
@@ -323,7 +316,10 @@ class TrainingRun:
 def _make_model(inputs: Inputs, pieces: Sequence[str]) -> tuple[SentenceModel, list[str]]:
     """Return the model before the first step, and the names of its n-grams."""
     m, t, start = inputs.recipe.model, inputs.recipe.train, inputs.start
-    pairs = pairs_by_language(inputs.caches)
+    count = Counter[str]()  # pairs to train on by language
+    for cache in inputs.caches:
+        count.update(dict.fromkeys(cache.corpus.langs, len(cache.train)))
+    pairs = dict(sorted(count.items()))
     shared = piece_ngrams(pieces) if m.spelling else None
     ngrams = list(start.ngrams) if start else []
     if start is None and shared and m.ngrams:
@@ -332,11 +328,8 @@ def _make_model(inputs: Inputs, pieces: Sequence[str]) -> tuple[SentenceModel, l
             log.info("%d n-grams instead of %d: the corpora have no more", len(ngrams), m.ngrams)
     torch.manual_seed(t.seed)
     if start is None:
-        shape: dict[str, Any] = {name: getattr(m, name) for name in SHAPE} | {"ngrams": len(ngrams)}
-        shape |= {"languages": tuple(pairs), "pairs": pairs, "dropout": m.dropout}
-        if not m.order_columns:
-            shape["order_weight"] = 0.0
-        model = SentenceModel(EncoderConfig(len(pieces), **shape))
+        config = m.config(len(pieces), ngrams=len(ngrams), languages=tuple(pairs), pairs=pairs)
+        model = SentenceModel(config)
         model.initialise(m.initial_std)
         if m.length_share:
             model.characters.copy_(torch.from_numpy(piece_characters(pieces, len(ngrams))))
@@ -350,20 +343,7 @@ def _make_model(inputs: Inputs, pieces: Sequence[str]) -> tuple[SentenceModel, l
     return model, ngrams
 
 
-def pairs_by_language(caches: Sequence[PairCache]) -> dict[str, int]:
-    """Return the pairs to train on by language, in the order of the codes."""
-    count = Counter[str]()
-    for cache in caches:
-        count.update(dict.fromkeys(cache.corpus.langs, len(cache.train)))
-    return dict(sorted(count.items()))
-
-
 # --- validation ----------------------------------------------------------------------------------------------
-
-
-def is_measured(cache: PairCache) -> bool:
-    """Return True if a corpus has enough held-out pairs to measure P@1 on."""
-    return len(cache.valid) >= SMALLEST_POOL
 
 
 def validate(
@@ -379,7 +359,7 @@ def validate(
     found: dict[str, float] = {}
     most = recipe.model.max_pieces
     with torch.inference_mode():
-        for cache in filter(is_measured, caches):
+        for cache in (one for one in caches if len(one.valid) >= SMALLEST_POOL):
             pairs = cache.valid.take(np.arange(len(cache.valid)), most)
             src, tgt = (
                 unit_vectors(

@@ -16,7 +16,7 @@ from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, piece_vectors, read_weights
 from bitextmine.training.recipe import Recipe
-from bitextmine.training.recipe.load import check_shape, shape_of, start_config, start_folder
+from bitextmine.training.recipe.load import shaped, start_encoder
 
 # Training pairs from which a language that is added to an encoder counts as known: with 2,000 it finds three in five
 # translations, with 20,000 nine in ten (train/new-language.md).
@@ -101,8 +101,8 @@ def open_start(recipe: Recipe) -> Start | None:
     """
     if not recipe.model.start_from:
         return None
-    folder = start_folder(recipe)
-    check_shape(recipe, shape_of(start_config(recipe)), recipe.model.start_from)
-    config, tokenizer = read_folder(folder)
+    folder, config = start_encoder(recipe)
+    shaped(recipe, config, recipe.model.start_from)
+    _, tokenizer = read_folder(folder)
     ngrams = tuple(read_ngrams(folder, config.ngrams))
     return Start(recipe.model.start_from, folder, config, tokenizer, ngrams, folder_hash(folder))

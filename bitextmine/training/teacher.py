@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import hashlib
-import json
 import logging
-import os
-import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
-from itertools import repeat
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from bitextmine.console import counted
-from bitextmine.embeddings.vectors import open_precomputed
-from bitextmine.encoder.encoder import PRECOMPUTED, Encoder, load_encoder
+from bitextmine.embeddings.embed import EmbedOptions, embed_corpus
+from bitextmine.embeddings.store import open_embedding
+from bitextmine.encoder.encoder import Encoder, load_encoder
 from bitextmine.encoder.folder import PACKAGED, WEIGHTS, read_folder
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import piece_vectors, read_weights, unrolled
-from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.atomic import locked_folder, sync_file
-from bitextmine.files.journal import Journal
+from bitextmine.errors import BitextmineError
+from bitextmine.files.atomic import replacing
+from bitextmine.files.corpus import UNDETERMINED
 from bitextmine.languages import identify as languages
 from bitextmine.run import Run
 from bitextmine.training.cache import LineFilter, PairCache
@@ -40,10 +36,6 @@ log = logging.getLogger(__name__)
 CHUNK_PAIRS = 25_000
 # Sentences that a teacher encodes at a time: it sorts them by length, and a killed run loses at most these.
 BLOCK = 2048
-NOT_FINITE = "contains NaN or infinite numbers, so the teacher is unusable"
-
-
-# --- choosing lines ------------------------------------------------------------------------------------------
 
 
 class Line(NamedTuple):
@@ -109,34 +101,32 @@ def shares(sizes: Sequence[int], weights: Sequence[float], total: int) -> list[i
 
 @dataclasses.dataclass(frozen=True)
 class TaughtPairs:
-    """Tokenised pairs and the places (2, n) int64 of the teacher's vectors for their sides, in vectors[0] and [1]."""
+    """Tokenised pairs, a teacher's vectors (sentences, dim), and the rows (2, n) int64 for both sides of the pairs."""
 
     pairs: TokenPairs
-    vectors: Sequence[VectorStore | np.ndarray]
-    places: np.ndarray
+    vectors: np.ndarray
+    rows: np.ndarray
 
     def __len__(self) -> int:
         return len(self.pairs)
 
     def take(self, rows: np.ndarray, max_pieces: int | None = None) -> TokenPairs:
         """Return the pairs of ``rows`` (m,) int, in that order, with the teacher's unit vectors (2, m, dim) float32."""
-        p = self.pairs
-        vectors = (side[places[rows]] for side, places in zip(self.vectors, self.places, strict=True))
-        found = np.stack([np.asarray(one, dtype=np.float32) for one in vectors])
+        p, found = self.pairs, self.vectors[self.rows[:, rows]].astype(np.float32)
         length = np.linalg.norm(found, axis=2, keepdims=True)
         units = np.divide(found, length, out=np.zeros_like(found), where=length > 0)
         return TokenPairs(p.src.take(rows, max_pieces), p.tgt.take(rows, max_pieces), p.keys[:, rows], units)
 
 
-@dataclasses.dataclass(frozen=True)
-class Lessons:
-    """All taught pairs, and the dimensions of the teacher's vectors."""
+class Lessons(NamedTuple):
+    """A teacher and all taught pairs."""
 
-    teacher: TeacherSource
-    dim: int
+    teacher: Encoder
     corpora: list[Source]
 
-    def __len__(self) -> int:
+    @property
+    def pairs(self) -> int:
+        """Count the pairs."""
         return sum(len(taught.train) for taught in self.corpora)
 
 
@@ -154,18 +144,17 @@ def open_lessons(
     recipe: Recipe,
     caches: Sequence[PairCache],
     tokenizer: Tokenizer,
-    teacher: TeacherSource,
+    teacher: Encoder,
     run: Run | None = None,
 ) -> Lessons:
     """Return the pairs of teacher.lines lines of the corpora, with the teacher's vectors.
 
-    Pairs that [data] filters out, or that share a sentence with a held-out pair, are left out. An encoder's vectors are
-    kept in ``folder`` (or data.cache) by teacher and sentence, and serve other recipes too; an interrupted run resumes
-    after the last 2,048 of them. The chosen lines take about 1 KB of memory each.
+    Pairs that [data] filters out, or that share a sentence with a held-out pair, are left out. The sentences and
+    their embedding are kept in ``folder`` (or data.cache), and serve other recipes that choose the same. The chosen
+    lines take about 1 KB of memory each.
 
     Raises:
-        BitextmineError: a corpus cannot be read, no pair is left, vectors are NaN, all zeros, of several dimensions or
-            of another number of lines, or the disk is full.
+        BitextmineError: a corpus cannot be read, no pair is left, vectors are NaN or all zeros, or the disk is full.
     """
     run = run or Run()
     if recipe.data.cache:
@@ -173,29 +162,22 @@ def open_lessons(
     chosen = _choose(recipe, caches, tokenizer, run)
     if not chosen:
         raise BitextmineError("recipe: teacher: no pair is left to teach on; see teacher.corpora and lines")
-    try:
-        if teacher.encoder is None:
-            dim, vectors, places = _from_files(recipe, chosen)
-        else:
-            dim, vectors, places = _from_encoder(folder, teacher, teacher.encoder, chosen, run)
-    except OSError as e:
-        raise BitextmineError(
-            f"{e.filename or folder}: cannot keep the teacher's vectors: {e.strerror or e}; free some space, or set "
-            "data.cache in the recipe to a folder with more"
-        ) from None
-    lessons = Lessons(teacher, dim, [])
-    for one, sides, at in zip(chosen, vectors, places, strict=True):
+    row: dict[str, int] = {}
+    for one in chosen:
+        for side in sorted(set(one.sides)):
+            for line in one.lines:
+                row.setdefault((line.src, line.tgt)[side], len(row))
+    vectors = _embedded(folder, teacher, list(row), run)
+    corpora = []
+    for cache, sides, pairs, lines in chosen:
         # Drawn as often as the whole corpus that they stand for.
-        weight = one.cache.corpus.weight * len(one.cache.train) / len(one.pairs)
-        corpus = dataclasses.replace(one.cache.corpus, weight=weight)
-        lessons.corpora.append(Source(corpus, TaughtPairs(one.pairs, sides, at)))
-    first = (pair for sides, at in zip(vectors, places, strict=True) for pair in zip(sides, at, strict=True))
-    if not any(side[rows[:BLOCK]].any() for side, rows in first):
-        raise BitextmineError(
-            f"recipe: teacher.model: {teacher.name}: its vectors are all zeros, so the teacher is unusable"
-        )
-    pairs, corpora = counted(len(lessons), "pair"), counted(len(chosen), "corpus", "corpora")
-    log.info("%s teaches on %s of %s", teacher.name, pairs, corpora)
+        weight = cache.corpus.weight * len(cache.train) / len(pairs)
+        rows = np.array([[row[(line.src, line.tgt)[side]] for line in lines] for side in sides])
+        taught = TaughtPairs(pairs, vectors, rows)
+        corpora.append(Source(dataclasses.replace(cache.corpus, weight=weight), taught))
+    lessons = Lessons(teacher, corpora)
+    said = counted(lessons.pairs, "pair"), counted(len(chosen), "corpus", "corpora")
+    log.info("%s teaches on %s of %s", teacher.name, *said)
     return lessons
 
 
@@ -225,115 +207,40 @@ def _choose(recipe: Recipe, caches: Sequence[PairCache], tokenizer: Tokenizer, r
     return chosen
 
 
-# Dimensions; vectors and places of both sides of each choice.
-_Found = tuple[int, list[list[Any]], list[np.ndarray]]
-
-
-def _from_files(recipe: Recipe, chosen: Sequence[_Chosen]) -> _Found:
-    vectors, places = [], []
-    dims: dict[int, Path] = {}
-    for one in chosen:
-        files: dict[int, np.ndarray] = {}
-        numbers = np.array([line.number for line in one.lines], dtype=np.int64)
-        for side in sorted(set(one.sides)):
-            path = recipe.path((one.cache.corpus.src_vectors, one.cache.corpus.tgt_vectors)[side])
-            try:
-                files[side] = open_precomputed(path, one.cache.counts["read"])
-            except UsageError:
-                raise BitextmineError(
-                    f"{path}: not a .npy; 'bitextmine embed --vectors' with --dim makes one from vectors without a "
-                    "header"
-                ) from None
-            dims.setdefault(files[side].shape[1], path)
-            for begin in range(0, len(numbers), BLOCK):
-                part = numbers[begin : begin + BLOCK]
-                wrong = _not_finite(np.asarray(files[side][part], dtype=np.float32))
-                if wrong is not None:
-                    raise BitextmineError(f"{path}: row {part[wrong] + 1} {NOT_FINITE}")
-        vectors.append([files[side] for side in one.sides])
-        places.append(np.stack([numbers, numbers]))
-    if len(dims) > 1:
-        (dim, first), (other, second) = list(dims.items())[:2]
+def _embedded(folder: Path, teacher: Encoder, texts: Sequence[str], run: Run) -> np.ndarray:
+    """Return the teacher's vectors (texts, dim) float16, from an embedding in the folder."""
+    content = "".join(f"{text}\n" for text in texts).encode()
+    name = hashlib.sha256(teacher.hash.encode() + content).hexdigest()[:20]
+    corpus, npy = (folder / f"teacher-{name}.{suffix}" for suffix in ("txt", "npy"))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not corpus.exists():
+            with replacing(corpus) as file:
+                file.write(content)
+    except OSError as e:
         raise BitextmineError(
-            f"{first} has {dim} dimensions, but {second} has {other}: they come from different teachers"
+            f"{corpus}: cannot write: {e.strerror or e}; free some space, or set data.cache in the recipe to a folder "
+            "with more"
+        ) from None
+    options = EmbedOptions(out=npy, chunk_lines=BLOCK)
+    vectors, _ = open_embedding(embed_corpus(corpus, teacher, run, options, lang=UNDETERMINED))
+    if not vectors[:BLOCK].any():
+        raise BitextmineError(
+            f"recipe: teacher.model: {teacher.name}: its vectors are all zeros, so the teacher is unusable"
         )
-    return int(next(iter(dims))), vectors, places
+    return vectors
 
 
-def _from_encoder(
-    folder: Path, teacher: TeacherSource, encoder: Encoder, chosen: Sequence[_Chosen], run: Run
-) -> _Found:
-    identity = {"model": teacher.name, "hash": teacher.hash, "settings": encoder.network.settings(None)}
-    store = VectorStore(folder, identity, encoder.dim)
-    keys = []
-    texts: dict[int, tuple[str, Corpus, int]] = {}
-    for one in chosen:
-        each = {}
-        for side in sorted(set(one.sides)):
-            sentences = [(line.src, line.tgt)[side] for line in one.lines]
-            each[side] = list(map(text_key, sentences))
-            for key, text, line in zip(each[side], sentences, one.lines, strict=True):
-                texts.setdefault(key, (text, one.cache.corpus, line.number))
-        keys.append(np.array([each[side] for side in one.sides], dtype=np.uint64))
-    with store.filling():
-        wanted = np.fromiter(texts, dtype=np.uint64, count=len(texts))
-        missing = wanted[store.places(wanted) < 0]
-        if len(missing):
-            known = len(texts) - len(missing)
-            log.info("%s: %s to encode, %s known", teacher.name, counted(len(missing), "sentence"), known)
-        with run.progress(len(missing), "teacher", "sentences") as bar:
-            for begin in range(0, len(missing), BLOCK):
-                block = missing[begin : begin + BLOCK]
-                asked = [texts[int(key)] for key in block]
-                vectors = np.asarray(encoder.encode([text for text, _, _ in asked]))
-                wrong = _not_finite(vectors)
-                if wrong is not None:
-                    text, corpus, number = asked[wrong]
-                    raise BitextmineError(
-                        f"recipe: teacher.model: {teacher.name}: its vector of line {number + 1} of {corpus.name} "
-                        f"({text[:60]!r}) {NOT_FINITE}"
-                    )
-                store.add(block, vectors)
-                bar.update(len(block))
-    return (
-        encoder.dim,
-        [[store, store]] * len(chosen),
-        [np.stack(list(map(store.places, one))) for one in keys],
-    )
-
-
-def _not_finite(vectors: np.ndarray) -> int | None:
-    """Return the first row with NaN or infinity."""
-    wrong = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
-    return int(wrong[0]) if len(wrong) else None
-
-
-@dataclasses.dataclass(frozen=True)
-class TeacherSource:
-    """A teacher; encoder: None if the corpora come with its vectors; hash: changes with the vectors."""
-
-    name: str
-    hash: str
-    encoder: Encoder | None
-
-
-def open_teacher(recipe: Recipe, device: str = "auto") -> TeacherSource | None:
-    """Return the teacher of a recipe, None without one.
-
-    Raises:
-        BitextmineError: the encoder cannot be loaded, or the vectors cannot be read.
-    """
+def open_teacher(recipe: Recipe, device: str = "auto") -> Encoder | None:
+    """Return the teacher of a recipe, None without one; BitextmineError if it cannot be loaded."""
     name = recipe.teacher.model
     if not name:
         return None
-    if name == PRECOMPUTED:
-        return TeacherSource(PRECOMPUTED, _hash_of_vectors(recipe), None)
     try:
         local = name not in PACKAGED and recipe.path(name).exists()
-        encoder = load_encoder(recipe.path(name) if local else name, device)
+        return load_encoder(recipe.path(name) if local else name, device)
     except BitextmineError as e:
         raise type(e)(f"recipe: teacher.model: {e}; --set teacher.model=FOLDER names another") from None
-    return TeacherSource(encoder.name, encoder.hash, encoder)
 
 
 def taught_sides(recipe: Recipe, corpus: Corpus) -> tuple[int, int] | None:
@@ -344,22 +251,18 @@ def taught_sides(recipe: Recipe, corpus: Corpus) -> tuple[int, int] | None:
     teacher = recipe.teacher
     if not teacher.model or (teacher.corpora and corpus.files[0] not in teacher.corpora):
         return None
-    files = (corpus.src_vectors, corpus.tgt_vectors)
-    src, tgt = (
-        bool(file or teacher.model != PRECOMPUTED) and (not teacher.languages or lang in teacher.languages)
-        for file, lang in zip(files, corpus.langs, strict=True)
-    )
+    src, tgt = (not teacher.languages or lang in teacher.languages for lang in corpus.langs)
     return (0 if src else 1, 1 if tgt else 0) if src or tgt else None
 
 
-def teacher_pieces(teacher: TeacherSource, tokenizer: Tokenizer, dim: int) -> np.ndarray:
+def teacher_pieces(teacher: Encoder, tokenizer: Tokenizer, dim: int) -> np.ndarray:
     """Return the teacher's piece vectors, before its layers, (V, dim) float32.
 
     Raises:
         BitextmineError: 'bitextmine train' did not make the teacher, or its vocabulary or dimensions are not the
             student's.
     """
-    folder = teacher.encoder.folder if teacher.encoder else None
+    folder = teacher.folder
     if folder is None:
         raise BitextmineError(
             f"recipe: teacher.model: {teacher.name} has no piece vectors to learn from (embedding): only encoders of "
@@ -375,97 +278,3 @@ def teacher_pieces(teacher: TeacherSource, tokenizer: Tokenizer, dim: int) -> np
         raise BitextmineError(f"{differ} pieces have {config.piece_dim} dimensions, the student's {dim}")
     _, weights = unrolled(config, read_weights(config, folder / WEIGHTS))
     return np.ascontiguousarray(piece_vectors(weights)[: config.vocab_size])
-
-
-def _hash_of_vectors(recipe: Recipe) -> str:
-    digest = hashlib.sha256()
-    for name in (name for corpus in recipe.data.corpora for name in (corpus.src_vectors, corpus.tgt_vectors)):
-        digest.update(b"\0")
-        path = recipe.path(name)
-        try:
-            if name:
-                with path.open("rb") as file:
-                    digest.update(hashlib.file_digest(file, "sha256").digest())
-        except OSError as e:
-            raise BitextmineError(f"{path}: cannot read the teacher's vectors: {e.strerror}") from None
-    return digest.hexdigest()[:16]
-
-
-NUMBER = np.dtype("<f2")
-
-
-class VectorStore:
-    """Vectors of ``dim`` numbers, in a folder of ``parent`` that is named after ``identity``, the way they were made.
-
-    Blocks of rows are appended and never change. A block counts once the journal has its keys, which it gets when the
-    vectors are safe on disk. OSError passes through `filling` and `add`.
-    """
-
-    def __init__(self, parent: Path, identity: Mapping[str, Any], dim: int) -> None:
-        self.dim = dim
-        self.identity = {"dim": dim, **identity}
-        name = hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()[:20]
-        self.folder = parent / f"teacher-{name}"
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._vectors = self.folder / "vectors"
-        self._journal: Journal | None = None
-        self._file = os.open(self._vectors, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        weakref.finalize(self, os.close, self._file)
-        self._index(np.zeros(0, dtype=np.uint64))
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    @contextlib.contextmanager
-    def filling(self) -> Iterator[None]:
-        """Read the keys, and allow `add` in the block; waits while another run fills the store."""
-        with (
-            locked_folder(self.folder),
-            Journal(self.folder / "journal", "teacher", self.identity) as self._journal,
-        ):
-            size, whole, keys = self.dim * NUMBER.itemsize, 0, [np.zeros(0, dtype=np.uint64)]
-            there = os.fstat(self._file).st_size // size
-            for number, record in enumerate(self._journal):
-                if whole + len(record["keys"]) > there:  # lost with the power
-                    self._journal.truncate(number)
-                    break
-                keys.append(np.array(record["keys"], dtype=np.uint64))
-                whole += len(keys[-1])
-            os.ftruncate(self._file, whole * size)
-            self._index(np.concatenate(keys))
-            yield
-
-    def add(self, keys: np.ndarray, vectors: np.ndarray) -> None:
-        """Append m rows: keys (m,) uint64, all of them new; vectors (m, dim)."""
-        assert self._journal is not None
-        with self._vectors.open("ab") as file:
-            file.write(np.ascontiguousarray(vectors, dtype=NUMBER).data)
-            sync_file(file)
-        self._journal.append({"keys": keys.tolist()}, sync=True)
-        self._index(np.concatenate([self._keys, keys]))
-
-    def places(self, keys: np.ndarray) -> np.ndarray:
-        """Return the row of each key, (n,) int64, -1 for unknown keys (n,) uint64."""
-        if not len(self):
-            return np.full(len(keys), -1, dtype=np.int64)
-        at = np.minimum(np.searchsorted(self._sorted, keys), len(self._sorted) - 1)
-        return np.where(self._sorted[at] == keys, self._places[at], -1)
-
-    def __getitem__(self, places: np.ndarray) -> np.ndarray:
-        """Return the vectors (n, dim) of rows (n,) int64; BitextmineError if they cannot be read."""
-        size = self.dim * NUMBER.itemsize
-        try:
-            raw = b"".join(map(os.pread, repeat(self._file), repeat(size), (places * size).tolist()))
-        except OSError as e:
-            path = self._vectors
-            raise BitextmineError(f"{path}: cannot read the teacher's vectors: {e.strerror}") from None
-        if len(raw) != size * len(places):
-            raise BitextmineError(
-                f"{self._vectors}: cut short; remove {self.folder} to compute the vectors again"
-            )
-        return np.frombuffer(raw, dtype=NUMBER).reshape(len(places), self.dim)
-
-    def _index(self, keys: np.ndarray) -> None:
-        self._keys = keys
-        self._places = np.argsort(keys, kind="stable")
-        self._sorted = keys[self._places]

@@ -33,12 +33,11 @@ from bitextmine.training.parallel import World, join_world
 from bitextmine.training.recipe import Recipe, check_objectives, check_recipe
 from bitextmine.training.recipe.load import recipe_settings
 from bitextmine.training.reducing import finished_model
-from bitextmine.training.run import SMALLEST_POOL, Inputs, NotFinite, TrainingRun, is_measured
+from bitextmine.training.run import SMALLEST_POOL, Inputs, NotFinite, TrainingRun
 from bitextmine.training.stages import Stage, check_assistant, stages, write_student
-from bitextmine.training.start import Start, open_start
-from bitextmine.training.teacher import TeacherSource, open_lessons, open_teacher, teacher_pieces
+from bitextmine.training.start import open_start
+from bitextmine.training.teacher import open_lessons, open_teacher, teacher_pieces
 from bitextmine.training.vocabulary import open_vocabulary, unknown_shares, warn_of_unknown
-from bitextmine.version import __version__
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +88,7 @@ def train(
                 world.wait()  # until the first process has written the previous stage
                 log.info("stage %d of distillation", stage.number)
             with _work_folder(stage.out, world) as work:
-                _train_stage(_Job(stage, work, world, run, force, plot, last=stage is planned[-1]))
+                _Job(stage, work, world, run, force, plot).train(last=stage is planned[-1])
     return out
 
 
@@ -100,9 +99,6 @@ def _work_folder(out: Path, world: World) -> Iterator[Path]:
     made = [folder for folder in (work, out) if world.first and not folder.exists()]
     try:
         work.mkdir(parents=True, exist_ok=True)
-    except OSError as e:
-        raise BitextmineError(f"{out}: cannot make the folder: {e.strerror}") from None
-    try:
         yield work
     except BitextmineError:
         with contextlib.suppress(OSError):  # not empty
@@ -113,7 +109,7 @@ def _work_folder(out: Path, world: World) -> Iterator[Path]:
 
 @dataclasses.dataclass
 class _Job:
-    """One training of a command."""
+    """One training of a command; the encoders that it starts from and learns from are opened first."""
 
     stage: Stage
     work: Path
@@ -121,91 +117,156 @@ class _Job:
     run: Run
     force: bool
     plot: bool
-    last: bool
 
     def __post_init__(self) -> None:
         self.recipe, self.out, self.checkpoint = self.stage.recipe, self.stage.out, self.work / CHECKPOINT
+        if self.stage.made_of is not None:
+            if self.world.first:
+                self._make_student(self.stage.made_of)
+            self.world.wait()
+        self.start, self.teacher = open_start(self.recipe), open_teacher(self.recipe, str(self.world.device))
 
-
-def _train_stage(job: _Job) -> None:
-    recipe, world = job.recipe, job.world
-    if job.stage.made_of is not None:
-        if world.first:
-            _make_student(job, job.stage.made_of)
-        world.wait()
-    start = open_start(recipe)
-    teacher = open_teacher(recipe, str(world.device))
-    if not world.first:  # which writes nothing
-        if not world.tell(None):
-            world.wait()  # until the first process has made vocabulary and caches
-            for _ in _prepare(job, start, teacher, None).entries():
-                pass
-        return
-    check_corpora(recipe)
-    try:
-        with _open_journal(job, start, teacher) as journal:
-            finished = not job.last and any("finished" in record for record in journal)
-            if not world.tell(finished and (job.out / CONFIG).exists()):
-                training = _prepare(job, start, teacher, journal)
-                _finish(job, training, journal)
-    except JournalBusyError:
-        raise BitextmineError(
-            f"{job.out}: another process trains into this folder; wait for it, or name another"
-        ) from None
-
-
-def _open_journal(job: _Job, start: Start | None, teacher: TeacherSource | None) -> Journal:
-    """Return the journal of a training, named after the recipe, the encoder it starts from and its teacher.
-
-    Raises:
-        BitextmineError: the checkpoint beside it is of another training.
-    """
-    digest = job.recipe.digest()
-    for encoder in (start, teacher):
-        if encoder is not None:
-            digest = hashlib.sha256(f"{digest} {encoder.hash}".encode()).hexdigest()[:16]
-    path, identity = job.work / "journal", {"training": digest}
-    head = read_head(path)
-    if job.checkpoint.exists() and (head is None or head.identity != identity):
-        if not job.force:
+    def train(self, last: bool) -> None:
+        """Train to the end; the training before the last is not repeated if it is finished."""
+        if not self.world.first:  # which writes nothing
+            if not self.world.tell(None):
+                self.world.wait()  # until the first process has made vocabulary and caches
+                for _ in self._prepare(None).entries():
+                    pass
+            return
+        check_corpora(self.recipe)
+        try:
+            with self._open_journal() as journal:
+                finished = not last and any("finished" in record for record in journal)
+                if not self.world.tell(finished and (self.out / CONFIG).exists()):
+                    self._finish(self._prepare(journal), journal)
+        except JournalBusyError:
             raise BitextmineError(
-                f"{job.checkpoint}: a checkpoint of another recipe; train into another --out, or give --force to train "
-                "from the start"
-            )
-        job.checkpoint.unlink()  # before the journal says otherwise
-    return Journal(path, "train", identity)
+                f"{self.out}: another process trains into this folder; wait for it, or name another"
+            ) from None
 
+    def _make_student(self, assistant: Path) -> None:
+        """Make the student of an assistant, unless it exists."""
+        m = self.recipe.model
+        folder = Path(m.start_from)
+        note = folder / "made_of"
+        data = self.recipe.digest() if m.bottleneck else ""
+        digest = f"{folder_hash(assistant)} {m.layers} {m.recurrent} {m.bottleneck} {data}"
+        if note.exists() and note.read_text(encoding="utf-8") == digest:
+            return
+        tokenizer = Tokenizer(assistant / TOKENIZER)
+        cache = self.work / "cache"
+        caches = open_caches(cache, self.recipe, tokenizer, self.run) if m.bottleneck else []
+        folder.mkdir(parents=True, exist_ok=True)
+        note.unlink(missing_ok=True)
+        write_student(assistant, m, caches, tokenizer, folder)
+        with replacing(note) as file:
+            file.write(digest.encode())
 
-def _prepare(
-    job: _Job, start: Start | None, teacher: TeacherSource | None, journal: Journal | None
-) -> TrainingRun:
-    """Return the training at its last checkpoint, or before the first step."""
-    recipe, world, checkpoint = job.recipe, job.world, job.checkpoint
-    saved = load_checkpoint(checkpoint) if checkpoint.exists() else None
-    if world.first:
-        tokenizer = open_vocabulary(recipe, job.work, start, journal)
-    else:
-        tokenizer = Tokenizer(job.work / TOKENIZER)
-    caches = open_caches(job.work / "cache", recipe, tokenizer, job.run)
-    if start is not None and world.first and saved is None:
-        warn_of_unknown(start, unknown_shares(caches, tokenizer))
-    lessons = pieces = None
-    if teacher is not None:
-        asked = [OBJECTIVES[name] for name in recipe.train.objective]
-        if any(declared.pieces for declared in asked):
-            pieces = teacher_pieces(teacher, tokenizer, recipe.model.dim)
-        if any(declared.taught for declared in asked):
-            lessons = open_lessons(job.work / "cache", recipe, caches, tokenizer, teacher, job.run)
-    if world.first:
-        world.wait()
-    training = TrainingRun(Inputs(recipe, caches, tokenizer, world, start, lessons, pieces))
-    if saved is not None:
-        training.restore(saved)
-        log.info("%s: resuming after step %d of %d", checkpoint, training.step, training.steps)
-    elif world.first:
-        _warn_of_little(training)
-    world.wait()  # until all have read the checkpoint
-    return training
+    def _open_journal(self) -> Journal:
+        """Return the journal, named after the recipe and both encoders; another training's checkpoint is an error."""
+        digest = self.recipe.digest()
+        for encoder in (self.start, self.teacher):
+            if encoder is not None:
+                digest = hashlib.sha256(f"{digest} {encoder.hash}".encode()).hexdigest()[:16]
+        path, identity = self.work / "journal", {"training": digest}
+        head = read_head(path)
+        if self.checkpoint.exists() and (head is None or head.identity != identity):
+            if not self.force:
+                raise BitextmineError(
+                    f"{self.checkpoint}: a checkpoint of another recipe; train into another --out, or give --force to "
+                    "train from the start"
+                )
+            self.checkpoint.unlink()  # before the journal says otherwise
+        return Journal(path, "train", identity)
+
+    def _prepare(self, journal: Journal | None) -> TrainingRun:
+        """Return the training at its last checkpoint, or before the first step."""
+        recipe, world, start, cache = self.recipe, self.world, self.start, self.work / "cache"
+        saved = load_checkpoint(self.checkpoint) if self.checkpoint.exists() else None
+        if world.first:
+            tokenizer = open_vocabulary(recipe, self.work, start, journal)
+        else:
+            tokenizer = Tokenizer(self.work / TOKENIZER)
+        caches = open_caches(cache, recipe, tokenizer, self.run)
+        if start is not None and world.first and saved is None:
+            warn_of_unknown(start, unknown_shares(caches, tokenizer))
+        lessons = pieces = None
+        if self.teacher is not None:
+            asked = [OBJECTIVES[name] for name in recipe.train.objective]
+            if any(declared.pieces for declared in asked):
+                pieces = teacher_pieces(self.teacher, tokenizer, recipe.model.dim)
+            if any(declared.taught for declared in asked):
+                lessons = open_lessons(cache, recipe, caches, tokenizer, self.teacher, self.run)
+        if world.first:
+            world.wait()
+        training = TrainingRun(Inputs(recipe, caches, tokenizer, world, start, lessons, pieces))
+        if saved is not None:
+            training.restore(saved)
+            log.info("%s: resuming after step %d of %d", self.checkpoint, training.step, training.steps)
+        elif world.first:
+            _warn_of_little(training)
+        world.wait()  # until all have read the checkpoint
+        return training
+
+    def _finish(self, training: TrainingRun, journal: Journal) -> None:
+        """Train to the end, and write the model."""
+        try:
+            self._follow(training, journal)
+            self._write_model(training)
+            journal.append({"finished": training.step}, sync=True)
+        except NotFinite as e:
+            raise BitextmineError(
+                f"{e}{'. The last good checkpoint stays' * self.checkpoint.exists()}"
+            ) from None
+        except OSError as e:
+            kept = ". The last checkpoint is kept" * self.checkpoint.exists()
+            raise BitextmineError(f"{cannot_write(e, self.out)}{kept}") from e
+
+    def _follow(self, training: TrainingRun, journal: Journal) -> None:
+        """Train with log, progress bar and checkpoints."""
+        with replacing(self.out / RECIPE) as file:
+            file.write(f"{json.dumps(self.recipe.to_json(), indent=1)}\n".encode())
+        cut_log(self.out / LOG, training.step or -1)
+        last_saved = time.monotonic()
+        with (
+            (self.out / LOG).open("a", encoding="utf-8", buffering=1) as log_file,
+            self.run.progress(training.steps, "train", "steps") as bar,
+        ):
+            if not training.step:
+                corpora = [
+                    {"corpus": c.corpus.name, **c.counts, "sentences cut": c.cut} for c in training.caches
+                ]
+                print(json.dumps({"step": 0, "corpora": corpora}), file=log_file)
+            bar.update(training.step)
+            for entry in training.entries():
+                bar.update(1)
+                if "loss" in entry:
+                    print(json.dumps(entry), file=log_file)
+                    measured = f", P@1 {training.scores['mean']:.1f}" if "mean" in training.scores else ""
+                    said = f"loss {entry['loss']:.3f}{measured}"
+                    bar.set_postfix_str(said)
+                    if bar.disable and "p_at_1" in entry:
+                        rate = entry["pairs_per_second"]
+                        log.info("step %d of %d: %s, %.0f pairs/s", training.step, training.steps, said, rate)
+                waited = time.monotonic() - last_saved > self.recipe.train.checkpoint_seconds
+                if waited or training.step == training.steps:
+                    training.check_weights()
+                    save_checkpoint(self.checkpoint, training.state())
+                    journal.append({"checkpoint": CHECKPOINT, "step": training.step})
+                    last_saved = time.monotonic()
+
+    def _write_model(self, training: TrainingRun) -> None:
+        out, ngrams, storage = self.out, training.ngram_names, self.recipe.model.storage
+        config, weights = finished_model(training, self.run)
+        with replacing(out / CARD) as file:
+            file.write(model_card(training).encode())
+        tokenizer = training.inputs.tokenizer
+        write_folder(out, config, weights, tokenizer.path, ngrams=ngrams, dtype=storage)
+        if self.plot:
+            plot_log(out / LOG, out / PLOT)
+        more = f", {len(ngrams)} n-grams" if self.recipe.model.ngrams else ""
+        log.info("%s: a model of %d pieces%s and %d dimensions", out, tokenizer.vocab_size, more, config.dim)
 
 
 def _warn_of_little(training: TrainingRun) -> None:
@@ -220,94 +281,13 @@ def _warn_of_little(training: TrainingRun) -> None:
             t.batch,
             t.epochs,
         )
-    if training.recipe.data.valid_pairs and not any(map(is_measured, training.caches)):
+    if training.recipe.data.valid_pairs and all(len(one.valid) < SMALLEST_POOL for one in training.caches):
         log.warning(
             "P@1 is not measured: no corpus has %d held-out pairs (at most data.valid_pairs and a twentieth of a "
             "corpus are held out): give one of %s pairs or more",
             SMALLEST_POOL,
             f"{20 * SMALLEST_POOL:,}",
         )
-
-
-def _finish(job: _Job, training: TrainingRun, journal: Journal) -> None:
-    """Train to the end, and write the model."""
-    try:
-        _follow(job, training, journal)
-        _write_model(job, training)
-        journal.append({"finished": training.step}, sync=True)
-    except NotFinite as e:
-        raise BitextmineError(f"{e}{'. The last good checkpoint stays' * job.checkpoint.exists()}") from None
-    except OSError as e:
-        kept = ". The last checkpoint is kept" if job.checkpoint.exists() else ""
-        raise BitextmineError(f"{cannot_write(e, job.out)}{kept}") from e
-
-
-def _follow(job: _Job, training: TrainingRun, journal: Journal) -> None:
-    """Train with log, progress bar and checkpoints."""
-    with replacing(job.out / RECIPE) as file:
-        file.write(f"{json.dumps(job.recipe.to_json(), indent=1)}\n".encode())
-    cut_log(job.out / LOG, training.step or -1)
-    last_saved = time.monotonic()
-    with (
-        (job.out / LOG).open("a", encoding="utf-8", buffering=1) as log_file,
-        job.run.progress(training.steps, "train", "steps") as bar,
-    ):
-        if not training.step:
-            corpora = [{"corpus": c.corpus.name, **c.counts, "sentences cut": c.cut} for c in training.caches]
-            print(json.dumps({"step": 0, "corpora": corpora}), file=log_file)
-        bar.update(training.step)
-        for entry in training.entries():
-            bar.update(1)
-            if "loss" in entry:
-                print(json.dumps(entry), file=log_file)
-                measured = f", P@1 {training.scores['mean']:.1f}" if "mean" in training.scores else ""
-                said = f"loss {entry['loss']:.3f}{measured}"
-                bar.set_postfix_str(said)
-                if bar.disable and "p_at_1" in entry:
-                    rate = entry["pairs_per_second"]
-                    log.info("step %d of %d: %s, %.0f pairs/s", training.step, training.steps, said, rate)
-            if (
-                training.step == training.steps
-                or time.monotonic() - last_saved > job.recipe.train.checkpoint_seconds
-            ):
-                training.check_weights()
-                save_checkpoint(job.checkpoint, training.state())
-                journal.append({"checkpoint": CHECKPOINT, "step": training.step})
-                last_saved = time.monotonic()
-
-
-def _write_model(job: _Job, training: TrainingRun) -> None:
-    config, weights = finished_model(training, job.run)
-    tokenizer = training.inputs.tokenizer
-    with replacing(job.out / CARD) as file:
-        file.write(model_card(training).encode())
-    write_folder(
-        job.out, config, weights, tokenizer.path, ngrams=training.ngram_names, dtype=job.recipe.model.storage
-    )
-    if job.plot:
-        plot_log(job.out / LOG, job.out / PLOT)
-    ngrams = f", {len(training.ngram_names)} n-grams" if job.recipe.model.ngrams else ""
-    log.info(
-        "%s: a model of %d pieces%s and %d dimensions", job.out, tokenizer.vocab_size, ngrams, config.dim
-    )
-
-
-def _make_student(job: _Job, assistant: Path) -> None:
-    """Make the student of an assistant, unless it exists."""
-    m = job.recipe.model
-    folder = Path(m.start_from)
-    note = folder / "made_of"
-    data = job.recipe.digest() if m.bottleneck else ""
-    digest = f"{folder_hash(assistant)} {m.layers} {m.recurrent} {m.bottleneck} {data}"
-    if note.exists() and note.read_text(encoding="utf-8") == digest:
-        return
-    tokenizer = Tokenizer(assistant / TOKENIZER)
-    caches = open_caches(job.work / "cache", job.recipe, tokenizer, job.run) if m.bottleneck else []
-    folder.mkdir(parents=True, exist_ok=True)
-    note.unlink(missing_ok=True)
-    write_student(assistant, m, caches, tokenizer, folder)
-    with replacing(note) as file:
-        file.write(digest.encode())
 
 
 # --- checkpoints ---------------------------------------------------------------------------------------------
@@ -367,7 +347,7 @@ def model_card(training: TrainingRun) -> str:
     if start:
         made += f", continuing from the encoder {start.folder.name} (hash {start.hash})"
     if lessons:
-        made += f", taught by {lessons.teacher.name} (hash {lessons.teacher.hash}) on {len(lessons):,} pairs"
+        made += f", taught by {lessons.teacher.name} (hash {lessons.teacher.hash}) on {lessons.pairs:,} pairs"
     dropped = [why for why in DROPPED if any(cache.counts[why] for cache in caches)]
     columns = ["training text", "languages", "pairs read", "kept", *dropped, "P@1 on held-out pairs"]
     rows = []
@@ -376,23 +356,15 @@ def model_card(training: TrainingRun) -> str:
         shown = "-" if score is None else f"{score:.1f} of {len(cache.valid):,}"
         counts = [f"{cache.counts[key]:,}" for key in ("read", "kept", *dropped)]
         rows.append([cache.corpus.name, "-".join(cache.corpus.langs), *counts, shown])
-    run = signature(
-        recipe=recipe.digest(),
-        layers=m.layers,
-        dim=m.dim,
-        objective="+".join(sorted(t.objective)),
-        batch=t.batch,
-        steps=training.step,
-        temperature=t.temperature,
-        seed=t.seed,
-        version=__version__,
-    )
+    how = {"objective": "+".join(sorted(t.objective)), "batch": t.batch, "steps": training.step}
+    how |= {"temperature": t.temperature, "seed": t.seed}
+    signed = signature(recipe=recipe.digest(), layers=m.layers, dim=m.dim, **how)
     lines = [
         f"# A bitextmine encoder for {', '.join(training.model.config.languages)}\n\n{made}.\n\n## Data\n",
         f"| {' | '.join(columns)} |",
         "|---" * len(columns) + "|",
         *(f"| {' | '.join(row)} |" for row in rows),
         "\n## Recipe\n\nSettings that are not at their defaults; `recipe.json` has every key.\n",
-        f"```toml\n{recipe_settings(recipe.named()).rstrip()}\n```\n\nSignature: `{run}`\n",
+        f"```toml\n{recipe_settings(recipe.named()).rstrip()}\n```\n\nSignature: `{signed}`\n",
     ]
     return "\n".join(lines)

@@ -1,110 +1,49 @@
-"""Check recipes: types, ranges and unknown keys by msgspec, then the keys that must agree with each other."""
+"""Check recipes: types and ranges by msgspec, then the keys that must agree with each other."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
-import math
 import re
-import typing
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from bitextmine.encoder.columns import COLUMNS
-from bitextmine.encoder.encoder import PRECOMPUTED
 from bitextmine.errors import BitextmineError
 from bitextmine.training.objectives.catalogue import OBJECTIVES
-from bitextmine.training.recipe.keys import Recipe, Training
-
-_LIMITS = {"ge": "at least {:,}", "le": "at most {:,}", "gt": "above {:,}", "lt": "below {:,}"}
-_TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
-
-
-class OutOfRangeError(BitextmineError):
-    """A value of the right type that a key does not allow."""
-
-
-# --- types and ranges ----------------------------------------------------------------------------------------
+from bitextmine.training.recipe.keys import SECTIONS, Corpus, Recipe, Training
 
 
 def recipe_of(content: Mapping[str, Any]) -> Recipe:
     """Return the recipe in a nested dictionary, with defaults for missing keys.
 
     Raises:
-        BitextmineError: a key is unknown, missing or of the wrong type.
-        OutOfRangeError: a value is out of range.
+        BitextmineError: a key is unknown, missing, of the wrong type or out of range.
     """
-    _check_keys(content, Recipe, "")
+    data = content.get("data")
+    corpora = data.get("corpora") if isinstance(data, Mapping) else None
+    tables: list[tuple[str, Any, type]] = [("", content, Recipe)]
+    tables += [(f"{name}.", content.get(name), type(getattr(Recipe(), name))) for name in SECTIONS]
+    tables += [("data.corpora: ", table, Corpus) for table in (corpora if isinstance(corpora, list) else [])]
+    for where, table, kind in tables:
+        known = [field.name for field in dataclasses.fields(kind) if field.name != "base"]
+        for key in table if isinstance(table, Mapping) else ():
+            if key not in known:
+                owner = where.rstrip(".: ") or "the recipe"
+                raise BitextmineError(f"recipe: unknown key '{where}{key}'; {owner} takes {', '.join(known)}")
     try:
         return msgspec.convert(content, Recipe)
     except msgspec.ValidationError as e:
-        kind = BitextmineError if ", got " in str(e) else OutOfRangeError
-        raise kind(f"recipe: {_explained(str(e), content)}") from None
-
-
-def key_types(cls: type) -> dict[str, Any]:
-    """Return the annotated type of each key of a table."""
-    hints = typing.get_type_hints(cls, include_extras=True)
-    return {name: kind for name, kind in hints.items() if name != "base"}
-
-
-def type_in_words(kind: Any) -> str:
-    """Describe a key's type and range: a whole number, at least 8, at most 1,000,000; "unigram" or "bpe"."""
-    if typing.get_origin(kind) is typing.Literal:
-        return " or ".join(json.dumps(choice) for choice in typing.get_args(kind))
-    words = []
-    if typing.get_origin(kind) is typing.Annotated:
-        kind, meta = typing.get_args(kind)
-        limits = ((said, getattr(meta, name)) for name, said in _LIMITS.items())
-        words = [said.format(limit) for said, limit in limits if limit is not None]
-    arguments = typing.get_args(kind)
-    if typing.get_origin(kind) is dict:
-        return f"a table of names, each with {type_in_words(arguments[1])}"
-    if arguments:
-        return "a list" if arguments[-1] is Ellipsis else f"a list of {len(arguments)}"
-    return ", ".join([_TYPES.get(kind, "a table"), *words])
-
-
-def _check_keys(content: Any, kind: Any, where: str) -> None:
-    """Refuse unknown keys, and infinite numbers, which msgspec lets pass where there is no upper limit."""
-    if isinstance(content, Mapping):
-        known = (
-            key_types(typing.cast(type, kind)) if dataclasses.is_dataclass(kind) else dict.fromkeys(content)
-        )
-        for key, value in content.items():
-            if key not in known:
-                table = where.rstrip(".: ") or "the recipe"
-                raise BitextmineError(
-                    f"recipe: unknown key {where + key!r}; {table} takes {', '.join(known)}"
-                )
-            _check_keys(value, known[key], f"{where}{key}.")
-    elif isinstance(content, (list, tuple)):
-        for number, item in enumerate(content, 1):
-            _check_keys(item, next(iter(typing.get_args(kind)), None), f"{where.rstrip('.')} {number}: ")
-    elif isinstance(content, float) and not math.isfinite(content):
-        raise BitextmineError(f"recipe: {where.rstrip('.: ')}: found {content}; it must be a finite number")
-
-
-def _explained(error: str, content: Any) -> str:
-    """Turn msgspec's message into one that names the key, the value found and the range."""
-    said, _, path = error.partition(" - at `$")
-    kind, where = Recipe, ""
-    for name, number in re.findall(r"\.(\w+)|\[(\d+)\]", path):
-        if number:
-            kind, content = typing.get_args(kind)[0], content[int(number)]
-            where = f"{where.rstrip('.')} {int(number) + 1}: "
-        else:
-            kind, content, where = key_types(kind)[name], content[name], f"{where}{name}."
-    where = where.rstrip(".: ") or "it"
-    if isinstance(content, Mapping) and dataclasses.is_dataclass(kind):  # a key is missing
-        return f"{where}: {said[0].lower()}{said[1:]}"
-    return f"{where}: found {content!r}; it must be {type_in_words(kind)}"
-
-
-# --- keys that must agree ------------------------------------------------------------------------------------
+        said, _, path = str(e).rstrip("`").partition(" - at `$.")
+        value: Any = content
+        for name, number in re.findall(r"(\w+)|\[(\d+)\]", path):
+            value = value[int(number)] if number else value[name]
+        path = re.sub(r"\[(\d+)\]", lambda at: f" {int(at[1]) + 1}", path)
+        found = "" if isinstance(value, Mapping) else f"found {value!r}: "
+        raise BitextmineError(
+            f"recipe: {path}: {found}{said[0].lower()}{said[1:]} (train --print-recipe explains the keys)"
+        ) from None
 
 
 def check_recipe(recipe: Recipe) -> Recipe:
@@ -116,7 +55,7 @@ def check_recipe(recipe: Recipe) -> Recipe:
     content = dataclasses.asdict(recipe)
     del content["base"]
     recipe_of(content)
-    _raise_first(_corpus_rules, _model_rules, _column_rules, _teacher_rules, _stage_rules, recipe=recipe)
+    _raise_first(recipe, _corpus_rules, _model_rules, _teacher_rules, _stage_rules)
     return recipe
 
 
@@ -126,10 +65,10 @@ def check_objectives(recipe: Recipe) -> None:
     Raises:
         BitextmineError: names the first key that is wrong.
     """
-    _raise_first(_objective_rules, recipe=recipe)
+    _raise_first(recipe, _objective_rules)
 
 
-def _raise_first(*rules: Callable[[Recipe], Iterator[str]], recipe: Recipe) -> None:
+def _raise_first(recipe: Recipe, *rules: Callable[[Recipe], Iterator[str]]) -> None:
     for wrong in itertools.chain.from_iterable(rule(recipe) for rule in rules):
         raise BitextmineError(f"recipe: {wrong}")
 
@@ -142,75 +81,48 @@ def _corpus_rules(recipe: Recipe) -> Iterator[str]:
             yield f"data.corpora {i}: needs either pairs, or src and tgt"
         if corpus.langs[0] == corpus.langs[1]:
             yield f"data.corpora {i}: langs: found {list(corpus.langs)}; name two languages"
-        if (corpus.src_vectors or corpus.tgt_vectors) and recipe.teacher.model != PRECOMPUTED:
-            yield (
-                f"data.corpora {i}: found src_vectors or tgt_vectors with teacher.model {recipe.teacher.model!r}; "
-                f'set that to "{PRECOMPUTED}"'
-            )
 
 
 def _model_rules(recipe: Recipe) -> Iterator[str]:
-    m, v = recipe.model, recipe.vocabulary
-    if m.layers and m.dim % m.heads:
-        yield f"model.heads: {m.heads} does not divide model.dim {m.dim}"
-    if m.bottleneck and (not m.layers or m.bottleneck >= m.dim):
-        yield (
-            f"model.bottleneck: found {m.bottleneck} with model.dim {m.dim} and model.layers {m.layers}; it must be "
-            "below dim, and needs layers"
-        )
-    if m.recurrent and (m.recurrent > m.layers or m.layers % m.recurrent):
-        yield f"model.recurrent: {m.recurrent} does not divide model.layers {m.layers}"
+    m, v, reduce = recipe.model, recipe.vocabulary, recipe.reduce
     if m.start_from and v.tokenizer:
         yield "vocabulary.tokenizer: found with model.start_from, whose vocabulary is kept; leave it out"
     if v.grow and not m.start_from:
         yield f"vocabulary.grow: found {v.grow} without model.start_from; set vocabulary.size"
     if m.ngrams and not (m.spelling or m.start_from):
         yield f"model.ngrams: found {m.ngrams} without model.spelling; set that to true"
-    for name in ("spelling", "length_share", "order_columns"):
-        if getattr(m, name) and m.layers:
-            yield f"model.{name}: found with model.layers {m.layers}; only models without layers support it"
+    for key, value in (
+        ("model.spelling", m.spelling),
+        ("reduce.dim", reduce.dim),
+        ("reduce.norm_power", reduce.norm_power != 1),
+    ):
+        if value and m.layers:
+            yield f"{key}: found with model.layers {m.layers}; only models without layers support it"
     if (share := recipe.train.length_share_in_training) and not m.length_share:
         yield f"train.length_share_in_training: found {share} without model.length_share; set that, too"
-    if m.length_share and m.dim <= COLUMNS:
-        yield f"model.length_share: its {COLUMNS} columns leave none of model.dim {m.dim}"
     if not recipe.train.objective:
         yield "train.objective: names no objective"
-
-
-def _column_rules(recipe: Recipe) -> Iterator[str]:
-    m, reduce = recipe.model, recipe.reduce
-    lengths = COLUMNS if m.length_share else 0
-    for section, dim, order in (
-        ("model", m.dim, m.order_columns),
-        ("reduce", reduce.dim or m.dim, reduce.order_columns),
-    ):
-        if order > (left := max(0, dim - order - lengths)):
-            yield (
-                f"{section}.order_columns: {order} need as many columns of the pieces, of which {section}.dim {dim} "
-                f"leaves {left}; take at most {max(0, dim - lengths) // 2}"
-            )
-    if reduce.norm_power != 1 and m.layers:
-        yield (
-            f"reduce.norm_power: found {reduce.norm_power:g} with model.layers {m.layers}; only models without layers "
-            "support it"
-        )
     if reduce.order_columns and not reduce.dim:
         yield f"reduce.order_columns: found {reduce.order_columns} without reduce.dim; set that, too"
-    kept = trained = m.dim - m.order_columns - lengths
-    if reduce.dim:
-        if m.layers:
-            yield f"reduce.dim: found with model.layers {m.layers}; only models without layers can be reduced"
-        kept = reduce.dim - reduce.order_columns - lengths
-        if not 0 < kept <= trained:
-            yield (
-                f"reduce.dim: {reduce.dim} leaves {kept} columns to the pieces, which are trained with {trained}; take "
-                f"{lengths + reduce.order_columns + 1} to {trained + lengths + reduce.order_columns}"
-            )
-    kept = m.bottleneck or kept
-    if m.storage == "int4" and kept % 4:
+    try:
+        trained = m.config()
+    except BitextmineError as e:
+        yield str(e)
+        return
+    try:
+        kept = reduce.applied(trained)
+    except BitextmineError as e:
+        yield f"reduce: {e}"
+        return
+    if kept.piece_dim > trained.piece_dim:
         yield (
-            f"model.storage: int4 needs a multiple of 4 columns for the pieces, found {kept} (dim less the columns for "
-            "order and length)"
+            f"reduce.dim: {reduce.dim} leaves {kept.piece_dim} columns to the pieces, which are trained with "
+            f"{trained.piece_dim}"
+        )
+    if m.storage == "int4" and kept.stored_dim % 4:
+        yield (
+            f"model.storage: int4 needs a multiple of 4 columns for the pieces, found {kept.stored_dim} (dim less the "
+            "columns for order and length)"
         )
 
 
@@ -225,12 +137,6 @@ def _teacher_rules(recipe: Recipe) -> Iterator[str]:
     if not teacher.model:
         return
     taught = [c for c in corpora if not teacher.corpora or c.files[0] in teacher.corpora]
-    without = [c.name for c in taught if not (c.src_vectors or c.tgt_vectors)]
-    if teacher.model == PRECOMPUTED and without and (teacher.corpora or len(without) == len(taught)):
-        yield (
-            f"teacher.model: {PRECOMPUTED}, but {', '.join(without[:3])} has neither src_vectors nor tgt_vectors; name "
-            "a .npy there"
-        )
     if teacher.languages and not any(set(teacher.languages) & set(c.langs) for c in taught):
         yield (
             f"teacher.languages: found {', '.join(map(repr, teacher.languages))}, which no corpus that it teaches on "

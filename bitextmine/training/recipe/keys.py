@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from bitextmine.encoder.config import EncoderConfig
 from bitextmine.files.storage import Place, place
 from bitextmine.files.urls import is_remote
 
@@ -20,8 +21,9 @@ Count = Annotated[int, Meta(ge=1)]
 CountOrZero = Annotated[int, Meta(ge=0)]
 Pieces = Annotated[int, Meta(ge=8, le=1_000_000)]
 Pairs = Annotated[int, Meta(ge=2)]
-Positive = Annotated[float, Meta(gt=0)]
-NotNegative = Annotated[float, Meta(ge=0)]
+FINITE = 1e100
+Positive = Annotated[float, Meta(gt=0, lt=FINITE)]
+NotNegative = Annotated[float, Meta(ge=0, lt=FINITE)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 ShareAboveZero = Annotated[float, Meta(gt=0, le=1)]
 ShareBelowOne = Annotated[float, Meta(ge=0, lt=1)]
@@ -37,8 +39,6 @@ class Corpus:
     src: str = ""
     tgt: str = ""
     weight: Positive = 1.0
-    src_vectors: str = ""
-    tgt_vectors: str = ""
 
     @property
     def name(self) -> str:
@@ -59,7 +59,7 @@ class Data:
     folder: str = "."
     errors: Literal["strict", "replace"] = "strict"
     min_pieces: Count = 1
-    max_ratio: Annotated[float, Meta(ge=1)] = 4.0
+    max_ratio: Annotated[float, Meta(ge=1, lt=FINITE)] = 4.0
     max_ratio_slack: CountOrZero = 10
     deduplicate: bool = True
     language_filter: bool = False
@@ -103,6 +103,21 @@ class Model:
     order_weight: Positive = 0.6
     initial_std: Positive = 0.01
     storage: Literal["int8", "int4", "float32"] = "int8"
+
+    def config(self, vocab_size: int = 8, **others: Any) -> EncoderConfig:
+        """Return the configuration of the encoder; BitextmineError if two keys disagree."""
+        shape = {name: getattr(self, name) for name in SHAPE} | others
+        if not self.order_columns:  # then the weight means nothing
+            shape["order_weight"] = 0.0
+        return EncoderConfig(vocab_size, dropout=self.dropout, **shape)
+
+
+# The keys of a model that an encoder decides. Dropout belongs to the training, not to the weights.
+SHAPE = tuple(
+    field.name
+    for field in dataclasses.fields(Model)
+    if field.name in {other.name for other in dataclasses.fields(EncoderConfig)} - {"dropout"}
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,6 +185,15 @@ class Reduce:
     order_weight: Positive = 0.6
     pairs: Count = 5_000
     norm_power: ShareAboveZero = 1.0
+
+    def applied(self, config: EncoderConfig) -> EncoderConfig:
+        """Return the configuration after the reduction."""
+        if not self.dim:
+            return config
+        weight = self.order_weight if self.order_columns else 0.0
+        return dataclasses.replace(
+            config, dim=self.dim, order_columns=self.order_columns, order_weight=weight
+        )
 
 
 @dataclasses.dataclass(frozen=True)

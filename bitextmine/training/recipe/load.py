@@ -5,7 +5,6 @@ Recipes that continue from an encoder are completed with the keys that the encod
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
@@ -24,8 +23,8 @@ from bitextmine.files.formats.names import TwoFiles
 from bitextmine.files.jsonfile import read_json, read_toml
 from bitextmine.files.streams import strip_compression
 from bitextmine.languages.codes import is_short_code
-from bitextmine.training.recipe.check import OutOfRangeError, check_recipe, recipe_of
-from bitextmine.training.recipe.keys import SECTIONS, Corpus, Model, Recipe, changed
+from bitextmine.training.recipe.check import check_recipe, recipe_of
+from bitextmine.training.recipe.keys import SECTIONS, SHAPE, Corpus, Recipe, changed
 
 PACKAGED = Path(str(resources.files("bitextmine.training"))) / "recipes"
 # Keys of [train] in earlier versions, which the recipe.json of an older model still has.
@@ -33,29 +32,15 @@ REMOVED = ("hard_negatives", "hard_pool", "hard_limit", "learn_temperature", "pa
 # Defaults for training on: a third of the learning rates from random weights, so that the first steps do not undo
 # what the encoder knows.
 RATES: dict[str, Any] = {"learning_rate": 1e-4, "embedding_learning_rate": 2e-3, "warmup": 0.1}
-# The keys of a model that an encoder decides. Dropout belongs to the training, not to the weights.
-SHAPE = tuple(
-    field.name
-    for field in dataclasses.fields(Model)
-    if field.name in {other.name for other in dataclasses.fields(EncoderConfig)} - {"dropout"}
-)
-
-
-def recipe_names() -> list[str]:
-    """Return the names of the packaged recipes."""
-    return sorted(path.stem for path in PACKAGED.glob("*.toml"))
 
 
 def recipe_path(recipe: str | Path) -> Path:
-    """Return the file of a recipe given by name or by path.
+    """Return the file of a recipe given by name or by path; BitextmineError if it is neither.
 
     A packaged name wins over a file of the same name (./cpu-quick or cpu-quick.toml is a path), so that names mean the
     same in every folder.
-
-    Raises:
-        BitextmineError: it is neither.
     """
-    names = recipe_names()
+    names = sorted(path.stem for path in PACKAGED.glob("*.toml"))
     if str(recipe) in names:
         return PACKAGED / f"{recipe}.toml"
     if not Path(recipe).exists():
@@ -66,11 +51,7 @@ def recipe_path(recipe: str | Path) -> Path:
 
 
 def recipe_text(name: str | Path = "template") -> str:
-    """Return the text of a packaged recipe or of a file; "template" is the recipe of all keys and their meaning.
-
-    Raises:
-        BitextmineError: there is no such recipe or file.
-    """
+    """Return the text of a packaged recipe or of a file; "template" is the recipe of all keys and their meaning."""
     path = Path(__file__).with_name("template.toml") if name == "template" else recipe_path(name)
     try:
         return path.read_text(encoding="utf-8")
@@ -188,8 +169,7 @@ def _recipe(content: Mapping[str, Any], overrides: Mapping[str, Any]) -> Recipe:
                 f"--set {key}={value}: {section!r} is a table of keys: name a key, as train.batch=..."
             )
         try:
-            with contextlib.suppress(OutOfRangeError):  # raised below, about the whole recipe
-                recipe_of({section: {name: value}})
+            recipe_of({section: {name: value}})
         except BitextmineError as e:
             raise UsageError(f"--set {key}={value}: {e}") from None
         table = merged.setdefault(section, {})
@@ -252,38 +232,42 @@ def start_name(name: str | os.PathLike[str]) -> str:
     return text if text in encoders.PACKAGED else str(Path(text).absolute())
 
 
-def start_folder(recipe: Recipe) -> Path:
-    """Return the folder of model.start_from; BitextmineError if it does not exist."""
+def start_encoder(recipe: Recipe, key: str = "model.start_from (--from)") -> tuple[Path, EncoderConfig]:
+    """Return folder and configuration of model.start_from; BitextmineError if it cannot be trained on, naming ``key``.
+
+    Only encoders of 'bitextmine train' can.
+    """
     name = recipe.model.start_from
-    if name in encoders.PACKAGED:
-        return encoders.packaged(name)
-    folder = recipe.path(name)
-    if not folder.is_dir():
-        found = "not a folder" if folder.exists() else "no such model folder"
-        raise BitextmineError(
-            f"model.start_from (--from): {folder}: {found}, and not one of the packaged encoders "
-            f"({', '.join(sorted(encoders.PACKAGED))})"
-        )
-    return folder
-
-
-def start_config(recipe: Recipe) -> EncoderConfig:
-    """Return the configuration of model.start_from; BitextmineError unless 'bitextmine train' made that encoder."""
-    folder = start_folder(recipe)
+    folder = encoders.packaged(name) if name in encoders.PACKAGED else recipe.path(name)
     place = folder / encoders.CONFIG
+    if not folder.is_dir():
+        names = ", ".join(sorted(encoders.PACKAGED))
+        found = "not a folder" if folder.exists() else "no such model folder"
+        raise BitextmineError(f"{key}: {folder}: {found}, and not one of the packaged encoders ({names})")
     if not place.is_file() or (folder / "modules.json").is_file():
         kind = foreign_kind(folder)
         found = f"an encoder of another kind ({kind})" if kind else "no model folder"
         raise BitextmineError(
-            f"model.start_from (--from): {folder}: {found}; only encoders of 'bitextmine train' can be trained on"
+            f"{key}: {folder}: {found}; only encoders of 'bitextmine train' can be trained on"
         )
-    return EncoderConfig.from_json(read_json(place), str(place))
+    return folder, EncoderConfig.from_json(read_json(place), str(place))
 
 
-def check_shape(
-    recipe: Recipe, shape: Mapping[str, Any], of: str, given: Collection[str] | None = None
-) -> None:
-    """Raise BitextmineError if one of the keys ``given`` (None: any) disagrees with the shape of the encoder ``of``."""
+def shaped(
+    recipe: Recipe,
+    config: EncoderConfig,
+    of: str,
+    given: Collection[str] | None = None,
+    but: Collection[str] = (),
+) -> Recipe:
+    """Return the recipe with the shape of the encoder ``of``, all keys of SHAPE except ``but``.
+
+    Raises:
+        BitextmineError: one of the keys ``given`` (None: any) disagrees.
+    """
+    shape = {name: getattr(config, name) for name in SHAPE if name not in but}
+    if not config.order_columns:  # then the weight means nothing
+        del shape["order_weight"]
     for name, there in shape.items():
         asked = getattr(recipe.model, name)
         if asked != there and (given is None or f"model.{name}" in given):
@@ -291,6 +275,7 @@ def check_shape(
                 f"recipe: model.{name} is {asked}, but that of {of} is {there}: leave it out (--from with --pairs "
                 "alone, without a recipe, takes the encoder's shape)"
             )
+    return dataclasses.replace(recipe, model=dataclasses.replace(recipe.model, **shape))
 
 
 def with_start(recipe: Recipe, given: Collection[str]) -> Recipe:
@@ -305,13 +290,13 @@ def with_start(recipe: Recipe, given: Collection[str]) -> Recipe:
     """
     if not recipe.model.start_from:
         return recipe
-    kept = shape_of(start_config(recipe))
-    check_shape(recipe, kept, recipe.model.start_from, given)
+    folder, config = start_encoder(recipe)
+    found = shaped(recipe, config, recipe.model.start_from, given)
     if "model.storage" not in given:
-        kept["storage"] = storage_of(start_folder(recipe) / encoders.WEIGHTS)
+        storage: Any = storage_of(folder / encoders.WEIGHTS)
+        found = dataclasses.replace(found, model=dataclasses.replace(found.model, storage=storage))
     rates = {name: value for name, value in RATES.items() if f"train.{name}" not in given}
-    model, train = dataclasses.replace(recipe.model, **kept), dataclasses.replace(recipe.train, **rates)
-    return dataclasses.replace(recipe, model=model, train=train)
+    return dataclasses.replace(found, train=dataclasses.replace(recipe.train, **rates))
 
 
 def _with_assistant(recipe: Recipe, given: Collection[str]) -> Recipe:
@@ -319,17 +304,6 @@ def _with_assistant(recipe: Recipe, given: Collection[str]) -> Recipe:
     name = recipe.distil.assistant
     if not name:
         return recipe
-    try:
-        started = dataclasses.replace(recipe.model, start_from=name)
-        config = start_config(dataclasses.replace(recipe, model=started))
-    except BitextmineError as e:
-        said = str(e).replace("model.start_from (--from): ", "")
-        raise BitextmineError(f"recipe: distil.assistant: {said}") from None
-    shape = {key: value for key, value in shape_of(config).items() if key not in ("bottleneck", "recurrent")}
-    check_shape(recipe, shape, f"distil.assistant {name}", given)
-    return dataclasses.replace(recipe, model=dataclasses.replace(recipe.model, **shape))
-
-
-def shape_of(config: EncoderConfig) -> dict[str, Any]:
-    """Return the keys in SHAPE that mean something: order_weight does only with order columns."""
-    return {name: getattr(config, name) for name in SHAPE if config.order_columns or name != "order_weight"}
+    started = dataclasses.replace(recipe, model=dataclasses.replace(recipe.model, start_from=name))
+    _, config = start_encoder(started, "recipe: distil.assistant")
+    return shaped(recipe, config, f"distil.assistant {name}", given, but=("bottleneck", "recurrent"))
