@@ -68,12 +68,8 @@ class AdaptOptions:
         object.__setattr__(self, "error_rate", real_number("error_rate", self.error_rate))
         if not 0 < self.error_rate < 1:
             raise UsageError(f"error_rate: expected a rate between 0 and 1, found {self.error_rate:g}")
-        object.__setattr__(self, "rounds", whole_number("rounds", self.rounds))
-        object.__setattr__(self, "k", whole_number("k", self.k))
-        if self.k < 2:
-            raise UsageError("k: with one neighbour there is no margin; take a k of 2 or more")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or not 0 <= self.seed < 2**32:
-            raise UsageError(f"seed: expected a whole number from 0 to {2**32 - 1}, found {self.seed!r}")
+        for name, least in (("rounds", 1), ("k", 2), ("seed", 0)):  # with one neighbour there is no margin
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), least))
 
 
 # --- piles ---------------------------------------------------------------------------------------------------
@@ -103,12 +99,7 @@ def find_piles(
     names: Sequence[str] = (),
     errors: str = "strict",
 ) -> list[Piles]:
-    """Return each source with each target in another language (`find_pairs`), for each name.
-
-    Raises:
-        UsageError: the arguments contradict each other, or name one language only.
-        BitextmineError: no corpus fits, or more than one.
-    """
+    """Return each source with each target in another language, for each name; arguments and errors of `find_pairs`."""
     wanted: Sequence[str | None] = names or [None]
     found = [pair for name in wanted for pair in find_pairs(corpora, src, tgt, directory, name, errors)]
     return piles_of([pair for pair in found if pair[0].lang != pair[1].lang])
@@ -117,19 +108,18 @@ def find_piles(
 def piles_of(pairs: Sequence[Pair]) -> list[Piles]:
     """Return the distinct pairs of corpora; UsageError for none, for one language, and for a corpus with itself."""
     for src, tgt in pairs:
-        assert src.path is not None
-        assert tgt.path is not None
+        assert src.path is not None and tgt.path is not None
         if same_place(src.path) == same_place(tgt.path):
             raise UsageError(f"{src.path}: is both the source and the target corpus; adapting needs two")
+        for path in (src.path, tgt.path):
+            if not path.is_file():
+                raise BitextmineError(f"{path}: no such file")
         if src.lang == tgt.lang:
             raise UsageError(
                 f"{src.path} and {tgt.path} are both in '{src.lang}'; adapting needs two languages"
             )
     if not pairs:
         raise UsageError("both corpora are in the same language; adapting needs two")
-    for text in (text for pair in pairs for text in pair):
-        if text.path is not None and not text.path.is_file():
-            raise BitextmineError(f"{text.path}: no such file")
     return list(dict.fromkeys(Piles(*pair) for pair in pairs))
 
 
@@ -171,8 +161,7 @@ class MinedPairs:
     """One-to-one pairs, best first, cut where the estimated error rate reaches that of the options.
 
     Attributes:
-        src: lines (p,) int64, from 0; of equal lines the first.
-        tgt: likewise.
+        src, tgt: lines (p,) int64, from 0; of equal lines the first.
         precision: (p,) float64, the estimated share of true pairs among those up to each.
         interval: the 95% interval of the last of these.
     """
@@ -226,13 +215,9 @@ def gold_shares(mined: MinedPairs, piles: Piles, gold: Gold) -> dict[str, float]
     right = np.isin(pair_codes(mined.src, mined.tgt, width), known)
     mentioned = np.isin(mined.src, src) | np.isin(mined.tgt, tgt)
     best_first = -np.arange(len(mined), dtype=np.float64)
-    judged = (
-        mentioned
-        if mentioned_share(best_first, right, mentioned) < SAMPLE
-        else np.ones(len(mined), dtype=bool)
-    )
-    found = int(right.sum())
-    return {"precision": 100 * found / max(1, int(judged.sum())), "recall": 100 * found / max(1, len(known))}
+    sample = mentioned_share(best_first, right, mentioned) >= SAMPLE
+    found, judged = int(right.sum()), len(mined) if sample else int(mentioned.sum())
+    return {"precision": 100 * found / max(1, judged), "recall": 100 * found / max(1, len(known))}
 
 
 # --- training ------------------------------------------------------------------------------------------------
@@ -247,12 +232,7 @@ def round_recipe(
 ) -> recipes.Recipe:
     """Return the recipe of a round, which starts from the first encoder: errors of a round do not stay in the weights.
 
-    Args:
-        start: the encoder, as in model.start_from.
-        folder: of the corpora.
-        corpora: TSV files and their languages.
-        pairs: their number of pairs.
-        options: of the run.
+    start is as in model.start_from; corpora are TSV files in the folder and their languages, of so many pairs.
     """
     steps = min(MOST_STEPS, max(FEWEST_STEPS, math.ceil(EPOCHS * pairs / BATCH)))
     settings = {**TRAINING, "steps": steps, "seed": options.seed}

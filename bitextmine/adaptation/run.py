@@ -66,6 +66,13 @@ COLUMNS = {
     "p_at_1": "P@1 on pairs held out",
     "p_at_1_half": "with half of their words",
 }
+# Also in the log of the command.
+FIGURES = COLUMNS | {
+    "better": "better",
+    "gold_p_at_1": "by gold P@1",
+    "gold_precision": "pairs right",
+    "gold_recall": "pairs found",
+}
 # Fewer are not enough to learn from, or to measure by.
 FEWEST_PAIRS, FEWEST_HELD_OUT = 200, 50
 
@@ -135,12 +142,9 @@ class Adaptation:
     """The making of the model folder ``out`` from ``model``, trained on pairs that it mines in the piles.
 
     A round mines the piles, trains the first encoder on the pairs that the error rate allows, and searches for held-out
-    pairs (`held_out`); rounds go on while these are found better. ``out`` gets the encoder of the best round, the
-    scorer of ``model`` if it has one, and adapt.jsonl with a line per round. ``gold`` (known pairs for each of the
-    piles) adds true figures to the log and changes nothing.
-
-    Each finished step is a record of the journal, and is not repeated: the same adaptation resumes a killed run from
-    ``out/work``, which is removed at the end.
+    pairs (`held_out`); rounds go on while these are found better. ``gold`` (known pairs for each of the piles) adds true
+    figures to the log and changes nothing. Each finished step is a record of the journal in ``out/work``, and is not
+    repeated by a resumed run.
     """
 
     journal: Journal
@@ -268,24 +272,23 @@ class Adaptation:
         """Mine and measure with the first encoder; TooSmall if there is too little to learn from or measure by."""
         mined = self._once("mined", 0, self._mine)
         entry = {"round": 0, **mined["entry"]}
-        held_out = self._record("held out")
-        assert held_out is not None
-        written, certain = sum(mined["written"]), sum(len(src) for src, _ in held_out["pairs"])
+        written, certain = sum(mined["written"]), sum(len(src) for src, _ in self._held_out())
         if written < FEWEST_PAIRS or certain < FEWEST_HELD_OUT:
-            found = f"{counted(certain, 'pair')} certain enough to be held out"
-            if written < FEWEST_PAIRS:
-                found = (
-                    f"{counted(written, 'pair')} to train on at an error rate of {self.options.error_rate:g}"
-                )
             self._say(entry)
             raise TooSmall(
-                f"{'; '.join(map(str, self.piles))}: {found}, too few to learn from: these corpora are too small, hold "
-                f"few translations of each other, or translations that {self.folder.name} does not find. Keep that "
-                "encoder for them; no model is written"
+                f"{'; '.join(map(str, self.piles))}: {counted(written, 'pair')} to train on at an error rate of "
+                f"{self.options.error_rate:g}, {counted(certain, 'pair')} certain enough to be held out: too few to "
+                "learn from, as these corpora are too small, hold few translations of each other, or translations that "
+                f"{self.folder.name} does not find. Keep that encoder for them; no model is written"
             )
         record = self._once("measured", 0, self._measure)
         self._say(entry | record["entry"])
         return _measured(record)
+
+    def _held_out(self) -> list[Any]:
+        record = self._record("held out")
+        assert record is not None
+        return list(record["pairs"])
 
     def _train(self, number: int) -> None:
         """Train the encoder of a round on the pairs of the one before."""
@@ -353,13 +356,11 @@ class Adaptation:
     def _measure(self, number: int) -> dict[str, Any]:
         """Search for the held-out pairs, and for gold, with the encoder of a round."""
         encoder = load_encoder(self._encoder_folder(number), self.run.device)
-        held_out = self._record("held out")
-        assert held_out is not None
         parts: list[Measured] = []
         gold: dict[str, float] = {}
         for i, one in enumerate(self.piles):
             src, tgt = (open_embedding(npy)[0] for npy in self._embedded(one, encoder).values())
-            lines = [np.array(side, dtype=np.int64) for side in held_out["pairs"][i]]
+            lines = [np.array(side, dtype=np.int64) for side in self._held_out()[i]]
             if len(lines[0]):
                 texts = list(one.src.take(lines[0])), list(one.tgt.take(lines[1]))
                 parts.append(measure(encoder, texts, lines, (src, tgt), self.options.seed))
@@ -371,8 +372,9 @@ class Adaptation:
                 ):
                     hits = found_again(queries[asked].astype(np.float32), right, pool)
                     gold["-".join(langs)] = round(100 * float(hits.mean()), 2)
-        whole_hits, half_hits = ([getattr(part, name) for part in parts] for name in ("whole", "half"))
-        found = Measured(np.concatenate(whole_hits), np.concatenate(half_hits))
+        found = Measured(
+            *(np.concatenate([getattr(part, name) for part in parts]) for name in ("whole", "half"))
+        )
         whole, half = (round(share, 2) for share in found.percent())
         entry: dict[str, Any] = {
             "held_out_pairs": len(found.whole) // 2,
@@ -425,14 +427,8 @@ class Adaptation:
 
     def _not_better(self) -> str:
         before, after = self.rounds[:2]
-        figures = [
-            f"P@1 with half of the words {before['p_at_1_half']:.1f}, then {after['p_at_1_half']:.1f}",
-            f"with whole sentences {before['p_at_1']:.1f}, then {after['p_at_1']:.1f}",
-        ]
-        if gold := before.get("gold_p_at_1"):
-            then = after["gold_p_at_1"]
-            both = ", ".join(f"{name} {value:.1f}, then {then[name]:.1f}" for name, value in gold.items())
-            figures.append(f"by --gold, which decides nothing, {both}")
+        keys = [key for key in ("p_at_1_half", "p_at_1", "gold_p_at_1") if key in before]
+        figures = [f"{FIGURES[key]} {_cell(before[key])}, then {_cell(after[key])}" for key in keys]
         return (
             f"{self.folder.name} stays: trained on the pairs it finds in these corpora, it was not shown to be better. "
             f"Its gain on the {before['held_out_pairs']:,} held-out pairs is no more than chance, or it lost whole "
@@ -444,27 +440,8 @@ class Adaptation:
         self.rounds = [*self.rounds[: entry["round"]], entry]
         with replacing(self.out / LOG) as file:
             file.write("".join(f"{json.dumps(one)}\n" for one in self.rounds).encode())
-        said = []
-        if "p_at_1" in entry:
-            said.append(
-                f"P@1 of {counted(entry['held_out_pairs'], 'held-out pair')} {entry['p_at_1']:.1f}, with half of "
-                f"their words {entry['p_at_1_half']:.1f}"
-            )
-        if "better" in entry:
-            said.append("better" if entry["better"] else "not better: the round before stays")
-        if "pairs" in entry:
-            said.append(
-                f"{counted(entry['pairs'], 'pair')} mined, an estimated {entry['estimated_precision']:.1f}% "
-                "[{:.0f}, {:.0f}] right".format(*entry["precision_interval"])
-            )
-        if gold := entry.get("gold_p_at_1"):
-            said.append("gold: P@1 " + ", ".join(f"{name} {value:.1f}" for name, value in gold.items()))
-        if "gold_recall" in entry:
-            said.append(
-                f"{entry['gold_recall']:.1f}% of the gold pairs mined, {entry['gold_precision']:.1f}% of the pairs "
-                "right"
-            )
-        log.info("round %d: %s", entry["round"], "; ".join(said))
+        said = [f"{name} {_cell(entry[key])}" for key, name in FIGURES.items() if key in entry]
+        log.info("%s", "; ".join(said))
 
     # --- parts -----------------------------------------------------------------------------------------------
 
@@ -492,4 +469,6 @@ def _measured(record: dict[str, Any]) -> Measured:
 def _cell(value: Any) -> str:
     if isinstance(value, list):
         return " to ".join(map(str, value))
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {number}" for name, number in value.items())
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -123,14 +123,10 @@ def read_ngrams(folder: Path, count: int) -> list[str]:
     if not count:
         return []
     try:
-        if path.exists() and not path.is_file():
-            raise BitextmineError(f"{path}: not a regular file")
         with path.open(encoding="utf-8") as file:
             text = file.read(count * (LONGEST + 1) + 1)
-    except FileNotFoundError:
-        raise BitextmineError(f"{path}: no such file, but {CONFIG} says ngrams {count}") from None
     except (OSError, UnicodeDecodeError) as e:
-        raise BitextmineError(f"{path}: cannot be read: {e}") from e
+        raise BitextmineError(f"{path}: cannot be read, but {CONFIG} says ngrams {count}: {e}") from e
     ngrams = text.splitlines()
     if len(ngrams) != count or len(text) > count * (LONGEST + 1):
         raise BitextmineError(f"{path}: {len(ngrams)} n-grams, but {CONFIG} says ngrams {count}")
@@ -176,18 +172,16 @@ def write_folder(
     for name in (CONFIG, SCORER, QUALITY, SUMS):
         (folder / name).unlink(missing_ok=True)
     write_weights(weights, folder / WEIGHTS, dtype=dtype, ngrams=config.ngrams)
-    content = {NGRAMS: "".join(f"{ngram}\n" for ngram in ngrams).encode() if ngrams else None}
     if tokenizer.resolve() != (folder / TOKENIZER).resolve():
-        content[TOKENIZER] = tokenizer.read_bytes()
+        with replacing(folder / TOKENIZER) as file:
+            file.write(tokenizer.read_bytes())
     (folder / NGRAMS).unlink(missing_ok=True)
-    for name, data in content.items():
-        if data is not None:
-            with replacing(folder / name) as file:
-                file.write(data)
+    if ngrams:
+        with replacing(folder / NGRAMS) as file:
+            file.write("".join(f"{ngram}\n" for ngram in ngrams).encode())
     write_json(folder / CONFIG, config.to_json())
-    sums = [
-        f"{_digest(folder / name).hex()}  {name}\n" for name in (WEIGHTS, TOKENIZER, *[NGRAMS] * bool(ngrams))
-    ]
+    names = [WEIGHTS, TOKENIZER, *[NGRAMS] * bool(ngrams)]
+    sums = [f"{_digest(folder / name).hex()}  {name}\n" for name in names]
     with replacing(folder / SUMS) as file:
         file.write("".join(sums).encode())
 

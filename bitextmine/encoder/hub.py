@@ -10,7 +10,6 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
 from bitextmine.errors import BitextmineError
 
@@ -23,7 +22,7 @@ _NAMES = (
     *("SHA256SUMS", "quality.safetensors"),
     *("model.safetensors", "model.safetensors.index.json", "model-[0-9]*.safetensors"),
 )
-FILES = [*_NAMES, *(f"[0-9]*_*/{name}" for name in _NAMES), "*.spm", "*.cvocab", "laser*.safetensors"]
+FILES = [*_NAMES, *(f"[0-9]*_*/{name}" for name in _NAMES), "*.spm", "laser*.safetensors"]
 
 
 def hub_name(model: str | os.PathLike[str]) -> tuple[str, str | None] | None:
@@ -44,68 +43,34 @@ def fetch(name: str, revision: str | None = None) -> Path:
 
     Raises:
         BitextmineError: no huggingface_hub, no network, no such model or revision, a login is needed, or the model has
-            nothing that is read here. The message says what to do.
+            nothing that is read here.
     """
     asked = name if revision is None else f"{name}@{revision}"
     try:
         import huggingface_hub
-        from huggingface_hub import errors
+        from huggingface_hub import constants, utils
     except ImportError:
         raise BitextmineError(
             f"{asked}: no such folder; to fetch a model of that name from the hub: pip install "
             "'bitextmine[transformers]'"
         ) from None
-    problems: dict[type[Exception], str] = {
-        errors.GatedRepoError: "the hub gives this model only to those who accept its terms: do so on its page, then "
-        "'hf auth login'",
-        errors.RevisionNotFoundError: f"the hub has {name}, but no revision {revision!r}: name a commit, a tag or a "
-        "branch, or leave out the @",
-        errors.RepositoryNotFoundError: "no such folder, and the hub has no such model (or a private one: 'hf auth "
-        "login')",
-        errors.HFValidationError: "no such folder, and no name of a model on the hub",
-        errors.LocalEntryNotFoundError: f"no such folder, and {_unreachable(name, revision)}",
-    }
+    if sys.stderr is None or not sys.stderr.isatty():
+        utils.disable_progress_bars()
+    fetching = {"revision": revision, "allow_patterns": FILES, "library_name": "bitextmine"}
     try:
-        folder = Path(
-            huggingface_hub.snapshot_download(
-                name, revision=revision, allow_patterns=FILES, tqdm_class=_bar(), library_name="bitextmine"
-            )
-        )
+        folder = Path(huggingface_hub.snapshot_download(name, **fetching))
     except Exception as e:  # of all kinds, from the network to the disk
-        said = next((said for kind, said in problems.items() if isinstance(e, kind)), None)
         reason = str(e).strip().partition("\n")[0] or type(e).__name__
-        raise BitextmineError(f"{asked}: {said or f'cannot be fetched from the hub: {reason}'}") from None
+        command = f"hf download {name}" + (f" --revision {revision}" if revision else "")
+        offline = ", and HF_HUB_OFFLINE is set" * constants.HF_HUB_OFFLINE
+        raise BitextmineError(
+            f"{asked}: no such folder, and the hub ({constants.ENDPOINT}) does not give such a model{offline}: "
+            f"{reason}. Is its name right? A private one, or one with terms to accept, needs 'hf auth login'; "
+            f"without a network run '{command}' elsewhere, and take that folder"
+        ) from None
     if not any(any(folder.glob(pattern)) for pattern in ("modules.json", "config.json", "*.spm")):
         raise BitextmineError(
             f"{asked}: has no modules.json, config.json or *.spm: no encoder of sentence-transformers, bitextmine or "
             "LASER"
         )
     return folder
-
-
-def _unreachable(name: str, revision: str | None) -> str:
-    from huggingface_hub import constants
-
-    command = f"hf download {name}" + (f" --revision {revision}" if revision else "")
-    if constants.HF_HUB_OFFLINE:
-        return (
-            f"it is not in the hub's cache ({constants.HF_HUB_CACHE}), and HF_HUB_OFFLINE is set: unset it, or run "
-            f"'{command}' where there is a network"
-        )
-    return (
-        f"the hub ({constants.ENDPOINT}) cannot be reached, nor is it in the cache ({constants.HF_HUB_CACHE}): run "
-        f"'{command}' where there is a network, and take that folder"
-    )
-
-
-def _bar() -> Any:
-    """Return tqdm's bar, shown on a terminal only."""
-    from tqdm import tqdm
-
-    class Bar(tqdm):  # type: ignore[misc]  # which is untyped
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            kwargs.pop("name", None)  # of huggingface_hub's own class
-            kwargs["disable"] = sys.stderr is None or not sys.stderr.isatty() or kwargs.get("disable", False)
-            super().__init__(*args, **kwargs)
-
-    return Bar

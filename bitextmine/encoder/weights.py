@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from bitextmine.encoder.config import OPTIONAL, EncoderConfig
@@ -208,19 +208,9 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def storage_of(path: Path) -> str:
-    """Return the member of STORAGES that a model's piece vectors are in, from the file's header.
-
-    Raises:
-        BitextmineError: the file is missing, damaged or without piece vectors.
-    """
-    if not path.is_file():
-        raise BitextmineError(f"{path}: no such file")
-    try:
-        with safe_open(path, "numpy") as file:
-            kind = file.get_slice(PIECES).get_dtype()
-    except (SafetensorError, OSError) as e:
-        raise BitextmineError(f"{path}: not a readable safetensors file ({e!r})") from e
-    return {"I8": "int8", "U8": "int4"}.get(kind, "float32")
+    """Return the member of STORAGES that a model's piece vectors are in; BitextmineError for a damaged file."""
+    found = read_arrays(path).get(PIECES, np.empty(0))
+    return {"int8": "int8", "uint8": "int4"}.get(found.dtype.name, "float32")
 
 
 def read_weights(config: EncoderConfig, path: Path) -> dict[str, np.ndarray]:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -96,9 +96,11 @@ def open_caches(
             if _STAGED.fullmatch(path.name):
                 remove_left(path, folder=path.is_dir())
         known = functools.cache(lambda: languages.Languages("data.language_filter"))
+        # One tokenizer per side: each remembers words, few of them shared, and serves one thread at a time.
+        both = tokenizer, Tokenizer(tokenizer.path)
         with run.progress(None, "tokenise", "pairs") as bar:
             corpora = [
-                _tokenized(folder, LineFilter.of(recipe, number, known), recipe, tokenizer, bar.update)
+                _tokenized(folder, recipe, number, both, known, bar.update)
                 for number in range(1, len(recipe.data.corpora) + 1)
             ]
         caches = _select(folder, recipe, corpora, run)
@@ -122,101 +124,90 @@ def open_caches(
 # --- filters -------------------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True)
-class _Side:
-    """One side of a chunk of pairs; lengths before cutting, up to the longest that the filters tell apart."""
-
-    pieces: Pieces
-    lengths: np.ndarray
-    keys: np.ndarray
-    in_language: np.ndarray
-    cut: int
-
-
-@dataclasses.dataclass(frozen=True)
 class LineFilter:
-    """The filters that look at one pair at a time.
+    """The filters that look at one pair of corpus ``number`` (from 1) at a time, and the counts of pairs by reason.
 
-    ``codes`` are the corpus's languages as the identifier ``known`` calls them; None without data.language_filter.
+    ``tokenizers``: one per side; ``known`` identifies languages, for data.language_filter.
     """
 
-    recipe: Recipe
-    corpus: Corpus
-    known: Callable[[], languages.Languages]
-    codes: tuple[str, str] | None
+    def __init__(
+        self,
+        recipe: Recipe,
+        number: int,
+        tokenizers: tuple[Tokenizer, Tokenizer],
+        known: Callable[[], languages.Languages],
+    ) -> None:
+        self.recipe, self.tokenizers, self.known = recipe, tokenizers, known
+        self.corpus = recipe.data.corpora[number - 1]
+        self.codes = filter_codes(known(), self.corpus, number) if recipe.data.language_filter else None
+        self.counts = dict.fromkeys(("read", "kept", *FILTERED), 0)
+        self.cut = 0  # sentences of more than model.max_pieces
 
-    @classmethod
-    def of(cls, recipe: Recipe, number: int, known: Callable[[], languages.Languages]) -> LineFilter:
-        """Return the filter of corpus ``number`` (from 1) of a recipe."""
-        corpus = recipe.data.corpora[number - 1]
-        codes = filter_codes(known(), corpus, number) if recipe.data.language_filter else None
-        return cls(recipe, corpus, known, codes)
-
-    def tokenized(
-        self, texts: tuple[list[str], list[str]], tokenizer: Tokenizer
-    ) -> tuple[TokenPairs, np.ndarray]:
+    def tokenized(self, texts: tuple[list[str], list[str]]) -> tuple[TokenPairs, np.ndarray]:
         """Tokenise n pairs; return the m that pass, and their rows (m,) int64."""
-        src, tgt = (self.side(i, texts[i], tokenizer) for i in (0, 1))
-        keep = self.passing(src, tgt, dict.fromkeys(("read", "kept", *FILTERED), 0))
-        keys = np.stack([src.keys[keep], tgt.keys[keep]])
-        return TokenPairs(src.pieces.take(keep), tgt.pieces.take(keep), keys), keep
-
-    def side(self, number: int, lines: list[str], tokenizer: Tokenizer) -> _Side:
-        """Tokenise one side of some pairs."""
         d, most = self.recipe.data, self.recipe.model.max_pieces
         # Enough pieces to see that the other side, of at most max_pieces, is too short for this one.
-        enough = min(math.ceil(d.max_ratio * (most + d.max_ratio_slack)), LONGEST)
-        pieces, _ = tokenizer.encode(lines, max(most, enough), threads=max(1, processors() // 2))
-        lengths = pieces.lengths
-        cut = int((lengths > most).sum())
-        if cut:
-            pieces = pieces.take(np.arange(len(pieces)), most)
-        in_language = np.ones(len(lines), dtype=bool)
-        if self.codes is not None:
-            in_language = self.known().share(lines, self.codes[number]) >= d.language_share
-        return _Side(pieces, lengths, sentence_keys(pieces), in_language, cut)
+        enough = max(most, min(math.ceil(d.max_ratio * (most + d.max_ratio_slack)), LONGEST))
 
-    def passing(self, src: _Side, tgt: _Side, counts: dict[str, int]) -> np.ndarray:
-        """Return the rows of the pairs that pass, and add to the counts per reason."""
-        d = self.recipe.data
-        lengths = np.stack([src.lengths, tgt.lengths])
-        shorter, longer = lengths.min(axis=0), lengths.max(axis=0)
+        def side(i: int) -> tuple[Pieces, int, np.ndarray, np.ndarray, Any]:
+            whole, _ = self.tokenizers[i].encode(texts[i], enough, threads=max(1, processors() // 2))
+            pieces, cut = whole.first(most)
+            right = self.codes is None or self.known().share(texts[i], self.codes[i]) >= d.language_share
+            return pieces, cut, whole.lengths, sentence_keys(pieces), right
+
+        with ThreadPoolExecutor(2, thread_name_prefix="tokenise") as pool:
+            (src, cut, *one), (tgt, more, *other) = pool.map(side, (0, 1))
+        self.cut += cut + more
+        shorter, longer = np.minimum(one[0], other[0]), np.maximum(one[0], other[0])
         wrong = (
             shorter < d.min_pieces,
             longer + d.max_ratio_slack > d.max_ratio * (shorter + d.max_ratio_slack),
-            src.keys == tgt.keys,
-            ~(src.in_language & tgt.in_language),
+            one[1] == other[1],
+            np.logical_not(one[2] & other[2]),
         )
         left = np.ones(len(shorter), dtype=bool)
         for reason, found in zip(FILTERED, wrong, strict=True):
-            counts[reason] += int((left & found).sum())
+            self.counts[reason] += int((left & found).sum())
             left &= ~found
-        counts["read"] += len(left)
-        counts["kept"] += int(left.sum())
-        return np.flatnonzero(left)
+        keep = np.flatnonzero(left)
+        self.counts["read"] += len(left)
+        self.counts["kept"] += len(keep)
+        return TokenPairs(src.take(keep), tgt.take(keep), np.stack([one[1][keep], other[1][keep]])), keep
 
 
 # --- token files ---------------------------------------------------------------------------------------------
 
 
-class _Tokenized(NamedTuple):
-    """The pairs of a corpus that pass its filters; ``stem`` starts the names of their files."""
-
-    corpus: Corpus
-    stem: Path
-    pairs: PairFile
-    counts: dict[str, int]
-    cut: int
-
-
 def _tokenized(
-    folder: Path, rules: LineFilter, recipe: Recipe, tokenizer: Tokenizer, on_pairs: Callable[[int], object]
-) -> _Tokenized:
-    corpus = rules.corpus
-    stem = folder / _key(recipe, corpus, tokenizer)
-    manifest = Path(f"{stem}.json")
+    folder: Path,
+    recipe: Recipe,
+    number: int,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    known: Callable[[], languages.Languages],
+    on_pairs: Callable[[int], object],
+) -> PairCache:
+    """Return the pairs of a corpus that pass its filters, none of them held out yet."""
+    corpus = recipe.data.corpora[number - 1]
+    stem = folder / _key(recipe, corpus, tokenizers[0])
+    manifest, pieces, index = (Path(f"{stem}.{suffix}") for suffix in ("json", "pieces", "index"))
     if not manifest.exists():
-        _build(stem, rules, tokenizer, on_pairs)
+        dtype = np.dtype(np.uint16 if tokenizers[0].vocab_size <= 1 << 16 else np.uint32)
+        rules = LineFilter(recipe, number, tokenizers, known)
+        # A pipeline: one chunk is read while the one before is tokenised and the one before that is written.
+        with (
+            replacing(pieces) as to_pieces,
+            replacing(index) as to_index,
+            contextlib.closing(_ahead(pair_chunks(recipe, corpus, CHUNK_PAIRS))) as chunks,
+            contextlib.closing(_ahead(map(rules.tokenized, chunks))) as tokenized,
+        ):
+            writer = PairWriter(to_pieces, to_index, dtype)
+            read = 0
+            for pairs, _ in tokenized:
+                writer.write(pairs.src, pairs.tgt, pairs.keys)
+                on_pairs(rules.counts["read"] - read)
+                read = rules.counts["read"]
+        made = {"corpus": corpus.name, "counts": rules.counts, "cut": rules.cut, "dtype": dtype.name}
+        write_json(manifest, {"kind": "bitextmine-pair-cache", **made})
     content = read_json(manifest)
     counts = content["counts"]
     if not counts["kept"]:
@@ -225,8 +216,8 @@ def _tokenized(
             f"{corpus.name}: none of its {counts['read']} pairs is left after filtering"
             + (f" ({reasons}); see min_pieces, max_ratio and language_filter in [data]" if reasons else "")
         )
-    pairs = PairFile(Path(f"{stem}.pieces"), Path(f"{stem}.index"), np.dtype(content["dtype"]))
-    return _Tokenized(corpus, stem, pairs, counts, content["cut"])
+    file = PairFile(pieces, index, np.dtype(content["dtype"]))
+    return PairCache(corpus, file, file, counts, content["cut"])
 
 
 def _key(recipe: Recipe, corpus: Corpus, tokenizer: Tokenizer) -> str:
@@ -254,42 +245,6 @@ def _key(recipe: Recipe, corpus: Corpus, tokenizer: Tokenizer) -> str:
     return digest.hexdigest()[:20]
 
 
-def _build(stem: Path, rules: LineFilter, tokenizer: Tokenizer, on_pairs: Callable[[int], object]) -> None:
-    """Tokenise a corpus into STEM.pieces, STEM.index and STEM.json.
-
-    A pipeline: one chunk is read while both sides of the one before are tokenised and the one before that is written.
-    """
-    dtype = np.dtype(np.uint16 if tokenizer.vocab_size <= 1 << 16 else np.uint32)
-    counts = dict.fromkeys(("read", "kept", *FILTERED), 0)
-    cut = 0
-    # One tokenizer per side: each caches words, few of them shared by two languages, and serves one thread at a time.
-    tokenizers = (tokenizer, Tokenizer(tokenizer.path))
-    with ThreadPoolExecutor(2, thread_name_prefix="tokenise") as pool:
-
-        def tokenise(texts: tuple[list[str], list[str]]) -> list[_Side]:
-            work = [pool.submit(rules.side, i, texts[i], tokenizers[i]) for i in (0, 1)]
-            return [job.result() for job in work]
-
-        def sides() -> Iterator[list[_Side]]:
-            with contextlib.closing(_ahead(pair_chunks(rules.recipe, rules.corpus, CHUNK_PAIRS))) as chunks:
-                yield from map(tokenise, chunks)
-
-        with (
-            replacing(f"{stem}.pieces") as pieces,
-            replacing(f"{stem}.index") as index,
-            contextlib.closing(_ahead(sides())) as chunks,
-        ):
-            writer = PairWriter(pieces, index, dtype)
-            for src, tgt in chunks:
-                keep = rules.passing(src, tgt, counts)
-                keys = np.stack([src.keys[keep], tgt.keys[keep]])
-                writer.write(src.pieces.take(keep), tgt.pieces.take(keep), keys)
-                cut += src.cut + tgt.cut
-                on_pairs(len(src.pieces))
-    made = {"corpus": rules.corpus.name, "counts": counts, "cut": cut, "dtype": dtype.name}
-    write_json(Path(f"{stem}.json"), {"kind": "bitextmine-pair-cache", **made})
-
-
 def _ahead(items: Iterator[Item]) -> Generator[Item]:
     """Yield the items, the next one made on a thread while one is used."""
     with ThreadPoolExecutor(1, thread_name_prefix="ahead") as thread:
@@ -302,30 +257,28 @@ def _ahead(items: Iterator[Item]) -> Generator[Item]:
 # --- training and held-out pairs -----------------------------------------------------------------------------
 
 
-def _select(folder: Path, recipe: Recipe, corpora: list[_Tokenized], run: Run) -> list[PairCache]:
-    d = recipe.data
-    rules = json.dumps([VERSION, d.deduplicate, d.valid_pairs, *(one.stem.name for one in corpora)])
+def _select(folder: Path, recipe: Recipe, corpora: list[PairCache], run: Run) -> list[PairCache]:
+    """Return the corpora with pairs held out."""
+    d, files = recipe.data, [one.train for one in corpora]
+    rules = json.dumps([VERSION, d.deduplicate, d.valid_pairs, *(file.pieces.stem for file in files)])
     place = folder / f"selection-{hashlib.sha256(rules.encode()).hexdigest()[:20]}"
     if not (place / "selection.json").exists():
-        total = (2 + d.deduplicate) * sum(len(one.pairs) for one in corpora)
+        total = (2 + d.deduplicate) * sum(map(len, files))
         title = "find repeats" if d.deduplicate else "hold out"
         with run.progress(total, title, "pairs") as bar, staged_folder(place) as made:
+            outputs = [(made / f"{i}.train", made / f"{i}.valid") for i in range(len(files))]
             chosen = choose(
-                [one.pairs for one in corpora],
-                [(made / f"{i}.train", made / f"{i}.valid") for i in range(len(corpora))],
-                deduplicate=d.deduplicate,
-                valid_pairs=d.valid_pairs,
-                on_pairs=bar.update,
+                files, outputs, deduplicate=d.deduplicate, valid_pairs=d.valid_pairs, on_pairs=bar.update
             )
-            content = [dataclasses.asdict(part) for part in chosen]
+            content = list(map(dataclasses.asdict, chosen))
             write_json(made / "selection.json", {"kind": "bitextmine-pair-selection", "corpora": content})
     caches = []
     parts = read_json(place / "selection.json")["corpora"]
-    for i, (one, part) in enumerate(zip(corpora, parts, strict=True)):
+    for i, (one, file, part) in enumerate(zip(corpora, files, parts, strict=True)):
         lost = {"repeated": part["repeated"], "sharing a held-out sentence": part["shared"]}
         counts = {**one.counts, "kept": part["train"] + part["valid"], **lost}
         train, valid = (
-            PairFile(one.pairs.pieces, place / f"{i}.{name}", one.pairs.dtype) for name in ("train", "valid")
+            PairFile(file.pieces, place / f"{i}.{name}", file.dtype) for name in ("train", "valid")
         )
         caches.append(PairCache(one.corpus, train, valid, counts, one.cut))
     return caches

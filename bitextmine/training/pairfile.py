@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import os
-import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -13,18 +12,15 @@ from typing import BinaryIO
 
 import numpy as np
 
-from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.pieces import Pieces, offsets_of
 from bitextmine.errors import BitextmineError
 
 # A pair in the index: the start of its pieces in the other file (in pieces), their numbers on the source and target
 # side, and a key for each of the two sentences.
 RECORD = np.dtype([("start", "<u8"), ("lengths", "<u4", (2,)), ("keys", "<u8", (2,))])
 
-# Rows handled at once; about 100 bytes each are in memory at a time.
-BLOCK = 1 << 19
-# A pair during the search for repeats: its two sentences' keys, the smaller first, and its row, counted through all
-# corpora. 24 bytes a pair, on disk.
-TWIN = np.dtype([("low", "<u8"), ("high", "<u8"), ("row", "<u8")])
+# Rows handled at once, about 100 bytes each, and rows among which repeats are found at once, about 60 bytes each.
+BLOCK, AT_ONCE = 1 << 19, 1 << 21
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,9 +90,7 @@ class PairFile:
         item = self.dtype.itemsize
         starts = records["start"].astype(np.int64) * item
         raw = self._read(self._pieces, self.pieces, starts, lengths.sum(axis=1) * item)
-        offsets = np.zeros(2 * len(records) + 1, dtype=np.int64)
-        np.cumsum(lengths.ravel(), out=offsets[1:])
-        both = Pieces(np.frombuffer(raw, dtype=self.dtype), offsets)
+        both = Pieces(np.frombuffer(raw, dtype=self.dtype), offsets_of(lengths.ravel()))
         src, tgt = (both.take(np.arange(side, 2 * len(records), 2), max_pieces) for side in (0, 1))
         return TokenPairs(src, tgt, records["keys"].T.copy())
 
@@ -195,8 +189,8 @@ def choose(
 ) -> list[Chosen]:
     """Write an index of the pairs to train on and one of the held-out pairs for each corpus, in the corpus's order.
 
-    No pair to train on has a sentence, on either side, that is in a held-out pair of any corpus. Takes 24 bytes of
-    disk per pair besides the outputs, and about 100 MB of memory, 1 byte per pair and 32 bytes per held-out pair.
+    No pair to train on has a sentence, on either side, that is in a held-out pair of any corpus. Takes about 150 MB of
+    memory, 1 byte per pair and 32 bytes per held-out pair.
 
     Args:
         files: the corpora.
@@ -205,64 +199,51 @@ def choose(
             keep the first, over all corpora.
         valid_pairs: pairs to hold out of each corpus, at most a twentieth of it: those whose source has the smallest
             key, one per source, so that the same sentences stay held out when a corpus grows.
-        on_pairs: called with numbers of pairs; each is read twice, or three times with deduplicate.
+        on_pairs: called with numbers of pairs; two for each pair, three with deduplicate.
     """
     first = np.cumsum([0, *map(len, files)])
     repeated = np.zeros(int(first[-1]), dtype=bool)
     if deduplicate:
-        with tempfile.TemporaryDirectory(".part", "repeats.", outputs[0][0].parent) as folder:
-            _find_repeats(files, Path(folder), repeated, on_pairs)
+        passes = max(1, -(-len(repeated) // AT_ONCE))
+        for number in range(passes):
+            _mark_repeats(files, number, passes, repeated)
+        on_pairs(len(repeated))
     parts = [repeated[a:b] for a, b in itertools.pairwise(first)]
     held_out = [_held_out(file, part, valid_pairs, on_pairs) for file, part in zip(files, parts, strict=True)]
     keys = [file.take(rows).keys.ravel() for file, rows in zip(files, held_out, strict=True)]
     shared = np.unique(np.concatenate([np.zeros(0, np.uint64), *keys]))
-    return [
-        _write(file, part, rows, shared, paths, on_pairs)
-        for file, part, rows, paths in zip(files, parts, held_out, outputs, strict=True)
-    ]
+    found = []
+    for file, part, rows, paths in zip(files, parts, held_out, outputs, strict=True):
+        train = 0
+        with paths[0].open("wb") as to_train, paths[1].open("wb") as to_valid:
+            for row, records in _blocks(file):
+                keep = ~part[row : row + len(records)] & ~np.isin(records["keys"], shared).any(axis=1)
+                here = rows[(rows >= row) & (rows < row + len(records))] - row
+                to_train.write(records[keep].data)
+                to_valid.write(records[here].data)
+                train += int(keep.sum())
+                on_pairs(len(records))
+        valid, dropped = len(rows), int(part.sum())
+        found.append(Chosen(train, valid, dropped, len(file) - train - valid - dropped))
+    return found
 
 
-def _find_repeats(
-    files: Sequence[PairFile], folder: Path, repeated: np.ndarray, on_pairs: Callable[[int], object]
-) -> None:
-    """Mark the rows, counted through all corpora, that repeat an earlier pair.
-
-    The pairs are sorted into files of some BLOCK pairs by key, so that repeats share a file.
-    """
-    buckets = 1 << max(0, (len(repeated) - 1).bit_length() - (BLOCK.bit_length() - 1))
-    start = 0
-    for file in files:
-        for row, records in _blocks(file):
-            keys = records["keys"]
-            twins = np.zeros(len(records), dtype=TWIN)
-            twins["low"], twins["high"] = keys.min(axis=1), keys.max(axis=1)
-            twins["row"] = np.arange(start + row, start + row + len(records))
-            # Repeats are dropped here already, or a very frequent pair would make its bucket as large.
-            twins = _first_twins(twins, repeated)
-            _append(folder, twins, _mix(twins["low"] ^ _mix(twins["high"])) % np.uint64(buckets))
-            on_pairs(len(records))
-        start += len(file)
-    for path in folder.iterdir():
-        _first_twins(np.fromfile(path, dtype=TWIN), repeated)
-
-
-def _first_twins(twins: np.ndarray, repeated: np.ndarray) -> np.ndarray:
-    """Return the first occurrences and mark the rows of the others; ``twins`` are sorted by row."""
-    order = np.lexsort((twins["high"], twins["low"]))
-    low, high = twins["low"][order], twins["high"][order]
-    again = np.zeros(len(twins), dtype=bool)
-    again[order[1:]] = (low[1:] == low[:-1]) & (high[1:] == high[:-1])
-    repeated[twins["row"][again].astype(np.int64)] = True
-    return twins[~again]
-
-
-def _append(folder: Path, items: np.ndarray, bucket: np.ndarray) -> None:
-    """Append each item to the file of its bucket, in order."""
-    order = np.argsort(bucket, kind="stable")
-    names, starts = np.unique(bucket[order], return_index=True)
-    for name, part in zip(names.tolist(), np.split(items[order], starts)[1:], strict=True):
-        with (folder / str(name)).open("ab") as file:
-            file.write(part.data)
+def _mark_repeats(files: Sequence[PairFile], number: int, passes: int, repeated: np.ndarray) -> None:
+    """Mark the rows, counted through all corpora, that repeat an earlier pair; each pass sees a share of the keys."""
+    low, high, row, start = [], [], [], 0
+    for _, records in (block for file in files for block in _blocks(file)):
+        keys = np.sort(records["keys"], axis=1)
+        mine = np.flatnonzero(_mix(keys[:, 0] ^ _mix(keys[:, 1])) % np.uint64(passes) == number)
+        low.append(keys[mine, 0])
+        high.append(keys[mine, 1])
+        row.append(start + mine)
+        start += len(records)
+    if start:
+        lows, highs = np.concatenate(low), np.concatenate(high)
+        order = np.lexsort((highs, lows))  # stable: of equal pairs the first row comes first
+        lows, highs = lows[order], highs[order]
+        again = (lows[1:] == lows[:-1]) & (highs[1:] == highs[:-1])
+        repeated[np.concatenate(row)[order[1:][again]]] = True
 
 
 def _mix(keys: np.ndarray) -> np.ndarray:
@@ -279,33 +260,8 @@ def _held_out(
     for row, records in _blocks(file):
         fresh = np.flatnonzero(~repeated[row : row + len(records)])
         total += len(fresh)
-        found = records["keys"][fresh, 0]
-        if len(keys) == wanted:
-            small = found < (keys[-1] if wanted else 0)
-            fresh, found = fresh[small], found[small]
         # Of equal keys the first row stays.
-        keys, first = np.unique(np.concatenate([keys, found]), return_index=True)
+        keys, first = np.unique(np.concatenate([keys, records["keys"][fresh, 0]]), return_index=True)
         keys, rows = keys[:wanted], np.concatenate([rows, row + fresh])[first[:wanted]]
         on_pairs(len(records))
     return np.sort(rows[: min(wanted, total // 20)])
-
-
-def _write(
-    file: PairFile,
-    repeated: np.ndarray,
-    held_out: np.ndarray,
-    shared: np.ndarray,
-    paths: tuple[Path, Path],
-    on_pairs: Callable[[int], object],
-) -> Chosen:
-    train = 0
-    with paths[0].open("wb") as to_train, paths[1].open("wb") as to_valid:
-        for row, records in _blocks(file):
-            keep = ~repeated[row : row + len(records)] & ~np.isin(records["keys"], shared).any(axis=1)
-            here = held_out[(held_out >= row) & (held_out < row + len(records))] - row
-            to_train.write(records[keep].data)
-            to_valid.write(records[here].data)
-            train += int(keep.sum())
-            on_pairs(len(records))
-    valid, dropped = len(held_out), int(repeated.sum())
-    return Chosen(train, valid, dropped, len(file) - train - valid - dropped)

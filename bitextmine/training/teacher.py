@@ -199,7 +199,7 @@ def _choose(recipe: Recipe, caches: Sequence[PairCache], tokenizer: Tokenizer, r
                 count = cache.counts["read"]  # all; the filters below leave those to train on
             lines = chosen_lines(recipe, cache.corpus, count, bar.update) if count else []
             texts = [line.src for line in lines], [line.tgt for line in lines]
-            pairs, kept = LineFilter.of(recipe, number, known).tokenized(texts, tokenizer)
+            pairs, kept = LineFilter(recipe, number, (tokenizer, tokenizer), known).tokenized(texts)
             free = np.flatnonzero(~np.isin(pairs.keys, held_out).any(axis=0))
             pairs = TokenPairs(pairs.src.take(free), pairs.tgt.take(free), pairs.keys[:, free])
             if len(pairs):

@@ -1,9 +1,8 @@
 """LASER's encoder (Artetxe and Schwenk, TACL 2019; LASER2): a bidirectional LSTM over pieces, the maximum over time.
 
 A folder holds NAME.spm, the SentencePiece model as it is published, and NAME.safetensors, the weights under the names
-of the published checkpoint, with its dictionary {piece: row} as JSON in the metadata key "dictionary". Without that key
-the dictionary is NAME.cvocab: one piece per line, its row counted from 4. The checkpoint itself (NAME.pt) is a pickle
-and is never read; the README, "Encoders from elsewhere", shows how to convert it.
+of the published checkpoint, with its dictionary {piece: row} as JSON in the metadata key "dictionary". The checkpoint
+itself (NAME.pt) is a pickle and is never read; the README, "Encoders from elsewhere", shows how to convert it.
 
 Text is lower-cased, and typographic quotation marks, dashes and dots become plain ones. The published preparation
 (Moses' punctuation rules) also shifts spaces around brackets and quotation marks: vectors of text that has those differ
@@ -17,7 +16,9 @@ import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Annotated
 
+import msgspec
 import numpy as np
 import torch
 from safetensors import safe_open
@@ -31,15 +32,12 @@ from bitextmine.encoder.protocols import Network, PieceMaker
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import check_finite, read_arrays
 from bitextmine.errors import BitextmineError
-from bitextmine.files.jsonfile import parse_json
 from bitextmine.run import Run
 
 # Longer lines are cut; the published encoder has no limit.
 MAX_PIECES = 1024
 
-# Rows of the embedding that are no pieces, as fairseq orders them.
-SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
-END, UNKNOWN = 2, 3
+END, UNKNOWN = 2, 3  # rows of the embedding that are no pieces
 
 EMBEDDING = "embed_tokens.weight"
 
@@ -74,44 +72,28 @@ def load(folder: Path, run: Run, precision: str) -> tuple[Network, PieceMaker, i
 
 def weight_files(folder: Path) -> dict[str, Path]:
     """Return the files that decide the vectors, by suffix."""
-    weights = _only(folder, "*.safetensors")
-    files = (_only(folder, "*.spm"), weights, weights.with_suffix(".cvocab"))
-    return {path.suffix: path for path in files if path.is_file()}
+    return {path.suffix: path for path in (_only(folder, "*.spm"), _only(folder, "*.safetensors"))}
 
 
 def _dictionary(weights: Path, rows: int) -> dict[str, int]:
     """Return piece -> row of an embedding of ``rows`` rows."""
     with safe_open(weights, framework="np") as file:
         text = (file.metadata() or {}).get("dictionary")
-    if text is not None:
-        where = f"{weights}: the dictionary in its metadata"
-        try:
-            found = parse_json(text)
-        except ValueError as e:
-            raise BitextmineError(f"{where} is not {{piece: row}} ({e})") from None
-        if not isinstance(found, dict) or not all(type(row) is int for row in found.values()):
-            raise BitextmineError(f"{where} is not {{piece: row}}, each row a whole number")
-    else:
-        path = weights.with_suffix(".cvocab")
-        where = str(path)
-        try:
-            lines = path.read_text(encoding="utf-8").split("\n")
-        except FileNotFoundError:
-            raise BitextmineError(
-                f"{weights}: no dictionary in its metadata, and there is no {path.name}"
-            ) from None
-        except (OSError, UnicodeDecodeError) as e:
-            raise BitextmineError(f"{where}: cannot be read ({e})") from None
-        pieces = [line.split(" ")[0] for line in lines if line]
-        found = {piece: row for row, piece in enumerate(pieces, start=len(SPECIAL))}
-        if len(SPECIAL) + len(pieces) != rows:
-            raise BitextmineError(
-                f"{where}: {len(pieces)} pieces and {len(SPECIAL)} special ones, but the embedding in "
-                f"{weights.name} has {rows} rows"
-            )
+    if text is None:
+        raise BitextmineError(
+            f"{weights}: no dictionary in its metadata; convert the model as the README shows"
+        )
+    try:
+        found = msgspec.json.decode(text, type=dict[str, Annotated[int, msgspec.Meta(ge=0)]])
+    except msgspec.DecodeError as e:  # ValidationError is one
+        raise BitextmineError(
+            f"{weights}: the dictionary in its metadata is not {{piece: row}} ({e})"
+        ) from None
     for piece, row in found.items():
-        if not 0 <= row < rows:
-            raise BitextmineError(f"{where}: {piece!r} is row {row}, but the embedding has {rows} rows")
+        if row >= rows:
+            raise BitextmineError(
+                f"{weights}: the dictionary in its metadata: {piece!r} is row {row}, but the embedding has {rows} rows"
+            )
     return found
 
 
