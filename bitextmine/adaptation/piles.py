@@ -47,16 +47,10 @@ class TooSmall(BitextmineError):
 
 @dataclass(frozen=True)
 class AdaptOptions:
-    """How an encoder learns from the pairs it mines.
+    """How an encoder learns from the pairs it mines; UsageError if a value has the wrong type or is out of range.
 
-    Attributes:
-        error_rate: estimated share of wrong pairs among those it trains on.
-        rounds: maximum number of rounds of mining and training.
-        k: neighbours per line for the margin.
-        seed: random seed.
-
-    Raises:
-        UsageError: a value has the wrong type or is out of range.
+    error_rate: estimated share of wrong pairs among those it trains on; rounds: maximum number of rounds of mining and
+    training; k: neighbours per line for the margin; seed: random seed.
     """
 
     error_rate: float = 0.05
@@ -160,10 +154,8 @@ def check_lines(piles: Piles) -> None:
 class MinedPairs:
     """One-to-one pairs, best first, cut where the estimated error rate reaches that of the options.
 
-    Attributes:
-        src, tgt: lines (p,) int64, from 0; of equal lines the first.
-        precision: (p,) float64, the estimated share of true pairs among those up to each.
-        interval: the 95% interval of the last of these.
+    src, tgt: lines (p,) int64, from 0, of equal lines the first; precision: (p,) float64, the estimated share of true
+    pairs among those up to each; interval: the 95% interval of the last of these.
     """
 
     src: NDArray[np.int64]

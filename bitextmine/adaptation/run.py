@@ -103,9 +103,7 @@ def adapt(
     gold: Sequence[str | os.PathLike[str]] = (),
     **options: Unpack[AdaptKeywords],
 ) -> Adapted:
-    """Adapt an encoder to text, without known pairs.
-
-    Calling this again with the same arguments resumes an interrupted run.
+    """Adapt an encoder to text, without known pairs; the same call resumes an interrupted run.
 
     Args:
         corpora: pairs of paths, (source, target), whose names tell their languages (news.en, news.de.gz).
@@ -113,9 +111,6 @@ def adapt(
         model: the encoder to start from, made by `bitextmine train` or packaged.
         gold: a file of known pairs for each pair of corpora, for the log alone.
         options: fields of `AdaptOptions`, such as ``error_rate`` and ``rounds``, and of `Run`, such as ``device``.
-
-    Returns:
-        The folder, the round that the encoder comes from, and a dict per round.
 
     Raises:
         BitextmineError: a corpus or encoder cannot be used, or no round is better: no model is written then.
@@ -141,10 +136,10 @@ def adapt(
 class Adaptation:
     """The making of the model folder ``out`` from ``model``, trained on pairs that it mines in the piles.
 
-    A round mines the piles, trains the first encoder on the pairs that the error rate allows, and searches for held-out
-    pairs (`held_out`); rounds go on while these are found better. ``gold`` (known pairs for each of the piles) adds true
-    figures to the log and changes nothing. Each finished step is a record of the journal in ``out/work``, and is not
-    repeated by a resumed run.
+    A round mines the piles, trains the first encoder on the pairs that the error rate allows, and searches for
+    held-out pairs (`held_out`); rounds go on while these are found better. ``gold`` (known pairs for each of the
+    piles) adds true figures to the log. Each finished step is a record of the journal in ``out/work``, which a resumed
+    run does not repeat.
     """
 
     journal: Journal
@@ -166,12 +161,7 @@ class Adaptation:
         self.rounds: list[dict[str, Any]] = []
 
     def adapt(self) -> Adapted:
-        """Run all rounds and write the model.
-
-        Raises:
-            BitextmineError: the encoder cannot be trained on, the piles are too small or have no pairs, or no round is
-                better than the first encoder: no model is written then, and the log stays.
-        """
+        """Run all rounds and write the model; BitextmineError, and only the log, if no round is better."""
         try:
             with self._claimed() as self.journal:
                 try:

@@ -101,7 +101,7 @@ class Encoder:
         """Return the vector (dim,) of one string or the vectors (n, dim) of n strings, float32, row i for sentence i.
 
         Rows have length 1, so that the product of two is their cosine. A sentence without pieces (empty, or blanks
-        only) gets zeros: its cosine with everything is 0. Equal sentences have equal vectors.
+        only) gets zeros. Equal sentences have equal vectors.
 
         Args:
             sentences: one string, strings, or MTEB's batches, dicts with a list "text".
@@ -109,9 +109,8 @@ class Encoder:
             convert_to_numpy: with False, return a list of torch tensors.
             convert_to_tensor: return one torch tensor, on ``device``.
             prompt: text to put before each sentence that is not blank, after the prompt of the model folder, if any.
-            others: further arguments of sentence-transformers, so that code for its models, such as MTEB, takes an
-                encoder as it is: those in `IGNORED`, and ``output_value``, ``precision`` and ``truncate_dim`` at their
-                defaults.
+            others: further arguments of sentence-transformers, for code such as MTEB: those in `IGNORED`, and
+                ``output_value``, ``precision`` and ``truncate_dim`` at their defaults.
 
         Raises:
             BitextmineError: a sentence is no string, or one of the three is not at its default.
@@ -209,8 +208,7 @@ class Encoder:
     def piece_rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the pieces' vectors, (pieces, d) int8, each on a scale of its own, and their norms (pieces,) float32.
 
-        Raises:
-            BitextmineError: sentence vectors are not sums of such vectors.
+        Raises BitextmineError if sentence vectors are not sums of such vectors.
         """
         if not isinstance(self.network, PieceRows):
             raise BitextmineError(
@@ -277,19 +275,15 @@ def refuse(corpus: str = "") -> NoReturn:
 def load_encoder(
     model: str | os.PathLike[str] = "default", device: str | Run = "auto", *, precision: str = "auto"
 ) -> Encoder:
-    """Load an encoder.
+    """Load an encoder; UsageError or BitextmineError name the value or file that is missing or wrong.
 
     Args:
         model: the name of a packaged encoder; a model folder, or one of sentence-transformers or LASER; ORG/NAME or
-            ORG/NAME@REVISION on the Hugging Face hub; or "precomputed", for vectors that another tool made and
-            ``embed --vectors`` takes in.
+            ORG/NAME@REVISION on the Hugging Face hub; or "precomputed", for vectors that another tool made and ``embed
+            --vectors`` takes in.
         device: auto, cpu, cuda, cuda:N; or a `Run`, whose threads and batch_tokens then hold as well.
         precision: of the matrix products in a model with layers: auto (the fastest for which the device has
             instructions), float32, bfloat16, float16.
-
-    Raises:
-        UsageError: ``model`` or ``device`` is no name.
-        BitextmineError: a file or a value is missing or wrong; the message names it.
     """
     run = device if isinstance(device, Run) else Run(device=device)
     if not isinstance(model, (str, os.PathLike)) or not os.fspath(model):  # "" would be the current folder

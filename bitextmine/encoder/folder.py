@@ -42,8 +42,7 @@ def packaged(name: str) -> Path:
 def resolve(model: str | os.PathLike[str]) -> Path:
     """Return the folder of a packaged encoder's name, a path or a name on the hub; raises BitextmineError for others.
 
-    A packaged encoder's name wins over a folder of that name (write ./default for the folder), so that names mean the
-    same everywhere.
+    A packaged name wins over a folder of that name (./default is the folder), so that names mean the same everywhere.
     """
     text = os.fspath(model)
     if text in PACKAGED:
@@ -62,8 +61,7 @@ def resolve(model: str | os.PathLike[str]) -> Path:
 def folder_hash(folder: Path, *, check: bool = False) -> str:
     """Return 16 hex digits of a SHA-256 over the files: folders of equal hash give equal vectors.
 
-    Raises:
-        BitextmineError: a file is missing, or, with check, it does not have the checksum in SHA256SUMS.
+    Raises BitextmineError if a file is missing or, with check, does not have its checksum in SHA256SUMS.
     """
     names = (CONFIG, WEIGHTS, TOKENIZER, *([NGRAMS] if (folder / NGRAMS).exists() else []))
     stated = {}
@@ -157,13 +155,8 @@ def write_folder(
 ) -> None:
     """Write a model folder, config.json after the weights, so that an unfinished folder does not load.
 
-    Args:
-        folder: made if it is not there.
-        config: of the model.
-        weights: floats, as `write_weights` takes them.
-        tokenizer: the SentencePiece model to copy.
-        ngrams: the model's n-grams, in the order of its vectors; ValueError for another number than config's.
-        dtype: storage of the piece vectors (`write_weights`).
+    weights and dtype are as for `write_weights`; ngrams are in the order of their vectors (ValueError for another
+    number than config's); tokenizer is the SentencePiece model to copy.
     """
     if len(ngrams) != config.ngrams:
         raise ValueError(f"{len(ngrams)} n-grams for a model of {config.ngrams}")

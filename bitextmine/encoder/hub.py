@@ -41,9 +41,7 @@ def hub_name(model: str | os.PathLike[str]) -> tuple[str, str | None] | None:
 def fetch(name: str, revision: str | None = None) -> Path:
     """Return a model's folder in huggingface_hub's cache, fetching it if needed; the folder's name is the commit.
 
-    Raises:
-        BitextmineError: no huggingface_hub, no network, no such model or revision, a login is needed, or the model has
-            nothing that is read here.
+    Raises BitextmineError if it cannot be fetched, or has nothing that is read here.
     """
     asked = name if revision is None else f"{name}@{revision}"
     try:

@@ -27,11 +27,10 @@ class SentenceModel(nn.Module):
 
     layers = 0: the sum of the sentence's piece vectors (only its direction counts), then config.order_columns for the
     order of the pieces; with config.length_share this has length 1, and columns for the sentence's length follow
-    (`columns`).
-    layers > 0: pre-norm transformer (Vaswani et al. 2017; learned positions, GELU, final LayerNorm), then the mean over
-    the sentence's positions, as in Mao et al. 2021, section 3.1. With config.bottleneck a matrix brings the piece
-    vectors to the layers' dimension, with config.recurrent the layers are repeated (both after Lan et al. 2020,
-    "ALBERT").
+    (`columns`). layers > 0: pre-norm transformer (Vaswani et al. 2017; learned positions, GELU, final LayerNorm), then
+    the mean over the sentence's positions, as in Mao et al. 2021, section 3.1. With config.bottleneck a matrix brings
+    the piece vectors to the layers' dimension, with config.recurrent the layers are repeated (both after Lan et al.
+    2020, "ALBERT").
     """
 
     def __init__(self, config: EncoderConfig) -> None:

@@ -74,8 +74,7 @@ class TorchNetwork(Network):
     def vectors(self, pieces: Pieces, batch_tokens: int | None = None) -> np.ndarray:
         """Return (n, dim) unit rows for n sentences, float32 (float16 from a GPU); no pieces give zeros.
 
-        A batch of ``batch_tokens`` pieces that does not fit into the GPU is halved; raises BitextmineError if a single
-        sentence does not fit.
+        A batch that does not fit into the GPU is halved; BitextmineError if a single sentence does not fit.
         """
         on_gpu = self._device.type == "cuda"
         order = np.argsort(-pieces.lengths, kind="stable")
@@ -271,10 +270,9 @@ def _workers(count: int) -> Callable[[Sequence[Callable[[], None]]], None]:
 
 
 def pick_precision(kind: str) -> str:
-    """Return the precision of matrix products for a device type ("cpu", "cuda").
+    """Return float16 for "cuda", and bfloat16 for "cpu" if it has instructions for it: four times as fast as float32.
 
-    It is float16 on a GPU and bfloat16 on a CPU with instructions for it, which is four times as fast as float32 there;
-    the cosine to the float32 vector stays above 0.9999.
+    The cosine to the float32 vector stays above 0.9999.
     """
     if kind == "cuda":
         return "float16"

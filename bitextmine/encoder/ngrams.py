@@ -39,14 +39,10 @@ def is_word(text: str) -> bool:
 
 
 class Ngrams:
-    """The n-grams of a model: n-gram g is the piece ``len(pieces) + g``.
+    """The n-grams of a model: g is the piece ``len(pieces) + g``; BitextmineError if one is wrong or there twice.
 
-    Args:
-        ngrams: 2 to LONGEST characters each, `folded`, all of them letters but for a SPACE at the beginning.
-        pieces: the vocabulary, piece i for id i, "" for the unknown piece.
-
-    Raises:
-        BitextmineError: an n-gram is not like that, or is there twice.
+    ngrams: 2 to LONGEST characters each, `folded`, all of them letters but for a SPACE at the beginning; pieces: the
+    vocabulary, piece i for id i, "" for the unknown piece.
     """
 
     def __init__(self, ngrams: Sequence[str], pieces: Sequence[str]) -> None:

@@ -22,12 +22,8 @@ class PieceMaker(Protocol):
 class Network:
     """A model.
 
-    Attributes:
-        device: cpu, cuda or cuda:N.
-        dim: dimensions of a vector.
-        chunk_lines: lines that are best encoded together.
-        slow: a line takes longer to encode than to look up.
-        facts: kind, dimensions and size, for `bitextmine info`.
+    device: cpu, cuda or cuda:N; dim: dimensions of a vector; chunk_lines: lines that are best encoded together; slow:
+    a line takes longer to encode than to look up; facts: kind, dimensions and size, for `bitextmine info`.
     """
 
     device = "cpu"

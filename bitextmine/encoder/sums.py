@@ -25,11 +25,9 @@ BLOCK_ROWS = 1024
 class SumParts:
     """The parts of n sentence vectors; the parts of several sentences add up to a longer text's.
 
-    Attributes:
-        sums: (n, columns) float32, the pieces' sums; the last ``order_columns`` are the first ones weighted by place
-            (times ``order_weight``).
-        pieces, characters: (n,) int64, lengths of the sentences (characters at most `LONGEST`).
-        length_share: weight of the columns for the length, 0 if there are none.
+    sums: (n, columns) float32, the pieces' sums; the last ``order_columns`` are the first ones weighted by place
+    (times ``order_weight``). pieces, characters: (n,) int64, lengths of the sentences (characters at most `LONGEST`).
+    length_share: weight of the columns for the length, 0 if there are none.
     """
 
     sums: np.ndarray
@@ -41,18 +39,11 @@ class SumParts:
 
 
 class PieceSums(Network):
-    """The network of a model without layers, on the CPU.
+    """The network of a model without layers, on the CPU; ``weights`` of `read_weights`, ``config`` None for plain sums.
 
     It needs no torch, which takes longer to load than a thousand sentences to encode, and reads piece vectors as the
     int8 rows that are stored: a vocabulary of 48,000 then stays in the processor's cache. The same sentence has the
     same vector, to the bit, whatever the other sentences, compiled or not.
-
-    Args:
-        weights: as `read_weights` returns them.
-        config: None for plain sums of piece vectors.
-
-    Raises:
-        ValueError: piece vectors are neither int8 with scales nor float32.
     """
 
     def __init__(self, weights: Mapping[str, np.ndarray], config: EncoderConfig | None = None) -> None:

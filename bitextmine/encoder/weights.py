@@ -161,17 +161,10 @@ def unrolled(
 def write_weights(
     state: Mapping[str, np.ndarray], path: Path, *, dtype: str = "int8", ngrams: int = 0
 ) -> None:
-    """Write float weights.
+    """Write float weights; BitextmineError for int4 with dimensions that do not fill bytes, or a full disk.
 
-    Args:
-        state: tensors by name.
-        path: the file to write.
-        dtype: "float32"; "int8": piece vectors int8 with a scale per row, the rest float16; "int4": piece vectors by
-            `pack_rows`, those of n-grams in two bits, the rest float16.
-        ngrams: number of n-grams, the last rows of the piece vectors.
-
-    Raises:
-        BitextmineError: another dtype, int4 with dimensions that do not fill bytes, or a full disk.
+    dtype "float32"; "int8": piece vectors int8 with a scale per row, the rest float16; "int4": piece vectors by
+    `pack_rows`, in two bits for n-grams (the last ``ngrams`` rows), the rest float16.
     """
     state = {name: np.ascontiguousarray(array) for name, array in state.items()}
     if dtype not in STORAGES:
@@ -216,8 +209,7 @@ def storage_of(path: Path) -> str:
 def read_weights(config: EncoderConfig, path: Path) -> dict[str, np.ndarray]:
     """Read the weights of a model: piece vectors float32, or int8 with ``SCALE``; all others float32.
 
-    Raises:
-        BitextmineError: the file is missing, damaged, holds NaN or does not fit the configuration.
+    Raises BitextmineError if the file is missing, damaged, holds NaN or does not fit the configuration.
     """
     state = read_arrays(path)
     packed = state.get(PIECES, np.empty(0)).dtype == np.uint8

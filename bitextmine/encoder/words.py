@@ -21,10 +21,9 @@ class Words:
     """Pieces of lines by way of their words, the parts between spaces; each distinct word is cut once.
 
     A table numbers the words; `scan` of a text yields the number of each word, where the words of each line end, and
-    the new words in the order of their numbers. `pieces` puts together the pieces of each line.
-
-    A call may be interrupted anywhere, by Ctrl-C or for lack of memory: words and their pieces become known together,
-    in one assignment, and the next scan forgets whatever else the table holds. One thread at a time works on a text.
+    the new words in the order of their numbers. `pieces` puts together the pieces of each line. A call may be
+    interrupted anywhere, by Ctrl-C or for lack of memory: words and their pieces become known together, in one
+    assignment, and the next scan forgets whatever else the table holds. One thread at a time works on a text.
     """
 
     def __init__(self) -> None:

@@ -25,16 +25,13 @@ def train(
     run: Run | None = None,
     force: bool = False,
 ) -> Path:
-    """Train an encoder on sentence pairs, as the command ``train`` does, and return its folder, for `load_encoder`.
-
-    The same call resumes an interrupted training.
+    """Train an encoder on sentence pairs, as the command ``train`` does, and return its folder; the same call resumes.
 
     Args:
         out: the model folder.
-        recipe: a TOML file, the recipe.json of a model, the name of a built-in recipe, or a `Recipe`, which takes no
-            other settings.
-        pairs: files named after their languages (pairs.en-fr.tsv), or two files each, ("pairs.en", "pairs.fr"), in
-            place of the recipe's.
+        recipe: a TOML file, a model's recipe.json, a built-in recipe's name, or a `Recipe`, which takes no other
+            settings.
+        pairs: files named after their languages (pairs.en-fr.tsv), or two files each, ("pairs.en", "pairs.fr").
         start: an encoder to start from.
         settings: keys of the recipe, such as ``{"train.epochs": 3}``.
         data: the folder of the recipe's corpora.

@@ -51,15 +51,10 @@ _STAGED = re.compile(r"\.([0-9a-f]{20}\.(pieces|index|json)|selection-[0-9a-f]{2
 
 @dataclasses.dataclass(frozen=True)
 class PairCache:
-    """The tokenised pairs of one corpus.
+    """The tokenised pairs of one corpus of a recipe, to train on and held out.
 
-    Attributes:
-        corpus: its entry in the recipe.
-        train: the pairs that training draws from.
-        valid: the held-out pairs that P@1 is measured on.
-        counts: pairs "read", pairs "kept" (train and valid), and the pairs dropped for each reason in DROPPED; they
-            add up.
-        cut: sentences longer than model.max_pieces.
+    counts: pairs "read", pairs "kept" (train and valid), and the pairs dropped for each reason in DROPPED; they add
+    up. cut: sentences longer than model.max_pieces.
     """
 
     corpus: Corpus
@@ -81,11 +76,8 @@ def open_caches(
     """Return the tokenised corpora of a recipe, and make those missing in ``folder`` (or data.cache).
 
     Names contain a hash of the text, the vocabulary and the filters: a cache is never stale, and runs may share a
-    folder. Memory does not grow with the corpora; a pair takes 64 bytes on disk and 2 for each of its pieces (4 if the
-    vocabulary has more than 65,536), and 24 more while repeats are found.
-
-    Raises:
-        BitextmineError: a corpus cannot be read (see `pair_chunks`) or has no pairs left, or the disk is full.
+    folder. A pair takes 64 bytes on disk and 2 for each piece (4 if the vocabulary has more than 65,536); memory does
+    not grow. Raises BitextmineError if a corpus cannot be read or has no pairs left, or the disk is full.
     """
     run = run or Run()
     if recipe.data.cache:

@@ -78,11 +78,8 @@ class Fitting:
         corpora: prefixes of the names of corpora to use, and the total weight of each.
         held_out: minimum number of held-out pairs of a corpus.
         draws: tasks per corpus, with different distractors.
-        distractors: sentences without translation on either side, for the tasks in turn.
-        seed: random seed of the distractors.
-        hidden: units of the second network.
-        steps: of AdamW, on all examples.
-        decay: its weight decay.
+        distractors: sentences without translation on either side, for the tasks in turn; seed: their random seed.
+        hidden: units of the second network; steps: of AdamW, on all examples; decay: its weight decay.
     """
 
     corpora: Mapping[str, float] = dataclasses.field(default_factory=lambda: dict(CORPORA))
@@ -124,13 +121,10 @@ class FittedScorer:
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
-    """A training whose held-out pairs a scorer is fitted to.
+    """A training whose held-out pairs a scorer is fitted to: a model folder of `bitextmine train`, and its recipe.
 
-    Attributes:
-        folder: a model folder that `bitextmine train` made with the recipe.
-        recipe: its recipe.
-        model: the encoder that mines, on the CPU (default: that of the folder).
-        cache: folder of the token cache (default: work/cache in the folder).
+    model: the encoder that mines, on the CPU (None: that of the folder); cache: of tokens (None: work/cache in the
+    folder).
     """
 
     folder: str | os.PathLike[str]
@@ -147,14 +141,7 @@ def fit_scorer(
     force: bool = False,
     run: Run | None = None,
 ) -> FittedScorer:
-    """Fit a scorer, write it (safetensors) and measure it.
-
-    Args:
-        trained: the training.
-        out: the file to write (default: in the model's folder, where `mine` looks for it).
-        fitting: data and settings.
-        force: overwrite ``out``.
-        run: progress bars.
+    """Fit a scorer, write it (safetensors; default: in the model's folder, where `mine` looks for it) and measure it.
 
     Raises:
         BitextmineError: no corpus has enough held-out pairs, the encoder has no piece vectors, or a file cannot be
@@ -233,21 +220,18 @@ class Choices:
 
 @dataclasses.dataclass
 class MiningTask:
-    """The candidates of a corpus, p pairs, and the neighbours of held-out sentences.
+    """The p candidates of a corpus, with their margin scores, and the neighbours of held-out sentences.
 
     Attributes:
-        corpus: its name.
         kind: the kind of text; scorers are measured on other kinds than they were fitted to.
         share: the task's weight.
         gold: number of hidden pairs.
         sentences: both sides, until `compare`.
-        pairs: the candidates and their margin scores.
-        base: their features (p, CANDIDATE_FEATURES).
-        right: (p,) bool, the held-out pairs among them.
+        base: features (p, CANDIDATE_FEATURES).
+        right: (p,) bool, the held-out pairs.
         counts: (p,) bool, False for wrong examples that may be translations after all.
         near: the neighbours; from `compare` on their features are of the pieces, too.
-        hopeful: (p,) bool, the candidates whose pieces were compared.
-        features: theirs.
+        hopeful: (p,) bool, the candidates whose pieces were compared; features: theirs.
     """
 
     corpus: str
@@ -291,8 +275,7 @@ def _hidden_pairs(
 ) -> tuple[Pieces, Pieces, Pieces, Pieces]:
     """Hide the held-out pairs of ``part`` among sentences of as large a part of the training pairs.
 
-    Returns:
-        Source and target sentences, the held-out pairs first and in order, and the translations of each side.
+    Return source and target sentences, the held-out pairs first and in order, and the translations of each side.
     """
     gold = cache.valid.take(np.arange(len(cache.valid))[part])
     rows = rng.permutation(np.arange(len(cache.train))[part])

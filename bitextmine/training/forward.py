@@ -38,15 +38,10 @@ def sentence_vectors(
 ) -> Tensor:
     """Return (n, dim) float32 sentence vectors with gradients, not normalised; row i is sentence i.
 
-    Args:
-        model: the encoder.
-        pieces: n sentences.
-        batch_tokens: pieces in the layers at once, padding included.
-        recompute: keep only the vectors, and compute the layers of one part of the batch at a time again in the
-            backward pass (dropout repeats): memory then depends on batch_tokens instead of the batch, for a third more
-            work. These are the cached gradients of Gao et al. 2021 ("Scaling deep contrastive learning batch size
-            under memory limited setup"), by checkpointing.
-        precision: dtype of the products inside the layers (torch.autocast); weights, norms and sums are float32.
+    ``batch_tokens`` pieces, padding included, are in the layers at once, whose products are in ``precision``.
+    ``recompute`` computes one part of the batch at a time again in the backward pass (dropout repeats): memory depends
+    on batch_tokens instead of the batch, for a third more work (cached gradients of Gao et al. 2021, "Scaling deep
+    contrastive learning batch size under memory limited setup", by checkpointing).
     """
     device = model.device
     if not model.config.layers:

@@ -29,18 +29,18 @@ def symmetric_softmax_loss(
     precision: torch.dtype = torch.float32,
     margin: float = 0.0,
 ) -> Tensor:
-    """Return the symmetric in-batch softmax loss, a scalar with gradients.
+    """Return the symmetric in-batch softmax loss, a scalar with gradients, of unit rows src and tgt (n, d) float32.
 
-    The mean over i of [-log softmax_j(s_ij)_i - log softmax_j(s_ji)_i] / 2, with s_ij = cos(src_i, tgt_j) / t and
-    s_ii = (cos(src_i, tgt_i) - margin) / t.
+    The mean over i of [-log softmax_j(s_ij)_i - log softmax_j(s_ji)_i] / 2, with s_ij = cos(src_i, tgt_j) / t and s_ii
+    = (cos(src_i, tgt_i) - margin) / t.
 
     The exponentials serve both directions, and up to KEPT of them are computed once: cosines do not exceed 1, so
     exp((s - 1)/t) needs no maximum per row. In float32 it underflows only if the cosine is 103 t below 1; for t = 0.05
     it never does.
 
     Args:
-        src: (n, d) float32, unit rows.
-        tgt: likewise.
+        src: (n, d).
+        tgt: (n, d).
         temperature: t.
         masked: rows and columns (m,) int64, sorted by row, of the pairs (never i = j) left out of both sums.
         precision: dtype of the n x n products; the diagonal and all sums are float32.
@@ -112,8 +112,7 @@ class _SymmetricSoftmax(torch.autograd.Function):
 class Head(nn.Module):
     """Linear, GELU, LayerNorm, and the bias of the softmax tied to the piece vectors; used in training only.
 
-    After section 3.1 of Mao et al. 2021: the layer keeps the needs of the generative task out of the sentence vector,
-    which is taken before it.
+    It keeps the needs of the generative task out of the sentence vector (Mao et al. 2021, section 3.1).
     """
 
     def __init__(self, config: EncoderConfig, training: Training) -> None:

@@ -39,8 +39,7 @@ def check_model_output(out: Path, force: bool) -> None:
 def check_training_output(out: Path, force: bool) -> None:
     """Raise BitextmineError if a model cannot be trained into a folder.
 
-    Without ``force`` that includes a finished model whose checkpoint is gone, and files of other programs under the
-    names of a model's files.
+    Without ``force`` that includes a finished model whose checkpoint is gone, and files of other programs.
     """
     if out.exists() and not out.is_dir():
         raise BitextmineError(f"{out}: a file is there; name a folder for the encoder")

@@ -51,14 +51,11 @@ class TokenPairs:
 
 
 class PairFile:
-    """The pairs of an index file: a whole corpus, or a selection of its rows.
+    """The pairs of an index file, a whole corpus or a selection; BitextmineError if a file is missing or cut short.
 
-    ``pieces`` holds piece ids, uint16 or uint32, the source's before the target's, pair after pair; ``index`` a
-    RECORD for each pair, 32 bytes. Both are read with pread: a memory map of pairs drawn at random soon counts most of
-    the file as this process's memory, is no faster, and ends the process if the disk fails.
-
-    Raises:
-        BitextmineError: a file is missing or cut short.
+    ``pieces`` holds piece ids, uint16 or uint32, the source's before the target's, pair after pair; ``index`` a RECORD
+    for each pair. Both are read with pread: a memory map of pairs drawn at random soon counts most of the file as this
+    process's memory, is no faster, and ends the process if the disk fails.
     """
 
     def __init__(self, pieces: Path, index: Path, dtype: np.dtype) -> None:
@@ -195,8 +192,7 @@ def choose(
     Args:
         files: the corpora.
         outputs: paths of the two indexes of each corpus.
-        deduplicate: of pairs with the same two sentences (by 128 bits of hash of their pieces, in either direction)
-            keep the first, over all corpora.
+        deduplicate: of pairs with the same two sentences (128 bits of hash, in either direction) keep the first.
         valid_pairs: pairs to hold out of each corpus, at most a twentieth of it: those whose source has the smallest
             key, one per source, so that the same sentences stay held out when a corpus grows.
         on_pairs: called with numbers of pairs; two for each pair, three with deduplicate.

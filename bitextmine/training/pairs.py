@@ -42,9 +42,8 @@ def corpus_files(recipe: Recipe, corpus: Corpus) -> list[Place]:
 def pair_chunks(recipe: Recipe, corpus: Corpus, size: int) -> Iterator[tuple[list[str], list[str]]]:
     """Yield the sources and targets of a corpus in file order, ``size`` pairs at a time.
 
-    Raises:
-        BitextmineError: a row is not a pair, paired files differ in length, UTF-8 is invalid (unless data.errors is
-            "replace"), or a file cannot be read.
+    Raises BitextmineError if a row is not a pair, paired files differ in length, UTF-8 is invalid (unless data.errors
+    is "replace"), or a file cannot be read.
     """
     paths = corpus_files(recipe, corpus)
     try:
@@ -118,14 +117,10 @@ def find_corpora(recipe: Recipe) -> None:
 
 
 def check_corpora(recipe: Recipe) -> None:
-    """Check the start of every corpus, so that obvious errors are reported at once.
+    """Raise BitextmineError if the first lines of a corpus cannot be read, or its columns are in each other's language.
 
     Languages are checked if py3langid is installed and data.check_languages is on; a column mostly in another language
     is a warning.
-
-    Raises:
-        BitextmineError: the first lines cannot be read (see `pair_chunks`), the language filter cannot work, or the
-            columns are in each other's language.
     """
     d = recipe.data
     known = functools.cache(lambda: languages.Languages("data.language_filter"))
@@ -139,11 +134,7 @@ def check_corpora(recipe: Recipe) -> None:
 
 
 def filter_codes(known: languages.Languages, corpus: Corpus, number: int) -> tuple[str, str]:
-    """Return the identifier's codes of a corpus's two languages; ``number`` is the corpus's in the recipe.
-
-    Raises:
-        BitextmineError: a language is unknown to it, or both are the same to it (en-GB, en-US).
-    """
+    """Return the identifier's codes of both languages of corpus ``number``; BitextmineError if it has none."""
     codes = [known.code(lang) for lang in corpus.langs]
     for lang, code in zip(corpus.langs, codes, strict=True):
         if code is None:

@@ -101,11 +101,8 @@ class _Gather(torch.autograd.Function):
 def join_world(device: str = "auto") -> Iterator[World]:
     """Yield the processes that torchrun started together with this one; without torchrun this one alone.
 
-    With several GPUs, the devices "auto" and "cuda" give each process on a machine its own.
-
-    Raises:
-        BitextmineError: the device is missing.
-        UsageError: a single GPU is named for several processes.
+    With several GPUs, the devices "auto" and "cuda" give each process on a machine its own; UsageError for a single
+    one.
     """
     size = int(os.environ.get("WORLD_SIZE", "1")) if dist.is_torchelastic_launched() else 1
     if size == 1:

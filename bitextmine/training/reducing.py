@@ -97,14 +97,13 @@ def _moments(training: TrainingRun, model: SentenceModel, run: Run) -> np.ndarra
 
 @dataclasses.dataclass(frozen=True)
 class Reduction:
-    """The shape of the smaller encoder.
+    """The shape of the smaller encoder; None leaves a value unchanged.
 
     Attributes:
         dim: dimensions of a sentence vector, including the columns for length and order.
         lines: sentences to read of each text.
-        length_share: as model.length_share of a recipe (None: unchanged).
-        order_columns: columns for word order (None: unchanged).
-        order_weight: their weight (None: unchanged, or 0.5 if the encoder has none).
+        length_share: as model.length_share of a recipe.
+        order_columns: columns for word order; order_weight: theirs (0.5 if the encoder has none).
         storage: of the piece vectors, one of STORAGES.
     """
 
@@ -128,8 +127,8 @@ def reduce_encoder(
     """Write the model folder ``out``, and return the share kept of the squared length of the sentence vectors.
 
     The new axes are the eigenvectors of the largest eigenvalues of the second moments of the vectors of the sentences
-    in ``texts`` (an uncentred principal component analysis), the projection that best keeps their cosines. As the first
-    axes have the largest eigenvalues, they serve best for the order.
+    in ``texts`` (an uncentred principal component analysis), which best keep cosines; the first ones serve best for
+    the order.
 
     Raises:
         UsageError: the encoder has layers, or too few dimensions for the reduction.

@@ -26,9 +26,8 @@ from bitextmine import compiled
 class RowAdamW(torch.optim.AdamW):
     """AdamW that updates parameters with sparse gradients by rows; call `catch_up` before rows are read.
 
-    The state of such a parameter has two more entries, float32 as `load_state_dict` makes all of them: "last" (rows,),
-    the step of each row's last update, and "moved" (step + 1,), at s the movement since step s in units of
-    m / (sqrt(v) + eps').
+    The state of such a parameter has two more entries, float32: "last" (rows,), the step of each row's last update,
+    and "moved" (step + 1,), at s the movement since step s in units of m / (sqrt(v) + eps').
     """
 
     @torch.no_grad()

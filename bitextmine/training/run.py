@@ -351,8 +351,7 @@ def validate(
 ) -> dict[str, float]:
     """Return P@1 in per cent by cosine, mean of both directions, per corpus and as their "mean".
 
-    The pool is a corpus's held-out pairs; corpora with fewer than SMALLEST_POOL are left out. The model is in
-    evaluation mode meanwhile, without dropout.
+    The pool is a corpus's held-out pairs; corpora with fewer than SMALLEST_POOL are left out. No dropout meanwhile.
     """
     was_training = model.training
     model.eval()

@@ -74,8 +74,7 @@ class Sampler:
     """Draws batches of one corpus each: sentences of the same kind of text are the hardest negatives of each other.
 
     A corpus is chosen with a probability proportional to its pairs times its weight, and gives its pairs in a random
-    order that changes with every pass. In the ``split`` phase some pieces are split as ``splits`` says.
-    ``ngrams`` adds n-grams to words in several pieces; with ``edits`` one side's sentences come with changed copies.
+    order that changes with every pass. ``ngrams`` adds n-grams to words in several pieces.
     """
 
     def __init__(
@@ -200,9 +199,8 @@ def split_table(tokenizer: Tokenizer) -> Splits:
 def split_pieces(pieces: Pieces, splits: Splits, share: float, rng: np.random.Generator) -> Pieces:
     """Split each piece in two with probability ``share``, by one of its choices at random, `ROUNDS` times.
 
-    Rare words then appear in parts that other words have, too, so that words unseen in training are better understood
-    by their parts (Kudo 2018, "Subword regularization", with cheaper sampling: no lattice, so that tokenised text can
-    be kept).
+    Rare words then appear in parts that other words have, too (Kudo 2018, "Subword regularization", with cheaper
+    sampling: no lattice, so that tokenised text can be kept).
     """
     if share <= 0:
         return pieces

@@ -90,9 +90,6 @@ def write_student(
 
     Bottleneck and piece vectors have the least squared error, each piece weighted by its frequency (the principal axes
     of the vectors' second moments).
-
-    Raises:
-        BitextmineError: the assistant cannot be read.
     """
     config, _ = read_folder(assistant)
     weights = dict(read_weights(config, assistant / WEIGHTS))

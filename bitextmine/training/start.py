@@ -60,8 +60,8 @@ class Start:
         """Load the encoder's weights into a model of `grown_config`, whose vocabulary ``pieces`` starts with its own.
 
         A new piece gets the sum of the vectors of the pieces and n-grams that the encoder cuts it into (with layers
-        their mean), so that sentences keep their vectors. Vectors of a model without layers are scaled to USUAL_SIZE by
-        a power of two, which changes no direction.
+        their mean). Vectors of a model without layers are scaled to USUAL_SIZE by a power of two, which changes no
+        direction.
         """
         state = dict(read_weights(self.config, self.folder / WEIGHTS))
         old = piece_vectors(state)
@@ -94,11 +94,7 @@ class Start:
 
 
 def open_start(recipe: Recipe) -> Start | None:
-    """Return the encoder of model.start_from, None without one.
-
-    Raises:
-        BitextmineError: it is missing, damaged, of another kind, or of another shape than the recipe's.
-    """
+    """Return the encoder of model.start_from, if any; BitextmineError if it is damaged or of another shape."""
     if not recipe.model.start_from:
         return None
     folder, config = start_encoder(recipe)

@@ -56,8 +56,7 @@ def chosen_lines(
 ) -> list[Line]:
     """Return ``count`` distinct pairs of a corpus, in its order, or all if there are fewer.
 
-    They have the smallest `text_key`, so that most stay chosen when a corpus grows or the count rises. Memory holds
-    some ``count`` + 25,000 pairs. Raises BitextmineError as `pair_chunks`.
+    They have the smallest `text_key`, so that most stay chosen when a corpus grows or the count rises.
     """
     kept: dict[int, Line] = {}
     limit = 1 << 64
@@ -149,12 +148,10 @@ def open_lessons(
 ) -> Lessons:
     """Return the pairs of teacher.lines lines of the corpora, with the teacher's vectors.
 
-    Pairs that [data] filters out, or that share a sentence with a held-out pair, are left out. The sentences and
-    their embedding are kept in ``folder`` (or data.cache), and serve other recipes that choose the same. The chosen
-    lines take about 1 KB of memory each.
-
-    Raises:
-        BitextmineError: a corpus cannot be read, no pair is left, vectors are NaN or all zeros, or the disk is full.
+    Pairs that [data] filters out, or that share a sentence with a held-out pair, are left out. The sentences and their
+    embedding are kept in ``folder`` (or data.cache), and serve other recipes that choose the same. The lines take
+    about 1 KB of memory each. Raises BitextmineError if no pair is left, vectors are NaN or all zeros, or the disk is
+    full.
     """
     run = run or Run()
     if recipe.data.cache:
@@ -256,12 +253,7 @@ def taught_sides(recipe: Recipe, corpus: Corpus) -> tuple[int, int] | None:
 
 
 def teacher_pieces(teacher: Encoder, tokenizer: Tokenizer, dim: int) -> np.ndarray:
-    """Return the teacher's piece vectors, before its layers, (V, dim) float32.
-
-    Raises:
-        BitextmineError: 'bitextmine train' did not make the teacher, or its vocabulary or dimensions are not the
-            student's.
-    """
+    """Return the teacher's piece vectors, before its layers, (V, dim) float32; BitextmineError without."""
     folder = teacher.folder
     if folder is None:
         raise BitextmineError(

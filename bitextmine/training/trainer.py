@@ -50,23 +50,15 @@ def train(
     """Train an encoder into the folder ``out`` and return it.
 
     The folder gets config.json, model.safetensors, tokenizer.model, README.md (the model card), recipe.json, log.jsonl
-    and, with matplotlib, training.png. With distil.epochs the recipe stands for several trainings (`stages`), of which
-    those before the last lie in ``out/work/stages``.
+    and, with matplotlib and ``plot``, training.png. With distil.epochs the recipe stands for several trainings
+    (`stages`).
 
-    Calling this again with the same recipe resumes a killed run at its last checkpoint; on one CPU with the same number
-    of threads it ends in the same weights, and the same log except for the pairs per second, as an unbroken run.
-    ``out/work`` holds the token cache and the checkpoint, and may be removed afterwards.
+    Calling this again with the same recipe resumes a killed run at its last checkpoint; on one CPU with the same
+    number of threads it ends in the same weights, and the same log except for the pairs per second, as an unbroken
+    run. ``out/work`` holds the token cache and the checkpoint, and may be removed afterwards. Under torchrun the
+    processes share the work of each step, and only the first one writes; they must see the same files.
 
-    Under torchrun the processes share the work of each step; ``train.batch`` counts the pairs of all of them, and only
-    the first one writes. They must see the same files.
-
-    Args:
-        recipe: what to train on, and how.
-        out: the model folder.
-        run: device and progress bars.
-        force: overwrite a finished model without its checkpoint, a checkpoint of another recipe, and files of other
-            programs.
-        plot: draw training.png.
+    ``force`` overwrites a finished model without its checkpoint, a checkpoint of another recipe, and foreign files.
 
     Raises:
         BitextmineError: the recipe, the corpora or the disk are at fault, the checkpoint is of another recipe, or the
@@ -294,11 +286,7 @@ def _warn_of_little(training: TrainingRun) -> None:
 
 
 def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
-    """Save tensors and plain values atomically; the same content gives the same bytes.
-
-    Raises:
-        BitextmineError: the disk is full; the previous checkpoint stays.
-    """
+    """Save tensors and plain values atomically, the same content as the same bytes."""
     try:
         with replacing(path) as file:
             torch.save(_plain(content), file)

@@ -128,13 +128,8 @@ class LaserTokenizer:
 class Lstm(TorchNetwork):
     """A stack of LSTMs; a vector is the unit-length maximum of the last layer's states over a sentence.
 
-    Args:
-        weights: EMBEDDING (pieces, width) and a torch.nn.LSTM's weights under the prefix "lstm.", float32.
-        run: its device, batch_tokens and threads.
-        precision: of the matrix products; auto is float32.
-
-    Raises:
-        RuntimeError: the weights are not those of one LSTM.
+    weights: EMBEDDING (pieces, width) and a torch.nn.LSTM's weights under the prefix "lstm.", float32 (RuntimeError
+    for others); precision: of the matrix products, float32 by default.
     """
 
     def __init__(self, weights: Mapping[str, np.ndarray], run: Run, precision: str) -> None:

@@ -14,13 +14,10 @@ class Declared:
     """An objective: the place of its class, and its requirements.
 
     Attributes:
-        module: module in this folder that has the class.
-        cls: a subclass of `registry.Objective`.
+        module, cls: a subclass of `registry.Objective`.
         needs_layers: why it cannot work without transformer layers; "" if it can.
-        cosines: it reads only finished vectors. Spelling, order_columns and length_share require that, as they are
-            not part of the vectors that other objectives read.
-        taught: it learns from pairs with a teacher's vectors.
-        pieces: it learns from a teacher's piece vectors.
+        cosines: it reads only finished vectors, as spelling, order_columns and length_share require.
+        taught: it learns from pairs with a teacher's vectors; pieces: from a teacher's piece vectors.
         edits: it learns from changed copies of the sentences.
     """
 

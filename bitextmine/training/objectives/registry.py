@@ -55,12 +55,7 @@ class Objective(nn.Module):
         super().__init__()
 
     def forward(self, views: Views) -> Tensor:
-        """Return the loss of a step, a scalar with gradients.
-
-        Of several processes each sees its share of the batch, and the losses are summed: one over single pairs is
-        divided by ``views.pairs``; one over the whole batch takes vectors from ``views.gather`` and goes through
-        ``views.shared``.
-        """
+        """Return the loss of a step, a scalar with gradients; see `Views` for several processes."""
         raise NotImplementedError
 
 
@@ -85,10 +80,9 @@ class Objectives(nn.Module):
         world: World = ALONE,
         lesson: TokenPairs | None = None,
     ) -> dict[str, Tensor]:
-        """Return the loss of each objective, not weighted, as scalars with gradients.
+        """Return the loss of each objective, not weighted; of several processes each returns a part.
 
-        ``batch`` is None if all objectives are taught, ``lesson`` (the taught pairs) while none is. Of several
-        processes each returns a part, and the parts add up to the losses.
+        ``batch`` is None if all objectives are taught, ``lesson`` (the taught pairs) while none is.
         """
         seen = {
             taught: Views(model, found, self.settings, self.content, step, world)
@@ -149,11 +143,11 @@ class Views:
 
     Of several processes each encodes its share of the pairs: ``batch``, ``whole`` (its sentences, sources first) and
     the views hold that share, ``pairs`` and ``keys`` (2, pairs) are of the whole step. A loss over single pairs is
-    summed over the share and divided by ``pairs``; a loss over the batch takes `gather`ed vectors and goes through
+    summed over the share and divided by ``pairs``; one over the batch takes `gather`ed vectors and goes through
     `shared`. The sum over the processes is then the loss.
 
-    content (V,) bool marks the pieces worth predicting (with letters or digits). Random choices come from the step's
-    seed, with a stream per view, so that they depend neither on the objectives nor on the number of processes.
+    content (V,) bool marks the pieces worth predicting. Random choices come from the step's seed, with a stream per
+    view, so that they depend neither on the objectives nor on the number of processes.
     """
 
     def __init__(
@@ -265,9 +259,7 @@ def mask_one(
     """Choose, for 2n sentences (sources first), a side per pair and a piece of that side's sentence.
 
     Each content piece of the sentence is equally likely; a sentence without any (punctuation only) offers all pieces.
-
-    Returns:
-        side (n,) 0 or 1, position (n,) int64 in whole.ids, piece (n,) int64; the last two are -1 for empty sentences.
+    Returns side (n,) 0 or 1, position (n,) in whole.ids, piece (n,) int64; the last two are -1 for empty sentences.
     """
     n = len(whole) // 2
     side = rng.integers(0, 2, n)

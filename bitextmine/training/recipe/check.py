@@ -16,11 +16,7 @@ from bitextmine.training.recipe.keys import SECTIONS, Corpus, Recipe, Training
 
 
 def recipe_of(content: Mapping[str, Any]) -> Recipe:
-    """Return the recipe in a nested dictionary, with defaults for missing keys.
-
-    Raises:
-        BitextmineError: a key is unknown, missing, of the wrong type or out of range.
-    """
+    """Return the recipe in a nested dictionary; BitextmineError for an unknown, missing or wrong key."""
     data = content.get("data")
     corpora = data.get("corpora") if isinstance(data, Mapping) else None
     tables: list[tuple[str, Any, type]] = [("", content, Recipe)]
@@ -47,11 +43,7 @@ def recipe_of(content: Mapping[str, Any]) -> Recipe:
 
 
 def check_recipe(recipe: Recipe) -> Recipe:
-    """Return the recipe if its values are possible and agree with each other.
-
-    Raises:
-        BitextmineError: names the first key that is wrong, the value found, and the remedy.
-    """
+    """Return the recipe; BitextmineError names the first key that is wrong or disagrees with another."""
     content = dataclasses.asdict(recipe)
     del content["base"]
     recipe_of(content)
@@ -60,11 +52,7 @@ def check_recipe(recipe: Recipe) -> Recipe:
 
 
 def check_objectives(recipe: Recipe) -> None:
-    """Check that the objectives exist, and agree with the model and the teacher.
-
-    Raises:
-        BitextmineError: names the first key that is wrong.
-    """
+    """Raise BitextmineError for objectives that do not exist, or disagree with the model or the teacher."""
     _raise_first(recipe, _objective_rules)
 
 

@@ -38,8 +38,7 @@ RATES: dict[str, Any] = {"learning_rate": 1e-4, "embedding_learning_rate": 2e-3,
 def recipe_path(recipe: str | Path) -> Path:
     """Return the file of a recipe given by name or by path; BitextmineError if it is neither.
 
-    A packaged name wins over a file of the same name (./cpu-quick or cpu-quick.toml is a path), so that names mean the
-    same in every folder.
+    A packaged name wins over a file of that name (./cpu-quick is a path), so that names mean the same in every folder.
     """
     names = sorted(path.stem for path in PACKAGED.glob("*.toml"))
     if str(recipe) in names:
@@ -94,18 +93,15 @@ def load_recipe(
     pairs: Sequence[str | TwoFiles] = (),
     folder: Path | None = None,
 ) -> Recipe:
-    """Load a recipe from a TOML file, from a model's recipe.json, or by its name in the package.
+    """Load a recipe; BitextmineError names the file, or the key that is wrong.
 
     Args:
-        recipe: name or path; None for a recipe of defaults.
+        recipe: a packaged name, a TOML file or a model's recipe.json; None for a recipe of defaults.
         overrides: values that win over the recipe's: ``{"train.batch": 512}``.
         pairs: files named after their languages (NAME.en-fr.tsv[.gz|.xz|.zst]), or two files each, in place of the
             recipe's corpora and the teacher's.
         folder: wins over data.folder. Relative paths start at the recipe's folder; those of packaged recipes, a
             model's recipe and ``pairs`` at the current one.
-
-    Raises:
-        BitextmineError: names the file, or the key that is unknown, of the wrong type or out of range.
     """
     overrides = overrides or {}
     if recipe is None:
@@ -184,11 +180,7 @@ def _recipe(content: Mapping[str, Any], overrides: Mapping[str, Any]) -> Recipe:
 
 
 def join_sides(pairs: Sequence[str], others: Sequence[str]) -> tuple[list[str | TwoFiles], tuple[str, ...]]:
-    """Join the files of ``--pairs a.en a.fr``, where the second name is an argument of its own.
-
-    Returns:
-        The corpora, and the other names that belong to none: `a.fr` does to `a.en`.
-    """
+    """Join the files of ``--pairs a.en a.fr``, where a.fr is an argument; return corpora and other arguments."""
     rest = list(others)
     found: list[str | TwoFiles] = []
     for name in pairs:
@@ -265,11 +257,7 @@ def shaped(
     given: Collection[str] | None = None,
     but: Collection[str] = (),
 ) -> Recipe:
-    """Return the recipe with the shape of the encoder ``of``, all keys of SHAPE except ``but``.
-
-    Raises:
-        BitextmineError: one of the keys ``given`` (None: any) disagrees.
-    """
+    """Return the recipe with the keys of SHAPE (but ``but``) of an encoder; BitextmineError if one disagrees."""
     shape = {name: getattr(config, name) for name in SHAPE if name not in but}
     if not config.order_columns:  # then the weight means nothing
         del shape["order_weight"]
@@ -284,14 +272,10 @@ def shaped(
 
 
 def with_start(recipe: Recipe, given: Collection[str]) -> Recipe:
-    """Return the recipe with the shape and storage of the encoder it starts from, and RATES as defaults.
+    """Return the recipe with the shape and storage of the encoder it starts from, if any, and RATES as defaults.
 
-    Args:
-        recipe: returned unchanged if it starts from random weights.
-        given: the keys that were set, as "model.dim".
-
-    Raises:
-        BitextmineError: a given key disagrees with the encoder, or the encoder cannot be trained on.
+    given: the keys that were set, as "model.dim"; BitextmineError if one disagrees, or the encoder cannot be trained
+    on.
     """
     if not recipe.model.start_from:
         return recipe
