@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bitextmine.console import counted
 from bitextmine.encoder import load_encoder
-from bitextmine.encoder.columns import COLUMNS, piece_characters
+from bitextmine.encoder.columns import piece_characters
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, read_folder, read_ngrams, resolve, write_folder
 from bitextmine.encoder.model import SentenceModel, unit_vectors
@@ -162,44 +162,26 @@ def reduce_encoder(
 
 def _reduced(config: EncoderConfig, reduction: Reduction, name: str) -> EncoderConfig:
     """Return the configuration of the smaller encoder; UsageError if it is impossible."""
-    share = config.length_share if reduction.length_share is None else reduction.length_share
-    lengths = COLUMNS if share else 0
-    order = config.order_columns if reduction.order_columns is None else reduction.order_columns
-    weight = reduction.order_weight
-    if weight is None:
-        weight = config.order_weight or 0.5 if order else 0.0
-    dim = reduction.dim - order - lengths
     if config.layers:
-        raise UsageError(
-            f"{name}: it has {counted(config.layers, 'layer')}; only encoders without layers can be reduced"
-        )
-    if reduction.dim <= lengths:
-        raise UsageError(
-            f"--dim {reduction.dim}: {lengths} columns for the length leave none for the pieces; take a larger --dim, "
-            "or --length-share 0"
-        )
-    if order > dim:
-        # In proportion if the encoder's own order columns are kept, else as many as possible.
-        fewer = (reduction.dim - lengths) // 2
-        if reduction.order_columns is None:
-            fewer = min(fewer, order * reduction.dim // config.dim)
-        raise UsageError(
-            f"--dim {reduction.dim}: {order} columns for the order and {lengths} for the length leave "
-            f"{max(dim, 0)} for the pieces, and the order needs as many there; take fewer, as "
-            f"--order-columns {fewer - fewer % 4}, or --dim {2 * order + lengths}"
-        )
-    if dim > config.piece_dim:
-        raise UsageError(
-            f"--dim {reduction.dim}: {name} has {config.piece_dim} columns for the pieces; with {lengths} for the "
-            f"length and {order} for the order take at most --dim {config.piece_dim + lengths + order}"
-        )
-    if reduction.storage == "int4" and dim % 4:
-        raise UsageError(
-            f"--dim {reduction.dim}: int4 needs a multiple of 4 columns for the pieces, found {dim}"
-        )
+        layers = counted(config.layers, "layer")
+        raise UsageError(f"{name}: it has {layers}; only encoders without layers can be reduced")
+    given = {key: getattr(reduction, key) for key in ("length_share", "order_columns", "order_weight")}
+    shape = {key: getattr(config, key) if value is None else value for key, value in given.items()}
+    if reduction.order_weight is None:
+        shape["order_weight"] = config.order_weight or 0.5 if shape["order_columns"] else 0.0
     try:
-        return dataclasses.replace(
-            config, dim=reduction.dim, length_share=share, order_columns=order, order_weight=weight
-        )
+        made = dataclasses.replace(config, dim=reduction.dim, **shape)
     except BitextmineError as e:
-        raise UsageError(str(e)) from None
+        raise UsageError(
+            f"--dim {reduction.dim}: {e}; take a larger --dim, or fewer columns (--order-columns, --length-share 0)"
+        ) from None
+    if made.piece_dim > config.piece_dim:
+        most = config.piece_dim + made.dim - made.piece_dim
+        raise UsageError(
+            f"--dim {reduction.dim}: {name} has {config.piece_dim} columns for the pieces; take at most --dim {most}"
+        )
+    if reduction.storage == "int4" and made.piece_dim % 4:
+        raise UsageError(
+            f"--dim {reduction.dim}: int4 needs a multiple of 4 columns for the pieces, found {made.piece_dim}"
+        )
+    return made

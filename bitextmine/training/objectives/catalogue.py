@@ -14,7 +14,7 @@ class Declared:
     """An objective: the place of its class, and its requirements.
 
     Attributes:
-        module, cls: a subclass of `registry.Objective`.
+        module: has the class, a subclass of `registry.Objective` (mcl_bool: MclBool).
         needs_layers: why it cannot work without transformer layers; "" if it can.
         cosines: it reads only finished vectors, as spelling, order_columns and length_share require.
         taught: it learns from pairs with a teacher's vectors; pieces: from a teacher's piece vectors.
@@ -22,7 +22,6 @@ class Declared:
     """
 
     module: str
-    cls: str
     needs_layers: str = ""
     cosines: bool = False
     taught: bool = False
@@ -30,23 +29,14 @@ class Declared:
     edits: bool = False
 
 
-def _taught(cls: str) -> Declared:
-    return Declared("teaching", cls, cosines=True, taught=True)
-
-
+_TAUGHT = Declared("teaching", cosines=True, taught=True)
 OBJECTIVES = {
-    "contrastive": Declared("sentence", "Contrastive", cosines=True),
-    "edited": Declared("sentence", "Edited", cosines=True, edits=True),
-    "mlm": Declared("generative", "Mlm", needs_layers="without layers no state knows its neighbours"),
-    "smlm": Declared("generative", "Smlm"),
-    "xtr": Declared("generative", "Xtr"),
-    "ugt": Declared("generative", "Ugt"),
-    "align": Declared("sentence", "Align"),
-    "sim": Declared("sentence", "Sim"),
-    "distil": _taught("Distil"),
-    "embedding": Declared("teaching", "Embedding", pieces=True),
-    "mcl": _taught("Mcl"),
-    "mcl_bool": _taught("MclBool"),
-    "mcl_ce": _taught("MclCe"),
-    "structure": _taught("Structure"),
+    "contrastive": Declared("sentence", cosines=True),
+    "edited": Declared("sentence", cosines=True, edits=True),
+    "mlm": Declared("generative", needs_layers="without layers no state knows its neighbours"),
+    **dict.fromkeys(("smlm", "xtr", "ugt"), Declared("generative")),
+    **dict.fromkeys(("align", "sim"), Declared("sentence")),
+    "distil": _TAUGHT,
+    "embedding": Declared("teaching", pieces=True),
+    **dict.fromkeys(("mcl", "mcl_bool", "mcl_ce", "structure"), _TAUGHT),
 }

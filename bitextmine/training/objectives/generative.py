@@ -38,8 +38,7 @@ class Mlm(Generative):
     The mean over a pair's masked pieces, then over pairs.
     """
 
-    def forward(self, views: Views) -> Tensor:
-        """Return the loss of a step."""
+    def _loss(self, views: Views) -> Tensor:
         masked = views.bert_masked
         counts = np.bincount(masked.row, minlength=len(views.batch))
         share = 1 / counts[masked.row]
@@ -53,8 +52,7 @@ class Smlm(Generative):
     the work; the expectation is half of Eq. 1's sum over both sides.
     """
 
-    def forward(self, views: Views) -> Tensor:
-        """Return the loss of a step."""
+    def _loss(self, views: Views) -> Tensor:
         masked = views.one_masked
         return self.divergence(views, masked.vectors, one_piece(np.tile(masked.piece, 2)))
 
@@ -62,8 +60,7 @@ class Smlm(Generative):
 class Xtr(Generative):
     """Cross-lingual token-level reconstruction (Eq. 2 and 3): the pieces of the other side, with their shares of it."""
 
-    def forward(self, views: Views) -> Tensor:
-        """Return the loss of a step."""
+    def _loss(self, views: Views) -> Tensor:
         return self.divergence(views, views.one_masked.vectors, piece_counts(_other_side(views)))
 
 
@@ -73,8 +70,7 @@ class Ugt(Generative):
     As `Xtr`, but for the masked sentence half of the mass is on the masked piece, half on the translation's pieces.
     """
 
-    def forward(self, views: Views) -> Tensor:
-        """Return the loss of a step."""
+    def _loss(self, views: Views) -> Tensor:
         masked = views.one_masked
         n = len(views.batch)
         piece = np.full(2 * n, -1, dtype=np.int64)

@@ -56,6 +56,9 @@ class Objective(nn.Module):
 
     def forward(self, views: Views) -> Tensor:
         """Return the loss of a step, a scalar with gradients; see `Views` for several processes."""
+        return self._loss(views)
+
+    def _loss(self, views: Views) -> Tensor:
         raise NotImplementedError
 
 
@@ -99,9 +102,9 @@ class Objectives(nn.Module):
 
 def objective_class(name: str) -> type[Objective]:
     """Return the class that `catalogue` declares by that name."""
-    declared = OBJECTIVES[name]
-    cls: type[Objective] = getattr(import_module(f"{__package__}.{declared.module}"), declared.cls)
-    return cls
+    module = import_module(f"{__package__}.{OBJECTIVES[name].module}")
+    found: type[Objective] = getattr(module, name.title().replace("_", ""))
+    return found
 
 
 # The vocabulary's unknown piece serves as the mask. It is never in a target (targets come from unmasked sentences),

@@ -34,8 +34,7 @@ class Contrastive(Objective):
         self.log_temperature: Tensor
         self.register_buffer("log_temperature", torch.tensor(math.log(training.temperature)))
 
-    def forward(self, views: Views) -> Tensor:
-        """Return the loss of a step."""
+    def _loss(self, views: Views) -> Tensor:
         vectors = unit_vectors(views.gather(views.vectors))
         n = views.pairs
         # Below 0.01 float32's exponentials would underflow.
@@ -53,8 +52,7 @@ class Edited(Objective):
         super().__init__(setup)
         self.temperature = setup.training.temperature
 
-    def forward(self, views: Views) -> Tensor:
-        """Return the loss of a step, the mean over the step's pairs; those without a copy add nothing."""
+    def _loss(self, views: Views) -> Tensor:
         edited, n = views.edited, len(views.batch)
         vectors = unit_vectors(views.vectors)
         sides = vectors[:n], vectors[n:]
@@ -86,8 +84,7 @@ def false_negatives(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 class Align(Objective):
     """Eq. 5 on the pooled states of the batch with one piece of each pair masked."""
 
-    def forward(self, views: Views) -> Tensor:
-        """Return the loss of a step."""
+    def _loss(self, views: Views) -> Tensor:
         n = views.pairs
         vectors = views.gather(views.one_masked.vectors.float())
         return views.shared(align_loss(vectors[:n], vectors[n:]))
@@ -96,8 +93,7 @@ class Align(Objective):
 class Sim(Objective):
     """Eq. 6 on the same states."""
 
-    def forward(self, views: Views) -> Tensor:
-        """Return the loss of a step."""
+    def _loss(self, views: Views) -> Tensor:
         n = views.pairs
         vectors = views.gather(views.one_masked.vectors.float())
         return views.shared(sim_loss(vectors[:n], vectors[n:]))

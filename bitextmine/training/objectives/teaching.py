@@ -26,13 +26,12 @@ class Taught(Objective):
         super().__init__(setup)
         self.temperature = setup.teacher.temperature
 
-    def forward(self, views: Views) -> Tensor:
-        """Return the loss of a step."""
+    def _loss(self, views: Views) -> Tensor:
         student = unit_vectors(views.gather(views.vectors))
         teacher = torch.from_numpy(np.concatenate(list(views.teacher))).to(student.device)
-        return views.shared(self._loss(student, teacher, views.keys))
+        return views.shared(self._of(student, teacher, views.keys))
 
-    def _loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
+    def _of(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
         """Return a scalar from student (2n, d) and teacher (2n, e), unit rows, sources first, and keys (2, n)."""
         raise NotImplementedError
 
@@ -61,7 +60,7 @@ class Distil(Taught):
             with torch.no_grad():
                 self.map.weight.copy_(left @ right)
 
-    def _loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
+    def _of(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
         found = student if self.map is None else self.map(student)
         return 2 * (teacher - found).square().sum(1).mean()
 
@@ -80,8 +79,7 @@ class Embedding(Objective):
         self.table: Tensor
         self.register_buffer("table", torch.from_numpy(table), persistent=False)
 
-    def forward(self, views: Views) -> Tensor:
-        """Return the loss of a step."""
+    def _loss(self, views: Views) -> Tensor:
         pieces = views.whole
         lengths = pieces.lengths
         share = np.repeat(1 / np.maximum(lengths, 1), lengths)
@@ -95,7 +93,7 @@ class Embedding(Objective):
 class Mcl(Taught):
     """Eq. 5: the mean over i and j of (cos(teacher_i, teacher_j) - cos(src_i, tgt_j))^2."""
 
-    def _loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
+    def _of(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
         src, tgt = student.chunk(2)
         return cosine_error(src, tgt, teacher.chunk(2)[0])
 
@@ -103,7 +101,7 @@ class Mcl(Taught):
 class MclBool(Taught):
     """Eq. 8: `Mcl` with 1 instead of the teacher's cosine if i and j share a sentence, else 0."""
 
-    def _loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
+    def _of(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
         src, tgt = student.chunk(2)
         rows, columns = (torch.from_numpy(side).to(src.device) for side in false_negatives(keys))
         own = (src * tgt).sum(1).sum() + (src[rows] * tgt[columns]).sum()
@@ -114,7 +112,7 @@ class MclBool(Taught):
 class MclCe(Taught):
     """Eq. 9: the mean over i of - sum_j cos(teacher_i, teacher_j) log softmax_j(cos(src_i, tgt_j) / t)."""
 
-    def _loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
+    def _of(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
         src, tgt = student.chunk(2)
         weights = teacher[: len(src)] @ teacher[: len(src)].T
         return -(weights * (src @ tgt.T / self.temperature).log_softmax(1)).sum(1).mean()
@@ -126,7 +124,7 @@ class Structure(Taught):
     Similarity-preserving distillation (Tung & Mori 2019), on plain cosines.
     """
 
-    def _loss(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
+    def _of(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
         return cosine_error(student, student, teacher)
 
 

@@ -135,9 +135,6 @@ def _teacher_rules(recipe: Recipe) -> Iterator[str]:
 def _stage_rules(recipe: Recipe) -> Iterator[str]:
     plan, m = recipe.distil, recipe.model
     if not plan.epochs:
-        for name in ("assistant", "layers"):
-            if getattr(plan, name):
-                yield f"distil.{name}: found without distil.epochs; set these, too"
         return
     if len(plan.epochs) != 4 or not any(plan.epochs):
         yield f"distil.epochs: found {list(plan.epochs)}; it must be four numbers of at least 0, not all of them 0"
