@@ -48,7 +48,6 @@ COMMON: dict[str, Any] = {
     "data.valid_pairs": 200,
     "data.deduplicate": False,
     "data.language_filter": False,
-    "data.check_languages": False,
 }
 
 # Learning rates of the piece vectors and of the layers.
@@ -191,7 +190,7 @@ def make_vocabulary(out: Path, data: Path) -> None:
         "train.steps": 1,
         "train.batch": 128,
         "data.cache": str((out / "vocabulary/cache").resolve()),
-        **{key: COMMON[key] for key in ("data.deduplicate", "data.language_filter", "data.check_languages")},
+        **{key: COMMON[key] for key in ("data.deduplicate", "data.language_filter")},
     }
     start_folder(out / "vocabulary", recipe_text("without", changes))
     apart(train_cell, out / "vocabulary", data)

@@ -206,7 +206,7 @@ def student_recipe(cell: Cell, args: argparse.Namespace) -> str:
 
 
 def data_settings(args: argparse.Namespace) -> dict[str, Any]:
-    return {"data.check_languages": False, "data.cache": str(args.cache.absolute())}
+    return {"data.cache": str(args.cache.absolute())}
 
 
 # Without what the recipe europe5 does at its end, so that a cell has of a teacher what it says.

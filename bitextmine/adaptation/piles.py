@@ -229,11 +229,7 @@ def round_recipe(
     steps = min(MOST_STEPS, max(FEWEST_STEPS, math.ceil(EPOCHS * pairs / BATCH)))
     settings = {**TRAINING, "steps": steps, "seed": options.seed}
     recipe = recipes.Recipe(
-        recipes.Data(
-            tuple(recipes.Corpus(langs, name) for name, langs in corpora),
-            valid_pairs=0,
-            check_languages=False,
-        ),
+        recipes.Data(tuple(recipes.Corpus(langs, name) for name, langs in corpora), valid_pairs=0),
         model=recipes.Model(start_from=start),
         train=recipes.Training(**settings),
         base=folder,

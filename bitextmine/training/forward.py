@@ -103,8 +103,8 @@ def _tensor(array: np.ndarray, device: torch.device) -> Tensor:
 
 def product_precision(name: str, device: torch.device) -> torch.dtype:
     """Return the dtype of the losses' products; "auto" is bfloat16 if the device multiplies it natively."""
-    if name == "auto" and device.type != "cuda":
-        return torch.bfloat16 if "avx512_bf16" in bfloat16_instructions() else torch.float32
+    if name == "auto" and device.type != "cuda" and "avx512_bf16" in bfloat16_instructions():
+        return torch.bfloat16
     return layer_precision(name, device)
 
 
@@ -112,5 +112,5 @@ def layer_precision(name: str, device: torch.device) -> torch.dtype:
     """Return the dtype of the products inside the layers; "auto" is bfloat16 on a GPU that multiplies it natively."""
     if name == "auto":
         native = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-        return torch.bfloat16 if native else torch.float32
+        name = "bfloat16" if native else "float32"
     return {"float32": torch.float32, "bfloat16": torch.bfloat16}[name]

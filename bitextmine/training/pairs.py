@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
@@ -17,10 +15,7 @@ from bitextmine.files.tables import open_table
 from bitextmine.languages import identify as languages
 from bitextmine.training.recipe import Corpus, Recipe
 
-log = logging.getLogger(__name__)
-
-# Pairs at the start of a corpus to identify its languages by, and the fewest that suffice.
-GUESSED, FEWEST = 400, 50
+FIRST = 400  # pairs that are read before any work
 
 
 def corpus_files(recipe: Recipe, corpus: Corpus) -> list[Place]:
@@ -117,20 +112,12 @@ def find_corpora(recipe: Recipe) -> None:
 
 
 def check_corpora(recipe: Recipe) -> None:
-    """Raise BitextmineError if the first lines of a corpus cannot be read, or its columns are in each other's language.
-
-    Languages are checked if py3langid is installed and data.check_languages is on; a column mostly in another language
-    is a warning.
-    """
-    d = recipe.data
+    """Raise BitextmineError if the first lines of a corpus cannot be read, or the language filter cannot work."""
     known = functools.cache(lambda: languages.Languages("data.language_filter"))
-    check = d.check_languages and (d.language_filter or languages.is_installed())
-    for number, corpus in enumerate(d.corpora, 1):
-        if d.language_filter:
+    for number, corpus in enumerate(recipe.data.corpora, 1):
+        if recipe.data.language_filter:
             filter_codes(known(), corpus, number)
-        sides = next(pair_chunks(recipe, corpus, GUESSED), ([], []))
-        if check and len(sides[0]) >= FEWEST:
-            _check_languages(recipe, corpus, known(), sides)
+        next(pair_chunks(recipe, corpus, FIRST), None)
 
 
 def filter_codes(known: languages.Languages, corpus: Corpus, number: int) -> tuple[str, str]:
@@ -148,33 +135,3 @@ def filter_codes(known: languages.Languages, corpus: Corpus, number: int) -> tup
             "turn the filter off"
         )
     return str(codes[0]), str(codes[1])
-
-
-def _check_languages(
-    recipe: Recipe, corpus: Corpus, known: languages.Languages, sides: tuple[list[str], list[str]]
-) -> None:
-    one, other = codes = [known.code(lang) for lang in corpus.langs]
-    if one is None or other is None or one == other:
-        return
-    shares: list[Counter[str]] = []
-    for lines in sides:
-        guesses = Counter(known.guess(lines))
-        del guesses["und"]
-        if (total := guesses.total()) < FEWEST:
-            return
-        shares.append(Counter({code: round(100 * n / total) for code, n in guesses.items()}))
-    columns = ("first column", "second column") if corpus.pairs else (corpus.src, corpus.tgt)
-    where = ", ".join(str(path) for path in corpus_files(recipe, corpus))
-    swapped = min(shares[0][other], shares[1][one]), max(shares[0][one], shares[1][other])
-    if swapped[0] > 50 and swapped[1] < 10:
-        a, b = corpus.langs
-        raise BitextmineError(
-            f"{where}: swapped languages: {shares[0][other]}% of the first lines of the {columns[0]} are {b} and "
-            f'{shares[1][one]}% of the {columns[1]} are {a}, but langs says {a}, {b}; write langs = ["{b}", "{a}"] '
-            f"(with --pairs, name the file NAME.{b}-{a}.tsv), or data.check_languages = false if that is wrong"
-        )
-    for column, lang, code, share in zip(columns, corpus.langs, codes, shares, strict=True):
-        best, most = share.most_common(1)[0]
-        if best != code and most > 50:
-            looks = f"{most}% of the first lines of the {column} look like {best}, and {share[str(code)]}% like {lang}"
-            log.warning("%s: %s, as langs says", where, looks)

@@ -7,7 +7,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -22,7 +22,6 @@ from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
 from bitextmine.training.cache import PairCache
 from bitextmine.training.forward import sentence_vectors
-from bitextmine.training.log import Tally
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.objectives.registry import Objectives, Setup
 from bitextmine.training.objectives.teaching import Distil
@@ -74,6 +73,33 @@ class Inputs:
     start: Start | None = None
     lessons: Lessons | None = None
     teacher_pieces: np.ndarray | None = None
+
+
+class Tally:
+    """Means over the steps since the last entry of the log."""
+
+    def __init__(self, state: Mapping[str, Any] | None = None) -> None:
+        self.sums: dict[str, float] = dict(state["sums"]) if state else {}
+        self.steps = int(state["steps"]) if state else 0
+        self.pairs = 0
+        self.started = time.monotonic()
+
+    def state(self) -> dict[str, Any]:
+        """Return the part that a checkpoint keeps, so that a resumed run logs the same losses."""
+        return {"sums": self.sums, "steps": self.steps}
+
+    def add(self, losses: Mapping[str, float], pairs: int) -> None:
+        """Count a step: its loss, the parts of the loss, and its pairs."""
+        self.steps += 1
+        self.pairs += pairs
+        for name, value in losses.items():
+            self.sums[name] = self.sums.get(name, 0.0) + value
+
+    def means(self) -> dict[str, float]:
+        """Return the mean of each loss, and the pairs per second."""
+        rate = self.pairs / max(1e-9, time.monotonic() - self.started)
+        means = {name: value / self.steps for name, value in self.sums.items()}
+        return means | {"pairs_per_second": round(rate, 1)}
 
 
 class TrainingRun:

@@ -25,9 +25,17 @@ from bitextmine.run import Run
 from bitextmine.signature import signature
 from bitextmine.system import keep_freed_memory
 from bitextmine.training.cache import DROPPED, open_caches
-from bitextmine.training.log import cut_log, plot_log
 from bitextmine.training.objectives.catalogue import OBJECTIVES
-from bitextmine.training.outputs import CARD, CHECKPOINT, LOG, PLOT, RECIPE, check_training_output
+from bitextmine.training.outputs import (
+    CARD,
+    CHECKPOINT,
+    LOG,
+    PLOT,
+    RECIPE,
+    check_training_output,
+    cut_log,
+    plot_log,
+)
 from bitextmine.training.pairs import check_corpora, find_corpora
 from bitextmine.training.parallel import World, join_world
 from bitextmine.training.recipe import Recipe, check_objectives, check_recipe

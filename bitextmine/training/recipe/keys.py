@@ -64,7 +64,6 @@ class Data:
     deduplicate: bool = True
     language_filter: bool = False
     language_share: Annotated[float, Meta(gt=0, lt=1)] = 0.2
-    check_languages: bool = True
     valid_pairs: CountOrZero = 1000
     pivot: dict[str, ShareBelowOne] = dataclasses.field(default_factory=dict)
     cache: str = ""

@@ -27,9 +27,11 @@ from bitextmine.training.recipe.check import check_recipe, recipe_of
 from bitextmine.training.recipe.keys import SECTIONS, SHAPE, Corpus, Recipe, changed
 
 PACKAGED = Path(str(resources.files("bitextmine.training"))) / "recipes"
-# Keys of [train] in earlier versions, which the recipe.json of an older model still has.
-REMOVED = ("hard_negatives", "hard_pool", "hard_limit", "learn_temperature", "patience", "compile")
-REMOVED_VECTORS = ("src_vectors", "tgt_vectors")  # of [[data.corpora]]
+# Keys of earlier versions, which the recipe.json of an older model still has.
+REMOVED = {
+    *("hard_negatives", "hard_pool", "hard_limit", "learn_temperature", "patience", "compile"),
+    *("check_languages", "src_vectors", "tgt_vectors", "similarity"),
+}
 # Defaults for training on: a third of the learning rates from random weights, so that the first steps do not undo
 # what the encoder knows.
 RATES: dict[str, Any] = {"learning_rate": 1e-4, "embedding_learning_rate": 2e-3, "warmup": 0.1}
@@ -150,15 +152,18 @@ def _read(path: Path) -> dict[str, Any]:
     if path.suffix != ".json":
         return read_toml(path)
     content = read_json(path)
-    train = content.get("train")
-    if not isinstance(train, dict):
+    if not isinstance(content.get("train"), dict):
         raise BitextmineError(f"{path}: not the recipe of a model; name its recipe.json, or a TOML file")
-    content.pop("similarity", None)
-    data = content.get("data")
-    for corpus in data.get("corpora", []) if isinstance(data, dict) else []:
-        for name in REMOVED_VECTORS if isinstance(corpus, dict) else ():
-            corpus.pop(name, None)
-    return {**content, "train": {name: value for name, value in train.items() if name not in REMOVED}}
+    found: dict[str, Any] = _without(content)
+    return found
+
+
+def _without(part: Any) -> Any:
+    if isinstance(part, list):
+        return list(map(_without, part))
+    if not isinstance(part, dict):
+        return part
+    return {name: _without(value) for name, value in part.items() if name not in REMOVED}
 
 
 def _recipe(content: Mapping[str, Any], overrides: Mapping[str, Any]) -> Recipe:
