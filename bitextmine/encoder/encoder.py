@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import os
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from bitextmine.arguments import plain_array, whole_number
-from bitextmine.encoder.folder import PACKAGED, WEIGHTS, folder_hash, read_folder, resolve
-from bitextmine.encoder.foreign import foreign_hash, foreign_kind, load_foreign
+from bitextmine.encoder.folder import PACKAGED, WEIGHTS, folder_hash, hash_files, read_folder, resolve
+from bitextmine.encoder.foreign import foreign_kind
 from bitextmine.encoder.hub import hub_name
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.protocols import Network, PieceMaker, PieceRows
@@ -301,8 +302,9 @@ def load_encoder(
         known = again = f"{name}@{folder.name}"
     load_again = partial(_load_again, again, run, precision)
     if (kind := foreign_kind(folder)) is not None:
-        network, tokenizer, most = load_foreign(kind, folder, run, precision)
-        own = known or foreign_hash(kind, folder)
+        module = importlib.import_module(f"bitextmine.encoder.foreign.{kind}")
+        network, tokenizer, most = module.load(folder, run, precision)
+        own = known or hash_files(module.weight_files(folder))
         return Encoder(network, tokenizer, Origin(name, own, most, again=load_again), run)
     config, tokenizer = read_folder(folder)
     weights = read_weights(config, folder / WEIGHTS)

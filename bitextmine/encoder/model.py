@@ -69,11 +69,6 @@ class SentenceModel(nn.Module):
         """Return the device of the parameters."""
         return next(self.parameters()).device
 
-    @property
-    def bottleneck_weight(self) -> Tensor | None:
-        """Return the matrix (dim, bottleneck), None without a bottleneck."""
-        return self.bottleneck.weight if self.config.bottleneck else None
-
     def forward(
         self, ids: Tensor, offsets: Tensor, width: int | None = None, full: bool | None = None
     ) -> Tensor:

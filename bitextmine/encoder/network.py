@@ -159,10 +159,12 @@ class Transformer(TorchNetwork):
         kind = f"encoder (transformer of {config.layers} layers)"
         size = sum(array.size for array in weights.values())
         self.facts = {"kind": kind, **config.describe(), "parameters": size}
-        self._weights = {
-            name: torch.from_numpy(array).to(self._device, self._low if _is_matrix(name) else torch.float32)
-            for name, array in weights.items()
-        }
+        self._weights = {}
+        for name, array in weights.items():  # of matrix products, biases included, in the lower precision
+            low = name.split(".")[-2] in ("bottleneck", "qkv", "out", "up", "down")
+            self._weights[name] = torch.from_numpy(array).to(
+                self._device, self._low if low else torch.float32
+            )
 
     def _forward(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
         spans, at = [], 0  # (first piece, last piece, rows, length) of each run of equal lengths
@@ -216,11 +218,6 @@ def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     parts = zip(q.split(MOST_ROWS), k.split(MOST_ROWS), v.split(MOST_ROWS), strict=True)
     found = [functional.scaled_dot_product_attention(*part) for part in parts]
     return found[0] if len(found) == 1 else torch.cat(found)
-
-
-def _is_matrix(name: str) -> bool:
-    """Return True for a tensor of a matrix product, biases included, which has the lower precision."""
-    return name.split(".")[-2] in ("bottleneck", "qkv", "out", "up", "down")
 
 
 def batches(offsets: np.ndarray, batch_tokens: int) -> Iterator[tuple[int, int]]:

@@ -183,26 +183,6 @@ def piece_counts(pieces: Pieces) -> Targets:
     return Targets(len(pieces), row, pieces.ids.astype(np.int64), (1 / lengths[row]).astype(np.float32))
 
 
-def divergence(
-    head: Head,
-    embedding: Tensor,
-    states: Tensor,
-    targets: Targets,
-    weights: np.ndarray | float,
-    bottleneck: Tensor | None = None,
-) -> Tensor:
-    """Return the sum over rows of weight x D(target || softmax(head(states) E^T + bias)), a scalar.
-
-    It has gradients for the states (m, d), the head and the piece vectors E (V, d). With a bottleneck B (d, b) the
-    vectors are (V, b), and E is their product with B^T.
-    """
-    each = np.broadcast_to(np.asarray(weights, dtype=np.float32), (targets.rows,))
-    hidden = head(states)
-    if bottleneck is not None:
-        hidden = hidden @ bottleneck
-    return softmax_divergence(hidden, embedding, head.bias, targets, each, head.precision)
-
-
 def softmax_divergence(
     hidden: Tensor,
     embedding: Tensor,

@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bitextmine.encoder.folder import CONFIG, NGRAMS, SCORER, TOKENIZER, WEIGHTS
+from bitextmine.encoder.folder import CONFIG, NGRAMS, SCORER
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import replacing, staging_folder, sync_file, sync_folder
-from bitextmine.files.ours import Made, check_ours
 from bitextmine.files.streams import check_writable
 
 log = logging.getLogger(__name__)
@@ -28,45 +27,25 @@ CHECKPOINT = "checkpoint.pt"  # in the folder work
 # --- checks --------------------------------------------------------------------------------------------------
 
 
-def check_model_output(out: Path, force: bool) -> None:
-    """Raise BitextmineError if a model folder cannot be made; only with ``force`` may the folder hold files."""
+def check_model_output(out: Path, force: bool, resumes: bool = False) -> None:
+    """Raise BitextmineError if a model folder cannot be made.
+
+    Only with ``force`` may the folder hold files, unless an interrupted training ``resumes`` in it.
+    """
     try:
         if out.exists() and not out.is_dir():
             raise BitextmineError(f"{out}: a file is there; name a folder for the encoder")
-        if not force and out.is_dir() and any(out.iterdir()):
+        begun = resumes and (out / "work").is_dir()
+        if not force and not begun and out.is_dir() and any(out.iterdir()):
             raise BitextmineError(
                 f"{out}: the folder is not empty; name another one, or pass --force to overwrite the model in it"
             )
     except OSError as e:
         raise _unwritable(out, e) from None
-    _check_folder(out.parent)
-
-
-def check_training_output(out: Path, force: bool) -> None:
-    """Raise BitextmineError if a model cannot be trained into a folder.
-
-    Without ``force`` that includes a finished model whose checkpoint is gone, and files of other programs.
-    """
-    if out.exists() and not out.is_dir():
-        raise BitextmineError(f"{out}: a file is there; name a folder for the encoder")
-    _check_folder(out)
-    if force:
-        return
-    instead = "train into another --out"
-    for name, kind in {CONFIG: Made.MODEL, CARD: Made.CARD, RECIPE: Made.RECIPE, LOG: Made.LOG}.items():
-        check_ours(out / name, kind, instead)
-    begun = (out / RECIPE).exists()
-    for name in (WEIGHTS, TOKENIZER, NGRAMS, PLOT):
-        if (out / name).exists() and not begun and not (out / CONFIG).exists():
-            raise BitextmineError(
-                f"{out / name}: the file exists, and without a {RECIPE} beside it it is not known to come from a "
-                f"training; move it away, {instead}, or pass --force"
-            )
-    if (out / CONFIG).exists() and not (out / "work" / CHECKPOINT).exists():
-        raise BitextmineError(
-            f"{out}: holds a finished model without the checkpoint to continue from; {instead}, or pass --force to "
-            "overwrite it"
-        )
+    there = next(path for path in (out, *out.resolve().parents) if path.exists())
+    code = errno.EACCES if there.is_dir() else errno.ENOTDIR
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise _unwritable(out, OSError(code, os.strerror(code)))
 
 
 def check_file_output(out: Path, force: bool) -> None:
@@ -76,13 +55,6 @@ def check_file_output(out: Path, force: bool) -> None:
     if not force and out.is_file():
         raise BitextmineError(f"{out}: the file exists; name another one, or pass --force to overwrite it")
     check_writable(out)
-
-
-def _check_folder(folder: Path) -> None:
-    there = next(path for path in (folder, *folder.resolve().parents) if path.exists())
-    code = errno.EACCES if there.is_dir() else errno.ENOTDIR
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        raise _unwritable(folder, OSError(code, os.strerror(code)))
 
 
 # --- writing -------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from bitextmine.training.outputs import (
     LOG,
     PLOT,
     RECIPE,
-    check_training_output,
+    check_model_output,
     cut_log,
     plot_log,
 )
@@ -80,7 +80,7 @@ def train(
     if recipe.distil.assistant:
         check_assistant(recipe.path(recipe.distil.assistant))
     find_corpora(recipe)
-    check_training_output(out, force)
+    check_model_output(out, force, resumes=True)
     keep_freed_memory()  # each step takes what the last one freed
     with join_world(run.device) as world, _work_folder(out, world):
         for stage in planned:

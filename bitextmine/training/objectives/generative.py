@@ -11,7 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.training.losses import Targets, divergence, one_piece, piece_counts
+from bitextmine.training.losses import Targets, one_piece, piece_counts, softmax_divergence
 from bitextmine.training.objectives.registry import Objective, Setup, Views
 
 
@@ -26,10 +26,11 @@ class Generative(Objective):
         self, views: Views, states: Tensor, targets: Targets, weights: np.ndarray | float = 1.0
     ) -> Tensor:
         """Return the weighted sum of the rows' divergences, per pair of the step's batch."""
-        model, weights = views.model, np.asarray(weights) / views.pairs
-        return divergence(
-            self.head, model.embedding.weight, states, targets, weights, model.bottleneck_weight
-        )
+        model, head, hidden = views.model, self.head, self.head(states)
+        if model.config.bottleneck:  # instead of widening all piece vectors
+            hidden = hidden @ model.bottleneck.weight
+        each = np.broadcast_to(np.asarray(weights / views.pairs, dtype=np.float32), (targets.rows,))
+        return softmax_divergence(hidden, model.embedding.weight, head.bias, targets, each, head.precision)
 
 
 class Mlm(Generative):

@@ -96,7 +96,7 @@ class Objectives(nn.Module):
             name: part(found)
             for name, part in self.parts.items()
             if (found := seen.get(OBJECTIVES[name].taught))
-            and (found.has_copies or not OBJECTIVES[name].edits)
+            and (found.copies is not None or not OBJECTIVES[name].edits)
         }
 
 
@@ -165,7 +165,7 @@ class Views:
         self.model, self.training, self.content = model, training, content
         self.step, self.world = step, world
         self.pairs, self.keys = len(batch), batch.keys
-        self._teacher, self._edited = batch.teacher, batch.edited
+        self._teacher, self.copies = batch.teacher, batch.edited
         self.precision = layer_precision(training.autocast, world.device)
         self._all = Pieces.join([batch.src, batch.tgt])
         own = np.arange(self.pairs)[world.share(self.pairs)]
@@ -218,15 +218,10 @@ class Views:
         """Return pooled states (2m, d) of the sentences with some pieces dropped, sources first; not normalised."""
         return self._encode(self._own(drop_pieces(self._all, self.training.piece_dropout, self._rng(1))))
 
-    @property
-    def has_copies(self) -> bool:
-        """Return True if the step's sentences came with changed copies."""
-        return self._edited is not None
-
     @cached_property
     def edited(self) -> EditedVectors:
         """Return pooled states of changed copies of the batch's sentences, with some pieces dropped."""
-        found = self._edited
+        found = self.copies
         assert found is not None, "the sampler makes copies for objectives that ask for them"
         copies = drop_pieces(found.pieces, self.training.piece_dropout, self._rng(4))
         own = np.flatnonzero(np.isin(found.rows, self._own_pairs))
