@@ -63,7 +63,7 @@ def test_adapted_encoder(bitextmine, piles, weak_model, adapted):
     assert rounds[1]["better"] and rounds[1]["p_at_1_half"] > rounds[0]["p_at_1_half"]
     for name in ("en-fr", "fr-en"):
         assert rounds[1]["gold_p_at_1"][name] > rounds[0]["gold_p_at_1"][name] + 1
-    assert "round 1: P@1 of" in said and "gold: P@1" in said
+    assert "round 1; " in said and "by gold P@1" in said
     assert not (folder / "work").exists()
     assert (folder / SCORER).read_bytes() == (weak_model / SCORER).read_bytes()
     assert not list(piles.glob("*.npy"))  # embeddings beside the corpora belong to the first encoder

@@ -133,5 +133,5 @@ def test_an_existing_model(bm, folder):
     assert "a checkpoint of another recipe" in bm.refused(*TRAIN, "--seed", "2")
     (folder / "model" / "work" / "checkpoint.pt").unlink()
     message = bm.refused(*TRAIN)
-    assert "model: holds a finished model" in message and "--force" in message
+    assert "model: the folder is not empty" in message and "--force" in message
     assert (folder / "model" / "other.txt").exists()

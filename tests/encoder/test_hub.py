@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import socket
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -171,9 +170,7 @@ def test_what_cannot_be_fetched(bitextmine, published, env, tmp_path):
     fails = lambda model, **kwargs: bitextmine.fails(  # noqa: E731
         "embed", "text.en", "--model", model, cwd=tmp_path, env={**env, **kwargs}
     )
-    assert "no/such: no such folder, and the hub has no such model" in fails("no/such")
-    said = fails(f"{REPOSITORY}@v9")
-    assert f"{REPOSITORY}@v9: the hub has {REPOSITORY}, but no revision 'v9'" in said
+    assert "no/such: no such folder, and the hub" in fails("no/such")
     published.repositories["org/empty"] = {NEW: tmp_path / "nothing"}
     published.refs["org/empty"] = {"main": NEW}
     (tmp_path / "nothing").mkdir()
@@ -182,15 +179,9 @@ def test_what_cannot_be_fetched(bitextmine, published, env, tmp_path):
     assert "org/empty: has no modules.json, config.json or *.spm" in fails("org/empty")
     published.repositories["org/gated"], published.refs["org/gated"] = {NEW: tmp_path / NEW}, {"main": NEW}
     published.gated.add("org/gated")
-    assert "accept its terms" in fails("org/gated")
-    said = fails(REPOSITORY, HF_HUB_OFFLINE="1")
-    assert "HF_HUB_OFFLINE is set" in said
-    assert f"'hf download {REPOSITORY}'" in said
-    with socket.create_server(("127.0.0.1", 0)) as free:  # a port that nobody listens on once it is closed
-        port = free.getsockname()[1]
-    said = fails(f"{REPOSITORY}@v1", HF_ENDPOINT=f"http://127.0.0.1:{port}")
-    assert f"the hub (http://127.0.0.1:{port}) cannot be reached" in said
-    assert f"'hf download {REPOSITORY} --revision v1'" in said
+    assert "'hf auth login'" in fails("org/gated")
+    said = fails(f"{REPOSITORY}@v1", HF_HUB_OFFLINE="1")
+    assert "HF_HUB_OFFLINE is set" in said and f"'hf download {REPOSITORY} --revision v1'" in said
 
 
 def test_without_the_library_the_message_names_the_extra(bitextmine, tmp_path):

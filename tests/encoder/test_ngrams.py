@@ -224,15 +224,6 @@ def test_a_model_with_ngrams_saved_and_read(ngrams, tmp_path):
     (tmp_path / NGRAMS).write_text("abc\n", encoding="utf-8")
     with pytest.raises(BitextmineError, match=r"ngrams\.txt: 1 n-grams, but config\.json says"):
         read_folder(tmp_path)
-    for line in (ngrams[0], "ABCD"):
-        (tmp_path / NGRAMS).write_text(
-            "".join(f"{ngram}\n" for ngram in [*ngrams[:-1], line]), encoding="utf-8"
-        )
-        with pytest.raises(BitextmineError, match=r"ngrams\.txt: n-grams: .*" + line):
-            read_folder(tmp_path)
-    (tmp_path / NGRAMS).write_bytes(b"\xff\n" * len(ngrams))
-    with pytest.raises(BitextmineError, match=r"ngrams\.txt: cannot be read"):
-        read_folder(tmp_path)
     (tmp_path / NGRAMS).unlink()
-    with pytest.raises(BitextmineError, match=r"ngrams\.txt: no such file"):
+    with pytest.raises(BitextmineError, match=r"ngrams\.txt: cannot be read, but config\.json says ngrams"):
         read_folder(tmp_path)

@@ -80,14 +80,11 @@ import torch
 import torch._dynamo  # which an optimizer loads, and which takes as long as torch itself
 torch.set_num_threads(1)
 from bitextmine.training.recipe import load_recipe
-from bitextmine.training import teacher, trainer
-teacher.BLOCK = 100
+from bitextmine.training import trainer
 trainer.plot_log = lambda *_: False
-def die(event, args):  # before so many checkpoints have their name, or so many blocks of a teacher's vectors are kept
+def die(event, args):  # before so many checkpoints, or embeddings of a teacher, have their name
     global left
-    if event == "os.rename" and str(args[1]).endswith("checkpoint.pt") or (
-        event == "open" and str(args[0]).endswith("/vectors") and str(args[1]).startswith("a")
-    ):
+    if event == "os.rename" and str(args[1]).endswith(("checkpoint.pt", ".npy")):
         left -= 1
         if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -108,7 +105,7 @@ for line in sys.stdin:
 
 @pytest.fixture(scope="session")
 def run_to_die():
-    """Trains by a recipe in a process that dies at so many checkpoints or blocks of vectors; returns its exit code."""
+    """Trains by a recipe in a process that dies at so many checkpoints or embeddings; returns its exit code."""
     command = [sys.executable, "-c", RUNS]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as runs:
 

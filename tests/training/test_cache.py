@@ -84,7 +84,7 @@ def test_it_is_made_once_and_shared(make_recipe, tmp_path, tokenizer, monkeypatc
     assert recipe.digest() == make_recipe().digest(), "where the cache is changes nothing"
     first = rows_of(open_caches(tmp_path / "one", recipe, tokenizer)[0])
     assert (tmp_path / "shared").is_dir() and not (tmp_path / "one").exists()
-    monkeypatch.setattr(cache_module, "_build", None)
+    monkeypatch.setattr(cache_module, "PairWriter", None)
     monkeypatch.setattr(cache_module, "choose", None)
     assert rows_of(open_caches(tmp_path / "two", recipe, tokenizer)[0]) == first
     with pytest.raises(TypeError):  # another text
@@ -116,18 +116,6 @@ def test_text_in_another_language_is_dropped(make_recipe, tmp_path, tokenizer):
         corpus = dataclasses.replace(recipe.data.corpora[0], langs=("en", "xx"))
         data = dataclasses.replace(recipe.data, corpora=(corpus,))
         open_caches(tmp_path / "cache", dataclasses.replace(recipe, data=data), tokenizer)
-
-
-def test_the_language_filter_asks_for_its_extra(make_recipe, tmp_path, tokenizer, monkeypatch):
-    from bitextmine.training.pairs import check_corpora
-
-    recipe = language_corpus(make_recipe)
-    for name in ("py3langid", "py3langid.langid"):
-        monkeypatch.setitem(sys.modules, name, None)
-    for call in (lambda: check_corpora(recipe), lambda: open_caches(tmp_path / "cache", recipe, tokenizer)):
-        with pytest.raises(BitextmineError, match=r"data.language_filter needs .*bitextmine\[languages\]"):
-            call()
-    check_corpora(make_recipe())  # which only looks where it can
 
 
 def test_nothing_left(make_recipe, tmp_path, tokenizer):
@@ -177,7 +165,7 @@ DIE = """
 import os, signal, sys
 from pathlib import Path
 from bitextmine.encoder.tokenizer import Tokenizer
-from bitextmine.training import cache, pairfile
+from bitextmine.training import cache
 from bitextmine.training.pairfile import PairWriter
 from bitextmine.training.recipe import recipe_from_pairs
 
@@ -194,8 +182,6 @@ def counted(call):
     return told
 
 PairWriter.write = counted(PairWriter.write)
-pairfile._append = counted(pairfile._append)
-pairfile._write = counted(pairfile._write)
 os.fsync = counted(os.fsync)
 recipe = recipe_from_pairs(["pairs.en-fr.tsv"], {}, folder=where)
 cache.open_caches(where / "cache", recipe, Tokenizer(model))

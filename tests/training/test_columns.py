@@ -4,32 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from bitextmine import load_encoder
 from bitextmine.encoder.columns import COLUMNS, piece_characters, steps, wave
 from bitextmine.encoder.folder import WEIGHTS, read_folder
 from bitextmine.encoder.weights import CHARACTERS, read_weights
 from bitextmine.training.trainer import train
-
-
-@pytest.mark.parametrize("spelling", [False, True])
-def test_order_is_trained_with(make_recipe, tmp_path, spelling):
-    recipe = make_recipe(
-        model__dim=48,
-        model__order_columns=16,
-        model__order_weight=0.5,
-        model__length_share=0.2,
-        model__spelling=spelling,
-        train__steps=20,
-    )
-    out = train(recipe, tmp_path / "out")
-    config, _ = read_folder(out)
-    assert (config.dim, config.order_columns, config.order_weight) == (48, 16, 0.5)
-    assert config.piece_dim == 48 - 16 - COLUMNS
-    vectors = load_encoder(out).encode(["one two three", "three two one"])
-    pieces, order, lengths = np.split(vectors, [config.piece_dim, config.piece_dim + 16], axis=1)
-    np.testing.assert_allclose(lengths[0], lengths[1], atol=1e-6)
-    assert not np.allclose(order[0], order[1], atol=1e-3)
-    assert np.isfinite(pieces).all()
 
 
 @pytest.mark.parametrize("spelling", [False, True])

@@ -122,6 +122,7 @@ def test_choice(tmp_path_factory, sizes, alphabet, deduplicate, wanted, block, s
     told: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pairfile, "BLOCK", block)
+        patch.setattr(pairfile, "AT_ONCE", 3 * block)
         found = choose(
             files_of(folder, text), outputs, deduplicate=deduplicate, valid_pairs=wanted, on_pairs=told.append
         )
@@ -132,23 +133,3 @@ def test_choice(tmp_path_factory, sizes, alphabet, deduplicate, wanted, block, s
         assert (counts.train, counts.valid, counts.repeated) == (len(train), len(valid), repeated)
         assert counts.train + counts.valid + counts.repeated + counts.shared == len(keys)
     assert sum(told) == (2 + deduplicate) * sum(sizes)
-    assert not list(folder.glob("*.part"))
-
-
-def test_one_pair_without_end_keeps_to_small_blocks(tmp_path, monkeypatch):
-    """Repeats within a block never reach the buckets: one bucket of a million twins would fill the memory."""
-    monkeypatch.setattr(pairfile, "BLOCK", 64)
-    largest = 0
-    read = np.fromfile
-
-    def watched(path, dtype):
-        nonlocal largest
-        found = read(path, dtype=dtype)
-        largest = max(largest, len(found))
-        return found
-
-    monkeypatch.setattr(np, "fromfile", watched)
-    files = files_of(tmp_path, [[(7, 9)] * 2000])
-    found = choose(files, [(tmp_path / "t", tmp_path / "v")], deduplicate=True, valid_pairs=0)
-    assert (found[0].train, found[0].repeated) == (1, 1999)
-    assert largest <= 64

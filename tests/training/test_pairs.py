@@ -1,7 +1,6 @@
 """Corpora as they should be, and as people have them; the sample that a vocabulary is made of."""
 
 import gzip
-import logging
 import os
 import resource
 from collections import Counter
@@ -94,42 +93,6 @@ def test_what_is_wrong_with_a_file_is_told_with_its_name(tmp_path):
     (tmp_path / "p.tsv").rmdir()
     os.mkfifo(tmp_path / "p.tsv")
     assert "p.tsv: not a regular file; a corpus is read more than once" in message()
-
-
-EN = [f"This is the sentence number {i} of the book that we read" for i in range(80)]
-FR = [f"Voici la phrase numéro {i} du livre que nous lisons" for i in range(80)]
-DE = [f"Dies ist der Satz Nummer {i} des Buches, das wir lesen" for i in range(80)]
-
-
-def write(path, src, tgt):
-    path.write_text("".join(f"{a}\t{b}\n" for a, b in zip(src, tgt, strict=True)))
-
-
-def test_swapped_languages_are_refused(tmp_path):
-    pytest.importorskip("py3langid")
-    corpus = Corpus(("en", "fr"), pairs="p.en-fr.tsv")
-    write(tmp_path / "p.en-fr.tsv", FR, EN)
-    with pytest.raises(BitextmineError, match=r'p.en-fr.tsv: swapped .* write langs = \["fr", "en"\]'):
-        check_corpora(recipe_for(corpus, tmp_path))
-    check_corpora(recipe_for(corpus, tmp_path, check_languages=False))
-    write(tmp_path / "p.en-fr.tsv", FR[:20], EN[:20])
-    check_corpora(recipe_for(corpus, tmp_path))  # too little text to judge
-
-
-def test_a_column_in_another_language_is_a_warning(tmp_path, caplog):
-    pytest.importorskip("py3langid")
-    caplog.set_level(logging.WARNING, logger="bitextmine")
-    corpus = Corpus(("en", "fr"), src="x.en", tgt="x.fr")
-    (tmp_path / "x.en").write_text("\n".join(EN))
-    (tmp_path / "x.fr").write_text("\n".join(DE))
-    check_corpora(recipe_for(corpus, tmp_path))
-    assert "of the first lines of the x.fr look like de, and 0% like fr, as langs says" in caplog.text
-    caplog.clear()
-    (tmp_path / "x.fr").write_text("\n".join(FR))
-    check_corpora(recipe_for(corpus, tmp_path))
-    unknown = Corpus(("en", "xx"), src="x.en", tgt="x.fr")
-    check_corpora(recipe_for(unknown, tmp_path))
-    assert not caplog.text
 
 
 def test_every_line_has_the_same_chance(make_recipe):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.folder import NGRAMS, TOKENIZER, packaged, read_folder, save_folder
+from bitextmine.encoder.folder import TOKENIZER, packaged, save_folder
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.ngrams import LENGTHS, SPACE, folded
 from bitextmine.encoder.pieces import Pieces
@@ -129,27 +129,6 @@ def slow_across(sentence):
     windows = [characters[i : i + n] for n in LENGTHS for i in range(len(characters) - n + 1)]
     whole = [[found for found in window if found] for window in windows if None not in window]
     return ["".join(c for c, _ in window) for window in whole if window[0][1] != window[-1][1]]
-
-
-@pytest.mark.parametrize("ngrams", [0, 4])
-def test_training_with_spelling(make_recipe, tmp_path, ngrams):
-    from bitextmine.training.trainer import train
-
-    recipe = make_recipe(
-        vocabulary__tokenizer=PACKAGED,
-        model__spelling=True,
-        model__ngrams=ngrams,
-        train__steps=60,
-        train__piece_splits=0.1,
-    )
-    out = train(recipe, tmp_path / "out")
-    config, tokenizer = read_folder(out)
-    assert config.ngrams == ngrams and (out / NGRAMS).exists() == bool(ngrams)
-    assert (tokenizer.ngrams is None) == (not ngrams)
-    encoder = load_encoder(out)
-    lines = [row.split("\t") for row in (tmp_path / "pairs.en-fr.tsv").read_text().splitlines()[:200]]
-    src, tgt = (encoder.encode([line[side] for line in lines]) for side in (0, 1))
-    assert ((src @ tgt.T).argmax(1) == np.arange(len(lines))).mean() > 0.5
 
 
 def test_training_and_validation_see_what_the_finished_model_sees(make_recipe, begin, tmp_path):

@@ -46,10 +46,10 @@ def test_killed_in_any_stage_it_goes_on_and_ends_in_the_same_weights(
     make_recipe()  # for its corpus
     path, part = write_recipe(tmp_path, tiny_model, steps=4), tmp_path / "part"
     assert run_to_die(path, tmp_path / "whole") == 0
-    # A whole run is six blocks of the teacher's vectors and four checkpoints, four checkpoints, six blocks of the
-    # assistant's and four, four: killed in each of the four stages, and while vectors are made.
+    # A whole run is the teacher's embedding and four checkpoints, four checkpoints, the assistant's embedding and four,
+    # four: killed in each of the four stages, and while vectors are made.
     reached = []
-    for events in (3, 7, 4, 8, 3, 6):
+    for events in (1, 4, 4, 6, 5):
         assert run_to_die(path, part, events) == -signal.SIGKILL
         reached.append(sorted(path.name for path in (part / "work" / "stages").iterdir()))
         assert not (part / "config.json").exists()

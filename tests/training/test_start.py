@@ -140,7 +140,6 @@ def test_a_vocabulary_that_grows_keeps_what_it_had(make_recipe, tmp_path, lines)
         "model.start_from": "europe5",
         "vocabulary.grow": 20,
         "vocabulary.size": 120,
-        "data.check_languages": False,
         "train.batch": 16,
         "train.steps": 2,
         "data.valid_pairs": 0,
@@ -208,18 +207,6 @@ def test_vectors_are_stored_as_those_of_the_encoder(make_recipe, tmp_path):
     assert from_(make_recipe, tmp_path, "europe5", model__storage="int8").model.storage == "int8"
 
 
-def test_damaged_weights_are_refused_with_the_recipe(make_recipe, tmp_path):
-    damaged = tmp_path / "damaged"
-    shutil.copytree(packaged("europe5"), damaged)
-    content = (damaged / WEIGHTS).read_bytes()
-    (damaged / WEIGHTS).write_bytes(content[: len(content) // 2])
-    with pytest.raises(BitextmineError, match=r"damaged/model\.safetensors: not a readable safetensors file"):
-        from_(make_recipe, tmp_path, "damaged")
-    (damaged / WEIGHTS).unlink()
-    with pytest.raises(BitextmineError, match=r"damaged/model\.safetensors: no such file"):
-        from_(make_recipe, tmp_path, "damaged")
-
-
 def test_an_encoder_of_another_kind_is_refused(make_recipe, tmp_path):
     foreign = tmp_path / "foreign"
     foreign.mkdir()
@@ -271,7 +258,7 @@ def test_text_that_the_vocabulary_does_not_know_is_named(tmp_path, caplog):
         rows = "".join(f"{rng.choice(english)} {i}\t{line()} {i}\n" for i in range(300))
         (tmp_path / f"pairs.en-{lang}.tsv").write_text(rows, encoding="utf-8")
     names = [f"pairs.en-{lang}.tsv" for lang in ("zh", "et", "fr")]
-    settings = {"model.start_from": "europe5", "data.check_languages": False, "data.valid_pairs": 0}
+    settings = {"model.start_from": "europe5", "data.valid_pairs": 0}
     recipe = recipe_from_pairs(names, settings, folder=tmp_path)
     start = open_start(recipe)
     caches = open_caches(tmp_path / "cache", recipe, start.tokenizer)

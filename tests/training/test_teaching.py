@@ -22,7 +22,7 @@ from bitextmine.training.objectives.registry import Views
 from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.pairs import pair_chunks
 from bitextmine.training.recipe import Training
-from bitextmine.training.teacher import VectorStore, chosen_lines, shares, text_key
+from bitextmine.training.teacher import chosen_lines, shares, text_key
 from bitextmine.training.trainer import train
 
 
@@ -81,7 +81,7 @@ def loss_of(name, student, teacher, keys):
     config = EncoderConfig(9, student.shape[1], 0)
     part = objective_class(name)(Setup(Training(), config, Teacher("x"), teacher.shape[1]))
     assert isinstance(part, teaching.Taught)
-    return part._loss(student, torch.tensor(teacher, dtype=student.dtype), keys)
+    return part._of(student, torch.tensor(teacher, dtype=student.dtype), keys)
 
 
 @pytest.mark.parametrize("name", ORACLES)
@@ -177,39 +177,6 @@ def test_the_lines_chosen_are_those_of_the_smallest_keys_each_once(make_recipe, 
     assert sum(len(src) for src, _ in pair_chunks(recipe, corpus, 64)) == 350
 
 
-def test_the_store_gives_what_was_put_in_and_drops_what_was_cut_short(tmp_path):
-    identity = {"model": "x", "hash": "y"}
-    store = VectorStore(tmp_path, identity, 3)
-    rng = np.random.default_rng(1)
-    keys = rng.integers(0, 2**63, 10).astype(np.uint64) * np.uint64(2)
-    vectors = rng.standard_normal((10, 3)).astype(np.float16)
-    with store.filling():
-        store.add(keys[:4], vectors[:4])
-        store.add(keys[4:], vectors[4:])
-    again = VectorStore(tmp_path, identity, 3)
-    with again.filling():
-        order = rng.permutation(10)
-        assert (again[again.places(keys[order])] == vectors[order]).all()
-        assert (again.places(keys + np.uint64(1)) == -1).all()
-    other = VectorStore(tmp_path, {"model": "x", "hash": "z"}, 3)
-    with other.filling():
-        assert len(other) == 0, "another teacher's vectors are kept apart"
-    with (again.folder / "vectors").open("ab") as file:
-        file.write(b"half")  # killed within a row, before the journal had its key
-    journal = (again.folder / "journal").read_bytes()
-    (again.folder / "journal").write_bytes(journal[:-3])
-    left = VectorStore(tmp_path, identity, 3)
-    with left.filling():
-        assert len(left) == 4
-        left.add(keys[4:], vectors[4:])
-    assert (left[left.places(keys)] == vectors).all()
-    assert (left.folder / "vectors").read_bytes() == vectors.tobytes()
-    with (again.folder / "vectors").open("r+b") as file:
-        file.truncate(12)
-    with pytest.raises(BitextmineError, match=r"vectors: cut short; remove .*teacher-"):
-        left[np.arange(10)]
-
-
 TAUGHT = {"teacher__lines": 300, "teacher__batch": 32}
 
 
@@ -236,44 +203,23 @@ def test_taught_alone_a_student_finds_translations_or_follows_its_teacher(
     assert "taught by model (hash" in (folder / "README.md").read_text()
 
 
-def test_a_teacher_of_one_language_reads_that_side_only_and_a_student_starts_from_an_encoder(
-    make_recipe, tmp_path, tiny_model, monkeypatch
-):
-    asked: list[str] = []
-    encode = Encoder.encode
-
-    def note(self, sentences, **options):
-        asked.extend(sentences)
-        return encode(self, sentences, **options)
-
-    monkeypatch.setattr(Encoder, "encode", note)
+def test_a_teacher_of_one_language_reads_that_side_only_and_once(make_recipe, tmp_path, monkeypatch):
     recipe = make_recipe(
         **TAUGHT,
         teacher__model="europe5",
         teacher__languages=("en",),
         train__objective={"contrastive": 1.0, "structure": 5.0},
         train__steps=4,
-        vocabulary__size=150,
+        data__cache=str(tmp_path / "cache"),
     )
     train(recipe, tmp_path / "out")
     english = {line.split("\t")[0] for line in (tmp_path / "pairs.en-fr.tsv").read_text().splitlines()}
+    (text,) = (tmp_path / "cache").glob("teacher-*.txt")
+    asked = text.read_text().splitlines()
     assert 250 < len(asked) <= 300 and set(asked) <= english and len(set(asked)) == len(asked)
-    asked.clear()
-    # Its vectors are there: of another recipe, into another folder, they are not made again.
-    (tmp_path / "more").mkdir()
-    (tmp_path / "out" / "work" / "cache").rename(tmp_path / "cache")
-    more = make_recipe(
-        **{**TAUGHT, "teacher__lines": 330},
-        teacher__model="europe5",
-        teacher__languages=("en",),
-        train__objective={"contrastive": 1.0, "distil": 1.0},
-        train__steps=2,
-        data__cache=str(tmp_path / "cache"),
-        model__start_from=str(tiny_model),
-        model__dim=32,
-    )
-    train(more, tmp_path / "more")
-    assert 0 < len(asked) < 80, "but for other lines, and those of another vocabulary's held-out pairs"
+    # Its vectors are there: into another folder, they are not made again.
+    monkeypatch.setattr(Encoder, "encode_pieces", lambda *_, **__: pytest.fail("encoded again"))
+    train(recipe, tmp_path / "more")
 
 
 def test_no_pair_that_shares_a_sentence_with_a_held_out_one_is_taught(make_recipe, tmp_path, tiny_model):
@@ -291,7 +237,7 @@ def test_no_pair_that_shares_a_sentence_with_a_held_out_one_is_taught(make_recip
     held_out = caches[0].valid.take(np.arange(len(caches[0].valid))).keys
     (taught,) = found.corpora
     assert len(held_out[0]) == 60 and not np.isin(taught.train.pairs.keys, held_out).any()
-    assert len(found) == len(caches[0].train)
+    assert found.pairs == len(caches[0].train)
     drawn = taught.train.take(np.array([5, 3]))
     assert drawn.teacher is not None and drawn.teacher.shape == (2, 2, 32)
     np.testing.assert_allclose(np.linalg.norm(drawn.teacher, axis=2), 1, atol=1e-6)
@@ -397,73 +343,3 @@ def test_a_teacher_that_cannot_teach_is_told(make_recipe, tmp_path, wrong, said)
     assert (tmp_path / "out").exists() == (wrong["teacher__model"] == "europe5"), (
         "a missing one leaves no folder"
     )
-
-
-def test_nan_from_a_teacher_is_told_with_the_line(make_recipe, tmp_path, tiny_model, monkeypatch):
-    encode = Encoder.encode
-    sick: list[str] = []
-
-    def one_is_nan(self, sentences, **options):
-        found = encode(self, sentences, **options)
-        found[17, 3] = float("nan")
-        sick.append(sentences[17])
-        return found
-
-    monkeypatch.setattr(Encoder, "encode", one_is_nan)
-    recipe = make_recipe(**TAUGHT, teacher__model=str(tiny_model), train__objective={"structure": 1.0})
-    with pytest.raises(
-        BitextmineError, match=r"its vector of line \d+ of pairs\.en-fr\.tsv .* NaN"
-    ) as caught:
-        train(recipe, tmp_path / "out")
-    number = int(str(caught.value).split("of line ")[1].split()[0])
-    line = (tmp_path / "pairs.en-fr.tsv").read_text().splitlines()[number - 1]
-    assert sick[0] in line.split("\t") and repr(sick[0]) in str(caught.value)
-
-
-def precomputed(make_recipe, folder, arrays, **settings):
-    import dataclasses
-
-    recipe = make_recipe(train__objective={"contrastive": 1.0}, **TAUGHT, **settings)
-    for name, array in arrays.items():
-        np.save(folder / f"{name}.npy", array)
-    (corpus,) = recipe.data.corpora
-    corpus = dataclasses.replace(corpus, **{f"{name}_vectors": f"{name}.npy" for name in arrays})
-    return dataclasses.replace(
-        recipe,
-        data=dataclasses.replace(recipe.data, corpora=(corpus,)),
-        teacher=dataclasses.replace(recipe.teacher, model="precomputed"),
-        train=dataclasses.replace(recipe.train, objective={"distil": 1.0}, steps=90),
-    )
-
-
-def test_vectors_of_another_tool_teach_row_by_row(make_recipe, tmp_path, tiny_model, sentence_pairs):
-    teacher = load_encoder(tiny_model)
-    sides = {name: [pair[i] for pair in sentence_pairs[:1600]] for i, name in enumerate(("src", "tgt"))}
-    arrays = {name: 3 * teacher.encode(lines).astype(np.float64) for name, lines in sides.items()}
-    folder = train(precomputed(make_recipe, tmp_path, arrays), tmp_path / "out")
-    unseen = sentence_pairs[5000:5100]
-    assert np.corrcoef(cosines(load_encoder(folder), unseen), cosines(teacher, unseen))[0, 1] > 0.6
-
-
-def test_vectors_of_another_tool_that_do_not_fit_are_told(make_recipe, tmp_path):
-    good = units(1, 1600, 6)
-    bad = good.copy()
-    bad[:, 2] = np.inf
-    for arrays, said in (
-        ({"src": good[:1599]}, r"src\.npy: 1,599 rows, but the text has 1,600 lines"),
-        ({"src": good, "tgt": good[:, :5]}, r"src\.npy has 6 dimensions, but .*tgt\.npy has 5"),
-        ({"tgt": bad}, r"tgt\.npy: row \d+ contains NaN or infinite numbers"),
-        ({"src": np.arange(1600)}, r"src\.npy: holds int64 numbers"),
-        ({"src": 0 * good}, r"precomputed: its vectors are all zeros"),
-    ):
-        with pytest.raises(BitextmineError, match=said):
-            train(precomputed(make_recipe, tmp_path, arrays), tmp_path / "out")
-    recipe = precomputed(make_recipe, tmp_path, {"src": good})
-    (tmp_path / "src.npy").write_bytes(good.tobytes())
-    with pytest.raises(
-        BitextmineError, match=r"src\.npy: not a \.npy; 'bitextmine embed --vectors' with --dim makes"
-    ):
-        train(recipe, tmp_path / "out")
-    (tmp_path / "src.npy").unlink()
-    with pytest.raises(BitextmineError, match=r"src\.npy: cannot read the teacher's vectors: No such file"):
-        train(recipe, tmp_path / "out")

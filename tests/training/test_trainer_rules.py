@@ -2,10 +2,8 @@
 
 import itertools
 import json
-import logging
 import re
 import resource
-import sys
 
 import numpy as np
 import pytest
@@ -17,7 +15,6 @@ from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
 from bitextmine.run import Run
 from bitextmine.training.forward import layer_precision, piece_states, product_precision, sentence_vectors
-from bitextmine.training.log import plot_log
 from bitextmine.training.recipe import Training
 from bitextmine.training.run import TrainingRun, rate_share, validate
 from bitextmine.training.trainer import train
@@ -141,34 +138,6 @@ def test_log_card_and_plot(make_recipe, tmp_path):
         assert words in card, card
     pytest.importorskip("matplotlib")
     assert (folder / "training.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_without_matplotlib_a_line_says_so(tmp_path, monkeypatch, caplog):
-    for name in ("matplotlib", "matplotlib.figure", "matplotlib.backends.backend_agg"):
-        monkeypatch.setitem(sys.modules, name, None)
-    (tmp_path / "log.jsonl").write_text('{"step": 1, "loss": 2.0}\n')
-    with caplog.at_level(logging.INFO, "bitextmine"):
-        assert not plot_log(tmp_path / "log.jsonl", tmp_path / "training.png")
-    (record,) = caplog.records
-    assert "matplotlib is not installed" in record.message and "\n" not in record.message
-    assert not (tmp_path / "training.png").exists()
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        "",
-        '{"step": 0, "corpora": []}\n',
-        '{"step": 1, "loss": 2.0, "contrastive": 2.0, "learning_rate": 0.1}\n',
-        '{"step": 1, "loss": 2.0, "mlm": 1.0, "p_at_1": {}}\n{"step": 2, "lo',
-        '{"step": 1, "loss": 2.0, "sim": 1.0, "p_at_1": {"$a_b$": 3.0, "c": 5.0, "mean": 4.0}}\n' * 3,
-    ],
-)
-def test_any_log_can_be_drawn(tmp_path, lines):
-    pytest.importorskip("matplotlib")
-    (tmp_path / "log.jsonl").write_text(lines)
-    assert plot_log(tmp_path / "log.jsonl", tmp_path / "training.png")
-    assert (tmp_path / "training.png").stat().st_size > 1000
 
 
 def test_p_at_1_is_measured_without_dropout_and_training_goes_on_with_it(make_recipe, begin):

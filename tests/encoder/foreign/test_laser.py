@@ -117,24 +117,6 @@ def test_vectors_are_those_of_the_equations(make):
     np.testing.assert_allclose(encoder.encode(LINES[5:6]), wanted[5:6], atol=1e-6)
 
 
-def test_a_dictionary_in_a_file_of_its_own(make):
-    whole = load_encoder(make())
-    folder = make(metadata=False)
-    with pytest.raises(BitextmineError, match=r"no dictionary in its metadata, .* no laser2\.cvocab"):
-        load_encoder(folder)
-    known = dictionary(folder)
-    lines = [f"{piece} 17" for piece in sorted(known, key=known.__getitem__)]
-    (folder / "laser2.cvocab").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    apart = load_encoder(folder)
-    assert (apart.encode(LINES) == whole.encode(LINES)).all()
-    assert apart.hash != whole.hash
-    (folder / "laser2.cvocab").write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
-    with pytest.raises(
-        BitextmineError, match=rf"{len(lines) - 1} pieces and 4 special ones, .* has {len(lines) + 4} rows"
-    ):
-        load_encoder(folder)
-
-
 def test_typography_is_made_plain(make):
     encoder = load_encoder(make())
     one, other = encoder.encode(["« L’été », dit-il… – “Non”", '" L\'été ", dit-il... - "Non"'])
