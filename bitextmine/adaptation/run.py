@@ -200,14 +200,10 @@ class Adaptation:
         elif head.identity == identity:
             log.info("%s: resuming", self.work)
         else:
-            with Journal(path, "adapt", head.identity) as other:
-                if any(record["step"] == "mined" for record in other):
-                    raise BitextmineError(
-                        f"{self.work}: from an adaptation of other corpora, another encoder or other options; name "
-                        "another --out, or remove it"
-                    )
-            # Nothing was mined yet. Embeddings are known by their text, and are used again.
-            shutil.rmtree(self.work / "round-0", ignore_errors=True)
+            raise BitextmineError(
+                f"{self.work}: from an adaptation of other corpora, another encoder or other options; name another "
+                "--out, or remove it"
+            )
         self.work.mkdir(parents=True, exist_ok=True)
         return Journal(path, "adapt", identity)
 
@@ -379,18 +375,17 @@ class Adaptation:
     def _write_model(self, best: int) -> None:
         """Write the best encoder into the output folder, config.json last."""
         folder = self._encoder_folder(best)
-        names = [files.WEIGHTS, files.TOKENIZER, files.NGRAMS, RECIPE, files.CONFIG]
         # The scorer is the first encoder's: its probabilities still hold (train/quality.md).
         scorer = self.folder / files.SCORER
-        with replacing(self.out / CARD) as file:
-            file.write(self._card(best, scorer.exists()).encode("utf-8", "replace"))
+        names = (files.WEIGHTS, files.TOKENIZER, files.NGRAMS, RECIPE, files.CONFIG)
+        content = {CARD: self._card(best, scorer.exists()).encode("utf-8", "replace")}
         for path in (scorer, *(folder / name for name in names)):
             if path.exists():
-                with replacing(self.out / path.name) as file:
-                    file.write(path.read_bytes())
-        after, before = (self.rounds[number]["p_at_1_half"] for number in (best, 0))
-        said = "%s: the encoder of round %d: P@1 with half of the words %.1f, %.1f before"
-        log.info(said, self.out, best, after, before)
+                content[path.name] = path.read_bytes()
+        for name, data in content.items():
+            with replacing(self.out / name) as file:
+                file.write(data)
+        log.info("%s: the encoder of round %d", self.out, best)
 
     def _card(self, best: int, scorer: bool) -> str:
         """Return the model card as Markdown: origin of the encoder, figures of each round, signature."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 from collections import Counter
@@ -67,16 +68,12 @@ def unfamiliar(encoder: Encoder, lang: str, lines: Sequence[str]) -> str | None:
     long = [line for line in lines if sum(map(str.isalpha, line[:_CHARACTERS])) >= _LETTERS]
     if len(long) < _ASKED or not is_installed():
         return None
-    try:
-        guesses = Counter(Languages().guess(long))
-    except OSError:
-        # No room to unpack its model into a file; a warning is not worth failing.
-        return None
-    others = Counter({code: count for code, count in guesses.items() if code not in known and code != "und"})
-    if others.total() <= _MUCH * len(long):
-        return None
-    share = 100 * others.total() / len(long)
-    return f"{share:.0f}% of the lines in a sample look like {_first(others)}, {expect}"
+    with contextlib.suppress(OSError):  # no room to unpack its model; a warning is not worth failing
+        others = Counter(code for code in Languages().guess(long) if code not in known and code != "und")
+        if others.total() > _MUCH * len(long):
+            share = 100 * others.total() / len(long)
+            return f"{share:.0f}% of the lines in a sample look like {_first(others)}, {expect}"
+    return None
 
 
 def _advice(lang: str, name: str) -> str:

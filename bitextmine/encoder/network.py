@@ -207,17 +207,12 @@ class Transformer(TorchNetwork):
                 q, k, v = split.reshape(3, rows * heads, length, size)
                 weights = torch.bmm(q, k.transpose(1, 2)).mul_(size**-0.5).softmax(-1)
                 attended = torch.bmm(weights, v).view(rows, heads, length, size)
-            else:
-                attended = attend(*split)
+            else:  # MOST_ROWS at a time
+                parts = zip(*(one.split(MOST_ROWS) for one in split), strict=True)
+                found = [functional.scaled_dot_product_attention(*part) for part in parts]
+                attended = found[0] if len(found) == 1 else torch.cat(found)
             out[begin:end].view(rows, length, heads, size).copy_(attended.transpose(1, 2))
         return out
-
-
-def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Return the attention of (rows, heads, length, size), MOST_ROWS rows at a time."""
-    parts = zip(q.split(MOST_ROWS), k.split(MOST_ROWS), v.split(MOST_ROWS), strict=True)
-    found = [functional.scaled_dot_product_attention(*part) for part in parts]
-    return found[0] if len(found) == 1 else torch.cat(found)
 
 
 def batches(offsets: np.ndarray, batch_tokens: int) -> Iterator[tuple[int, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -216,16 +216,16 @@ class _SoftmaxDivergence(torch.autograd.Function):
         grad_hidden, grad_bias = torch.zeros_like(hidden), torch.zeros_like(bias)
         grad_embedding = torch.zeros_like(embedding)
         loss = hidden.new_zeros(()) - float((weights * _entropy(targets)).sum())
-        for block in _blocks(targets, weights, hidden.device):
-            rows = hidden[block.slice].to(precision)
+        for at, row, piece, mass in _blocks(targets, weights, hidden.device):
+            rows = hidden[at].to(precision)
             logits = (rows @ low.T).float().add_(bias)
             lse = logits.logsumexp(1)
-            loss += (block.mass * (lse[block.row] - logits[block.row, block.piece])).sum()
-            total = lse.new_zeros(len(lse)).index_add_(0, block.row, block.mass)
+            loss += (mass * (lse[row] - logits[row, piece])).sum()
+            total = lse.new_zeros(len(lse)).index_add_(0, row, mass)
             logits.sub_(lse[:, None]).exp_().mul_(total[:, None])
-            logits.index_put_((block.row, block.piece), -block.mass, accumulate=True)
+            logits.index_put_((row, piece), -mass, accumulate=True)
             back = logits.to(precision)
-            grad_hidden[block.slice] = (back @ low).float()
+            grad_hidden[at] = (back @ low).float()
             grad_embedding += (back.T @ rows).float()
             grad_bias += logits.sum(0)
         ctx.save_for_backward(grad_hidden, grad_embedding, grad_bias)
@@ -237,14 +237,10 @@ class _SoftmaxDivergence(torch.autograd.Function):
         return grad_hidden * grads[0], grad_embedding * grads[0], grad_bias * grads[0], None
 
 
-class _RowBlock(NamedTuple):
-    slice: slice
-    row: Tensor  # within the block
-    piece: Tensor
-    mass: Tensor  # times the row's weight
-
-
-def _blocks(targets: Targets, weights: np.ndarray, device: torch.device) -> Iterator[_RowBlock]:
+def _blocks(
+    targets: Targets, weights: np.ndarray, device: torch.device
+) -> Iterator[tuple[slice, Tensor, Tensor, Tensor]]:
+    """Yield blocks of rows; row within the block, piece, and mass times the row's weight of their targets."""
     mass = targets.mass * weights[targets.row]
     order = np.argsort(targets.row, kind="stable")
     row = targets.row[order]
@@ -252,7 +248,8 @@ def _blocks(targets: Targets, weights: np.ndarray, device: torch.device) -> Iter
         stop = min(start + DIVERGENCE_ROWS, targets.rows)
         part = order[np.searchsorted(row, start) : np.searchsorted(row, stop)]
         entries = (targets.row[part] - start, targets.piece[part], mass[part])
-        yield _RowBlock(slice(start, stop), *(torch.from_numpy(one).to(device) for one in entries))
+        here, piece, share = (torch.from_numpy(one).to(device) for one in entries)
+        yield slice(start, stop), here, piece, share
 
 
 def _entropy(targets: Targets) -> np.ndarray:

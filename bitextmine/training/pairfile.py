@@ -134,7 +134,7 @@ class PairWriter:
         self._start += int(sizes.sum())
 
 
-def _blocks(file: PairFile) -> Iterator[tuple[int, np.ndarray]]:
+def blocks(file: PairFile) -> Iterator[tuple[int, np.ndarray]]:
     """Yield the records of a file, BLOCK at a time, with the number of the first row."""
     for start in range(0, len(file), BLOCK):
         yield start, file.records(start, start + BLOCK)
@@ -212,7 +212,7 @@ def choose(
     for file, part, rows, paths in zip(files, parts, held_out, outputs, strict=True):
         train = 0
         with paths[0].open("wb") as to_train, paths[1].open("wb") as to_valid:
-            for row, records in _blocks(file):
+            for row, records in blocks(file):
                 keep = ~part[row : row + len(records)] & ~np.isin(records["keys"], shared).any(axis=1)
                 here = rows[(rows >= row) & (rows < row + len(records))] - row
                 to_train.write(records[keep].data)
@@ -227,7 +227,7 @@ def choose(
 def _mark_repeats(files: Sequence[PairFile], number: int, passes: int, repeated: np.ndarray) -> None:
     """Mark the rows, counted through all corpora, that repeat an earlier pair; each pass sees a share of the keys."""
     low, high, row, start = [], [], [], 0
-    for _, records in (block for file in files for block in _blocks(file)):
+    for _, records in (block for file in files for block in blocks(file)):
         keys = np.sort(records["keys"], axis=1)
         mine = np.flatnonzero(_mix(keys[:, 0] ^ _mix(keys[:, 1])) % np.uint64(passes) == number)
         low.append(keys[mine, 0])
@@ -253,7 +253,7 @@ def _held_out(
     """Return the rows to hold out, (m,) int64, increasing."""
     keys, rows = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int64)
     total = 0
-    for row, records in _blocks(file):
+    for row, records in blocks(file):
         fresh = np.flatnonzero(~repeated[row : row + len(records)])
         total += len(fresh)
         # Of equal keys the first row stays.

@@ -11,7 +11,7 @@ import numpy as np
 
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.training.cache import PairCache
-from bitextmine.training.pairfile import PairFile, TokenPairs
+from bitextmine.training.pairfile import TokenPairs, blocks
 from bitextmine.training.recipe import Corpus
 from bitextmine.training.sampling import Source
 
@@ -19,50 +19,36 @@ log = logging.getLogger(__name__)
 
 # Fewer pairs than this would be the same batch again and again.
 FEWEST_PAIRS = 500
-BLOCK = 1 << 19
-
-
-@dataclasses.dataclass(frozen=True)
-class _Column:
-    """The sentences of one language that have a translation in the pivot language.
-
-    keys: (n,) uint64 of the pivot's sentences, sorted and distinct; file and row: (n,) int64, the place of each pair;
-    side: for each file, 0 or 1, the language's column.
-    """
-
-    keys: np.ndarray
-    file: np.ndarray
-    row: np.ndarray
-    side: tuple[int, ...]
 
 
 @dataclasses.dataclass(frozen=True)
 class JoinedPairs:
-    """n pairs in the order of their key; ``places`` (2, 2, n) int64: for each language the file and the row."""
+    """n pairs of two languages, in the order of their key.
 
-    files: Sequence[PairFile]
+    places (2, 2, n) int64: for each language the number of the corpus and the row of the sentence.
+    """
+
+    caches: Sequence[PairCache]
+    langs: tuple[str, str]
     places: np.ndarray
-    sides: tuple[tuple[int, ...], tuple[int, ...]]
 
     def __len__(self) -> int:
         return self.places.shape[2]
 
     def take(self, rows: np.ndarray, max_pieces: int | None = None) -> TokenPairs:
         """Return the pairs of ``rows`` (m,) int, in that order, each sentence cut to ``max_pieces``."""
-        (src, src_keys), (tgt, tgt_keys) = (
-            self._side(self.places[i][:, rows], self.sides[i], max_pieces) for i in (0, 1)
-        )
+        (src, src_keys), (tgt, tgt_keys) = (self._side(i, rows, max_pieces) for i in (0, 1))
         return TokenPairs(src, tgt, np.stack([src_keys, tgt_keys]))
 
-    def _side(
-        self, places: np.ndarray, sides: tuple[int, ...], max_pieces: int | None
-    ) -> tuple[Pieces, np.ndarray]:
+    def _side(self, i: int, rows: np.ndarray, max_pieces: int | None) -> tuple[Pieces, np.ndarray]:
+        corpora, places = self.places[i][:, rows]
         parts, keys, order = [], [], []
-        for number in np.unique(places[0]):
-            at = np.flatnonzero(places[0] == number)
-            pairs = self.files[number].take(places[1][at], max_pieces)
-            parts.append((pairs.src, pairs.tgt)[sides[number]])
-            keys.append(pairs.keys[sides[number]])
+        for number in np.unique(corpora):
+            at = np.flatnonzero(corpora == number)
+            pairs = self.caches[number].train.take(places[at], max_pieces)
+            side = self.caches[number].corpus.langs.index(self.langs[i])
+            parts.append((pairs.src, pairs.tgt)[side])
+            keys.append(pairs.keys[side])
             order.append(at)
         back = np.argsort(np.concatenate(order), kind="stable")
         return Pieces.join(parts).take(back), np.concatenate(keys)[back]
@@ -74,16 +60,14 @@ def join_languages(caches: Sequence[PairCache], pivot: str, share: float) -> lis
     Nothing is written: joined pairs are read from the files of both corpora. Their weights are such that they make up
     ``share`` of all pairs drawn, and that two languages are drawn by the square root of their joined pairs.
     """
-    files = [cache.train for cache in caches]
     languages = sorted({lang for cache in caches for lang in cache.corpus.langs} - {pivot})
-    columns = {lang: _column(caches, pivot, lang) for lang in languages}
+    sentences = {lang: _sentences(caches, pivot, lang) for lang in languages}
     found: dict[tuple[str, str], JoinedPairs] = {}
     for langs in itertools.combinations(languages, 2):
-        a, b = (columns[lang] for lang in langs)
-        _, i, j = np.intersect1d(a.keys, b.keys, assume_unique=True, return_indices=True)
+        (a, a_places), (b, b_places) = (sentences[lang] for lang in langs)
+        _, i, j = np.intersect1d(a, b, assume_unique=True, return_indices=True)
         if len(i) >= FEWEST_PAIRS:
-            places = np.array([[a.file[i], a.row[i]], [b.file[j], b.row[j]]])
-            found[langs[0], langs[1]] = JoinedPairs(files, places, (a.side, b.side))
+            found[langs] = JoinedPairs(caches, langs, np.stack([a_places[:, i], b_places[:, j]]))
     if not found:
         return []
     direct = sum(len(cache.train) * cache.corpus.weight for cache in caches)
@@ -99,18 +83,13 @@ def join_languages(caches: Sequence[PairCache], pivot: str, share: float) -> lis
     ]
 
 
-def _column(caches: Sequence[PairCache], pivot: str, lang: str) -> _Column:
-    none = np.zeros(0, np.int64)
-    keys, file, row, sides = [none.astype(np.uint64)], [none], [none], []
+def _sentences(caches: Sequence[PairCache], pivot: str, lang: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct keys (m,) of the pivot's sentences with a translation, and their places (2, m), sorted."""
+    keys, places = [np.zeros(0, np.uint64)], [np.zeros((2, 0), np.int64)]
     for number, cache in enumerate(caches):
-        langs = cache.corpus.langs
-        sides.append(langs.index(lang) if lang in langs else 0)
-        if {pivot, lang} != set(langs):
-            continue
-        for start in range(0, len(cache.train), BLOCK):
-            records = cache.train.records(start, start + BLOCK)
-            keys.append(records["keys"][:, langs.index(pivot)])
-            file.append(np.full(len(records), number))
-            row.append(np.arange(start, start + len(records)))
+        if {pivot, lang} == set(cache.corpus.langs):
+            for row, records in blocks(cache.train):
+                keys.append(records["keys"][:, cache.corpus.langs.index(pivot)])
+                places.append(np.stack([np.full(len(records), number), row + np.arange(len(records))]))
     distinct, first = np.unique(np.concatenate(keys), return_index=True)
-    return _Column(distinct, np.concatenate(file)[first], np.concatenate(row)[first], tuple(sides))
+    return distinct, np.concatenate(places, axis=1)[:, first]

@@ -31,11 +31,6 @@ TRANSFORMER, STATIC = "Transformer", "StaticEmbedding"
 SUPPORTED = {TRANSFORMER, STATIC, "Pooling", "Dense", "LayerNorm", "Normalize"}
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 
-# Settings of the Transformer module that the library would pass on to transformers as they are.
-PASSED_ON = [
-    f"{kind}_{name}" for kind in ("model", "tokenizer", "processor", "config") for name in ("args", "kwargs")
-]
-
 # The longest sentence of a model that does not state one.
 LONGEST = {TRANSFORMER: 512, STATIC: 8192}
 
@@ -216,5 +211,7 @@ def _check_weights(kind: str, where: Path) -> None:
     if (where / "adapter_config.json").is_file():
         raise BitextmineError(f"{where}: adapters are not supported; merge it into the model and save that")
     for path in where.glob("sentence_*_config.json"):
-        if passed := [key for key in PASSED_ON if read_json(path).get(key)]:
+        # These the library would pass on to transformers as they are.
+        content = read_json(path)
+        if passed := [key for key in content if key.endswith(("_args", "_kwargs")) and content[key]]:
             raise BitextmineError(f"{path}: {passed[0]} is not supported; remove it")
