@@ -126,15 +126,6 @@ def test_gold_counts_lines_that_are_equal_as_one():
         assert gold_shares(pairs, piles, gold) == pytest.approx({"precision": precision, "recall": 50.0})
 
 
-def test_pairs_that_gold_does_not_mention_are_wrong_unless_it_is_a_sample():
-    """20 pairs, those of the first ten lines right; gold has all ten of them, or three and a wrong neighbour."""
-    lines = [str(i) for i in range(20)]
-    piles = Piles(Corpus(lines, "en"), Corpus(lines, "de"))
-    mined = MinedPairs(np.arange(20), np.arange(20), np.ones(20))
-    for known, precision in ((np.arange(10), 50.0), (np.array([1, 5, 9]), 100.0)):
-        assert gold_shares(mined, piles, Gold(known, known)) == {"precision": precision, "recall": 100.0}
-
-
 def test_gold_beyond_the_corpora_is_refused(tmp_path):
     for name, lines in (("a.en", 5), ("a.de", 6)):
         (tmp_path / name).write_text("A line.\n" * lines)

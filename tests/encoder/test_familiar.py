@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from bitextmine.encoder.familiar import HOW_POOR, sampled, unfamiliar
+from bitextmine.encoder.familiar import sampled, unfamiliar
 from bitextmine.languages.identify import is_installed
 
 ENCODER = SimpleNamespace(name="small", languages=("en", "fr"), pairs={"en": 900, "fr": 500, "et": 400})
@@ -26,15 +26,9 @@ def test_codes_of_what_it_knows(code):
 
 
 def test_a_code_of_what_it_does_not_know():
-    trained = "the encoder 'small' was not trained on"
-    assert (
-        unfamiliar(ENCODER, "zh", ENGLISH)
-        == f"{trained} 'zh' (only on en, fr): expect poor vectors{HOW_POOR}"
-    )
-    few = unfamiliar(ENCODER, "et", ENGLISH)
-    assert few == f"the encoder 'small' was trained on only 400 pairs of 'et': expect poor vectors{HOW_POOR}"
-    packaged = unfamiliar(ENCODER, "no", ENGLISH)
-    assert packaged == f"{trained} 'no' (only on en, fr): use --model europe20, which was"
+    assert "was not trained on 'zh' (only on en, fr)" in unfamiliar(ENCODER, "zh", ENGLISH)
+    assert "only 400 pairs of 'et'" in unfamiliar(ENCODER, "et", ENGLISH)
+    assert "use --model europe20" in unfamiliar(ENCODER, "no", ENGLISH)
 
 
 def test_letters_of_another_script():

@@ -53,12 +53,6 @@ def test_twice_folded_is_once_folded():
         assert folded(folded(c)) == folded(c), hex(ord(c))
 
 
-def test_a_piece_that_ends_with_a_space_ends_its_word():
-    ngrams = Ngrams(["abc", f"{SPACE}cd"], [f"ab{SPACE}", "cd", SPACE])
-    sentences = Pieces.from_lists([[0, 1], [2, 1]])
-    assert ngrams.extend(sentences).ids.tolist() == [0, 1, 2, 1, 3 + 1]
-
-
 def test_a_piece_with_a_line_feed_in_it():
     ngrams = Ngrams(["abc"], ["a\nb", "ab", "c", "\n"])
     sentences = Pieces.from_lists([[1, 2], [0, 2], [1, 3, 2]])
@@ -172,16 +166,6 @@ def test_by_words_or_whole_lines_a_line_has_the_same_pieces(by_words, by_lines, 
         fast, cut = by_words.encode(lines, most)
         slow, slow_cut = by_lines.encode(lines, most)
         assert (fast.ids == slow.ids).all() and (fast.offsets == slow.offsets).all() and cut == slow_cut
-
-
-def test_words_known_before_there_were_ngrams_are_forgotten(by_lines):
-    lines = [f"{AMENDMENTS} {VOTE.upper()}", f"{folded(VOTE)}, la {COLLAPSE.capitalize()}"]
-    tokenizer = Tokenizer(PACKAGED)
-    without, _ = tokenizer.encode(lines)
-    tokenizer.add_ngrams(FEW)
-    found, expected = tokenizer.encode(lines)[0], by_lines.encode(lines)[0]
-    assert (found.ids == expected.ids).all() and (found.offsets == expected.offsets).all()
-    assert len(found.ids) > len(without.ids)
 
 
 def test_a_model_with_ngrams_saved_and_read(ngrams, tmp_path):

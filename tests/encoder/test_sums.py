@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from bitextmine.encoder import load_encoder, network
 from bitextmine.encoder.columns import COLUMNS
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.network import DeviceSums
@@ -81,11 +80,3 @@ def test_sums_in_torch_agree(kind, order, share, batch_tokens):
     np.testing.assert_allclose(found[some], expected.vectors(pieces)[some], atol=3e-6)
     assert not found[0].any()
     assert isinstance(sums, PieceRows) and sums.facts == expected.facts
-
-
-@pytest.mark.parametrize(("device", "kind"), [("auto", PieceSums), ("cpu", PieceSums), ("cuda", DeviceSums)])
-def test_a_gpu_is_used_if_asked_for(device, kind, monkeypatch):
-    monkeypatch.setattr(Run, "device_name", property(lambda run: "meta" if run.device == "cuda" else "cpu"))
-    monkeypatch.setitem(network.BATCH_TOKENS, "meta", 1)
-    monkeypatch.setitem(network.CHUNK_LINES, "meta", 1)
-    assert isinstance(load_encoder("europe5", device).network, kind)

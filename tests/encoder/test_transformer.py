@@ -10,10 +10,9 @@ import torch
 from bitextmine.encoder import network as networks
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.model import SentenceModel, unit_vectors
-from bitextmine.encoder.network import Transformer, batches, pick_precision, runs
+from bitextmine.encoder.network import Transformer, pick_precision
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.weights import unrolled, weight_shapes
-from bitextmine.errors import BitextmineError
 
 
 def some_pieces(vocabulary, seed=0):
@@ -96,11 +95,6 @@ def test_a_failure_in_a_thread_is_told_and_the_next_call_works(monkeypatch):
     assert net.vectors(pieces, 50).tobytes() == expected.tobytes()
 
 
-def test_an_unknown_precision_is_told():
-    with pytest.raises(BitextmineError, match="float32, bfloat16, float16, found 'int3'"):
-        network(make(1), "int3")
-
-
 def test_no_sentences_and_only_empty_ones():
     net = network(make(2), "float32")
     assert net.vectors(Pieces.from_lists([])).shape == (0, 32)
@@ -128,35 +122,10 @@ def test_unrolled_a_smaller_model_is_the_same(smaller):
     assert network(model, "float32").facts["parameters"] == each["small"]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"bottleneck": 32}, "bottleneck 32 with dim 32 and 4 layers: it must be below dim"),
-        ({"layers": 0, "bottleneck": 8}, "only a model with layers has one"),
-        ({"recurrent": 3}, "3 recurrent of 4 layers: it must divide their number"),
-        ({"recurrent": 8}, "8 recurrent of 4 layers"),
-    ],
-)
-def test_what_no_model_can_be_is_told(wrong, said):
-    with pytest.raises(BitextmineError, match=said):
-        EncoderConfig(90, **{"dim": 32, "layers": 4, "heads": 4, **wrong})
-
-
 @pytest.mark.parametrize(("layers", "smaller"), [(0, {}), (2, {}), (4, SMALL)])
 def test_shapes_are_those_of_the_model(layers, smaller):
     model = make(layers, **smaller)
     assert weight_shapes(model.config) == {n: tuple(t.shape) for n, t in model.state_dict().items()}
-
-
-def test_batches_are_whole_and_runs_are_equal_lengths():
-    lengths = np.array([9, 9, 5, 5, 5, 1])
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    assert list(batches(offsets, 18)) == [(0, 2), (2, 6)]
-    assert list(batches(offsets, 1)) == [(i, i + 1) for i in range(6)]
-    assert list(batches(offsets, 10_000)) == [(0, 6)]
-    assert list(batches(offsets[:1], 5)) == []
-    assert runs(lengths) == [(2, 9), (3, 5), (1, 1)]
-    assert runs(lengths[:0]) == []
 
 
 def test_an_encoder_without_layers_starts_without_torch():

@@ -10,7 +10,7 @@ import pytest
 from bitextmine import compiled
 from bitextmine.encoder import words
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.words import CompiledTable, PlainTable, Words
+from bitextmine.encoder.words import CompiledTable, Words
 
 FIRST = ["the cat sat", "le chat est là", ""]
 BROKEN = ["a cat and a dog", "der Hund und die Katze, là", "the the the"]
@@ -131,32 +131,6 @@ def test_a_table_that_runs_out_of_memory_in_the_middle(monkeypatch):
     finder._library = library
     assert encode(table, AFTER) == expected(AFTER)
     assert encode(table, BROKEN) == expected(BROKEN)
-
-
-@pytest.mark.usefixtures("way")
-def test_scanning_again_forgets_what_nobody_stored():
-    table = (
-        CompiledTable(compiled.library("encoder"))
-        if compiled.library("encoder") is not None
-        else PlainTable()
-    )
-    number, ends, fresh = table.scan("a b\nc a", 2, 0)
-    assert (number.tolist()[:4], ends.tolist(), fresh) == ([0, 1, 2, 0], [2, 4], ["a", "b", "c"])
-    number, _, fresh = table.scan("c b d", 1, 2)
-    assert (number.tolist()[:3], fresh) == ([2, 1, 3], ["c", "d"])
-    number, _, fresh = table.scan("d a", 1, 4)
-    assert (number.tolist()[:2], fresh) == ([3, 0], [])
-    with pytest.raises(ValueError, match="9 words cannot be known to a table of 4"):
-        table.scan("a", 1, 9)
-    # Many more than the table had room for: taken out, they must not hide those that stay.
-    stay = [f"{i}-{i * i}" for i in range(3000)]
-    go = [f"x{i}" for i in range(50_000)]
-    number, _, fresh = table.scan(" ".join(stay), 1, 0)
-    assert fresh == stay
-    table.scan(" ".join(go), 1, len(stay))
-    number, _, fresh = table.scan(" ".join([*stay[::-1], *go[:9]]), 1, len(stay))
-    assert fresh == go[:9]
-    assert number.tolist() == [*range(3000)[::-1], *range(3000, 3009)]
 
 
 def test_threads_share_a_table(way):

@@ -12,7 +12,6 @@ import pytest
 
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
-from bitextmine.files.atomic import staging, staging_folder
 from bitextmine.training import cache as cache_module
 from bitextmine.training.cache import DROPPED, open_caches
 from bitextmine.training.recipe import Corpus, recipe_from_pairs
@@ -132,20 +131,6 @@ def test_nothing_left(make_recipe, tmp_path, tokenizer):
 
 def files(folder):
     return {path.name for path in folder.rglob("*")}
-
-
-def test_only_what_dead_runs_left_is_swept(make_recipe, tmp_path, tokenizer):
-    """A lock tells, not the number of a process: containers that share a folder may all have the same."""
-    folder = tmp_path / "cache"
-    dead, alive = (folder / f"selection-{digit * 20}" for digit in "01")
-    folder.mkdir()
-    with staging_folder(alive) as live, staging(folder / f"{'2' * 20}.pieces") as (written, _):
-        (folder / f".{dead.name}.tmp" / "inside").mkdir(parents=True)
-        (folder / f".{'3' * 20}.index.tmp").write_text("half")
-        (folder / ".notes.tmp").write_text("not of a cache")
-        open_caches(folder, make_recipe(), tokenizer)
-        left = {name for name in files(folder) if name.endswith(".tmp")}
-        assert left == {live.name, written.name, ".notes.tmp"}
 
 
 def test_a_full_disk(make_recipe, tmp_path, tokenizer):

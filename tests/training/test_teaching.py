@@ -148,14 +148,6 @@ def test_a_lesson_is_of_vectors_as_the_finished_model_has_them():
     assert model.length_share_in_training == 0.4
 
 
-def test_a_student_like_its_teacher_has_nothing_to_learn():
-    rows = units(1, 12, 5)
-    turned = rows @ np.linalg.qr(np.random.default_rng(0).standard_normal((5, 5)))[0]
-    keys = np.arange(12, dtype=np.uint64).reshape(2, 6)
-    assert float(loss_of("structure", torch.tensor(turned), rows, keys)) == pytest.approx(0, abs=1e-6)
-    assert float(loss_of("distil", torch.tensor(rows), rows, keys)) == 0
-
-
 def test_shares_follow_sizes_and_weights_and_no_corpus_gives_more_than_it_has():
     assert shares([100, 300], [1, 1], 40) == [10, 30]
     assert shares([100, 300], [3, 1], 40) == [20, 20]
@@ -300,30 +292,6 @@ def test_a_teacher_with_passes_of_its_own_teaches_in_these_from_its_first_lesson
     for name, weights in late.model.state_dict().items():
         assert torch.equal(weights, again.model.state_dict()[name])
     assert not torch.equal(weights, alone.model.state_dict()[name])
-
-
-def test_rates_fall_once_more_while_a_teacher_with_passes_of_its_own_teaches(
-    make_recipe, tmp_path, tiny_model
-):
-    recipe = make_recipe(
-        **TAUGHT,
-        train__steps=4,
-        train__warmup=0.25,
-        train__floor=0.1,
-        train__learning_rate=1e-3,
-        train__valid_every=1,
-        train__objective={"contrastive": 1.0, "structure": 5.0},
-        teacher__model=str(tiny_model),
-        teacher__epochs=0.16,
-        teacher__rate=0.5,
-    )
-    folder = train(recipe, tmp_path / "out")
-    lines = map(json.loads, (folder / "log.jsonl").read_text().splitlines())
-    entries = [entry for entry in lines if "learning_rate" in entry]
-    expected = [1.0, *(0.1 + 0.9 * (1 + math.cos(math.pi * i / 3)) / 2 for i in range(3))]
-    expected += [0.1 + 0.4 * (1 + math.cos(math.pi * i / 4)) / 2 for i in range(4)]
-    assert [entry["learning_rate"] for entry in entries] == pytest.approx([1e-3 * x for x in expected])
-    assert ["structure" in entry for entry in entries] == [False] * 4 + [True] * 4
 
 
 @pytest.mark.parametrize(
