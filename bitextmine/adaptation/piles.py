@@ -129,14 +129,8 @@ def read_golds(
     return [read_gold(path, errors) for path in gold]
 
 
-def check_gold(gold: Gold, piles: Piles) -> None:
-    """Raise BitextmineError for line numbers beyond the piles."""
-    for known, text in ((gold.src, piles.src), (gold.tgt, piles.tgt)):
-        check_line_numbers("--gold", known, text.name, len(text))
-
-
-def check_lines(piles: Piles) -> None:
-    """Raise TooSmall if a corpus has too few different lines to tell pairs from noise."""
+def check_piles(piles: Piles, gold: Gold | None = None) -> None:
+    """Raise TooSmall for too few different lines to tell pairs from noise, BitextmineError for gold beyond them."""
     for text in (piles.src, piles.tgt):
         lines = len(unique_lines(text.lines()).rows)
         if lines < MIN_LINES:
@@ -145,6 +139,9 @@ def check_lines(piles: Piles) -> None:
                 f"adapting needs {MIN_LINES} of each corpus, and thousands to learn anything; keep the encoder that "
                 "you have"
             )
+    if gold is not None:
+        for known, text in ((gold.src, piles.src), (gold.tgt, piles.tgt)):
+            check_line_numbers("--gold", known, text.name, len(text))
 
 
 # --- mining --------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import logging
 import os
@@ -27,8 +28,7 @@ from bitextmine.adaptation.piles import (
     AdaptOptions,
     Piles,
     TooSmall,
-    check_gold,
-    check_lines,
+    check_piles,
     gold_shares,
     mine_piles,
     piles_of,
@@ -184,10 +184,8 @@ class Adaptation:
         """Return the journal of the output folder, which is new or from the same adaptation."""
         if self.out.exists() and not self.out.is_dir():
             raise BitextmineError(f"{self.out}: a file is there; name a folder for the encoder")
-        for one in self.piles:
-            check_lines(one)
-        for gold, one in zip(self.gold, self.piles, strict=False):
-            check_gold(gold, one)
+        for one, gold in itertools.zip_longest(self.piles, self.gold):
+            check_piles(one, gold)
         path = self.work / "journal"
         identity = {"digest": self._digest()}
         head = read_head(path)

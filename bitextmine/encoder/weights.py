@@ -249,17 +249,18 @@ def check_finite(state: dict[str, np.ndarray], path: Path) -> None:
 
 def _stored(config: EncoderConfig, kind: np.dtype) -> dict[str, tuple[tuple[int, ...], str | None]]:
     """Return the shape and the dtype (None: any float) of each tensor of a file with piece vectors of dtype `kind`."""
-    found = {
-        name: (shape, "uint8" if name == CHARACTERS else None)
-        for name, shape in weight_shapes(config).items()
+    kinds = {CHARACTERS: "uint8"}
+    found: dict[str, tuple[tuple[int, ...], str | None]] = {
+        name: (shape, kinds.get(name)) for name, shape in weight_shapes(config).items()
     }
     if kind == np.int8:
         found |= {PIECES: (found[PIECES][0], "int8"), SCALE: ((config.rows,), None)}
     elif kind == np.uint8:
-        groups = -(-config.stored_dim // GROUP)
-        found[PIECES] = (config.vocab_size, config.stored_dim // 2), "uint8"
-        found[SCALE] = (config.vocab_size, groups), None
-        if config.ngrams:
-            found[NGRAMS] = (config.ngrams, config.piece_dim // 4), "uint8"
-            found[NGRAMS_SCALE] = (config.ngrams, groups), None
+        for name, scale, rows, bits in (
+            (PIECES, SCALE, config.vocab_size, 4),
+            (NGRAMS, NGRAMS_SCALE, config.ngrams, 2),
+        ):
+            if rows:
+                found[name] = (rows, config.stored_dim * bits // 8), "uint8"
+                found[scale] = (rows, -(-config.stored_dim // GROUP)), None
     return found

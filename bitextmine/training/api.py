@@ -42,21 +42,19 @@ def train(
         UsageError: neither a recipe nor pairs.
         BitextmineError: the recipe, the corpora or the disk are at fault.
     """
-    if isinstance(recipe, Recipe) and (pairs or settings or start is not None or data is not None):
-        raise UsageError("train: pairs, start, settings and data belong into the Recipe that is given")
-    given = [pairs] if isinstance(pairs, (str, os.PathLike)) else list(pairs)
-    if recipe is None and not given:
-        raise UsageError("train: give a recipe, pairs, or both")
-    sources = [_source(one) for one in given]
-    overrides = dict(settings or {})
-    if start is not None:
-        overrides["model.start_from"] = start_name(os.fspath(start))
-    folder = None if data is None else Path(data)
     if isinstance(recipe, Recipe):
+        if pairs or settings or start is not None or data is not None:
+            raise UsageError("train: pairs, start, settings and data belong into the Recipe that is given")
         plan = recipe
     else:
-        name = None if recipe is None else os.fspath(recipe)
-        plan = load_recipe(name, overrides, pairs=sources, folder=folder)
+        given = [pairs] if isinstance(pairs, (str, os.PathLike)) else list(pairs)
+        if recipe is None and not given:
+            raise UsageError("train: give a recipe, pairs, or both")
+        overrides = dict(settings or {})
+        if start is not None:
+            overrides["model.start_from"] = start_name(os.fspath(start))
+        name, folder = None if recipe is None else os.fspath(recipe), None if data is None else Path(data)
+        plan = load_recipe(name, overrides, pairs=[_source(one) for one in given], folder=folder)
 
     from bitextmine.training import trainer  # loads torch
 

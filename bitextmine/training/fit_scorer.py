@@ -31,7 +31,7 @@ from bitextmine.encoder.folder import SCORER, TOKENIZER, resolve
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
-from bitextmine.files.streams import open_output
+from bitextmine.files.streams import check_writable, open_output
 from bitextmine.mining import scorer as scoring
 from bitextmine.mining.calibration import calibration_error, pair_share, probability
 from bitextmine.mining.margin import candidates
@@ -43,7 +43,6 @@ from bitextmine.run import Run
 from bitextmine.search.exact import search_both
 from bitextmine.search.neighbours import Neighbours
 from bitextmine.training.cache import PairCache, open_caches
-from bitextmine.training.outputs import check_file_output
 from bitextmine.training.pairs import find_corpora
 from bitextmine.training.recipe import Recipe
 from bitextmine.training.sampling import with_ngrams
@@ -151,7 +150,9 @@ def fit_scorer(
     recipe, root = trained.recipe, Path(trained.folder)
     model = root if trained.model is None else trained.model
     place = resolve(model) / SCORER if out is None else Path(out)
-    check_file_output(place, force)
+    if place.is_dir() or (place.is_file() and not force):
+        raise BitextmineError(f"{place}: the file exists; name another one, or pass --force to overwrite it")
+    check_writable(place)
     find_corpora(recipe)
     encoder = load_encoder(model, "cpu")
     comparing = PieceFeatures(*encoder.piece_rows())

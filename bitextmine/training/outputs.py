@@ -14,7 +14,6 @@ from typing import Any
 from bitextmine.encoder.folder import CONFIG, NGRAMS, SCORER
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import replacing, staging_folder, sync_file, sync_folder
-from bitextmine.files.streams import check_writable
 
 log = logging.getLogger(__name__)
 
@@ -46,15 +45,6 @@ def check_model_output(out: Path, force: bool, resumes: bool = False) -> None:
     code = errno.EACCES if there.is_dir() else errno.ENOTDIR
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         raise _unwritable(out, OSError(code, os.strerror(code)))
-
-
-def check_file_output(out: Path, force: bool) -> None:
-    """Raise BitextmineError for a folder, and without ``force`` for a file that exists."""
-    if out.is_dir():
-        raise BitextmineError(f"{out}: a folder is there; name a file")
-    if not force and out.is_file():
-        raise BitextmineError(f"{out}: the file exists; name another one, or pass --force to overwrite it")
-    check_writable(out)
 
 
 # --- writing -------------------------------------------------------------------------------------------------

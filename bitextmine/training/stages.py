@@ -14,10 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bitextmine.encoder.folder import CONFIG, TOKENIZER, WEIGHTS, read_folder, write_folder
+from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, read_folder, write_folder
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import BOTTLENECK, PIECES, SCALE, piece_vectors, read_weights
-from bitextmine.errors import BitextmineError
 from bitextmine.training.cache import PairCache
 from bitextmine.training.recipe.keys import Distil, Model, Recipe
 from bitextmine.training.reducing import principal_axes
@@ -107,13 +106,3 @@ def write_student(
     dropped = tuple(f"layers.{i}." for i in range(made.own_layers, config.layers))
     kept = {name: array for name, array in weights.items() if not name.startswith(dropped or ("\0",))}
     write_folder(folder, made, kept, assistant / TOKENIZER, dtype="float32")
-
-
-def check_assistant(folder: Path) -> None:
-    """Raise BitextmineError if an assistant has a bottleneck or recurrent layers itself."""
-    config, _ = read_folder(folder)
-    if config.bottleneck or config.recurrent:
-        raise BitextmineError(
-            f"recipe: distil.assistant: {folder / CONFIG}: found bottleneck {config.bottleneck} and recurrent "
-            f"{config.recurrent}; an assistant needs layers that are all different, and no bottleneck"
-        )

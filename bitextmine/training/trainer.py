@@ -42,7 +42,7 @@ from bitextmine.training.recipe import Recipe, check_objectives, check_recipe
 from bitextmine.training.recipe.load import recipe_settings
 from bitextmine.training.reducing import finished_model
 from bitextmine.training.run import SMALLEST_POOL, Inputs, NotFinite, TrainingRun
-from bitextmine.training.stages import Stage, check_assistant, stages, write_student
+from bitextmine.training.stages import Stage, stages, write_student
 from bitextmine.training.start import open_start
 from bitextmine.training.teacher import open_lessons, open_teacher, teacher_pieces
 from bitextmine.training.vocabulary import open_vocabulary, unknown_shares, warn_of_unknown
@@ -77,8 +77,6 @@ def train(
     planned = stages(recipe, out) if recipe.distil.epochs else [Stage(0, recipe, out)]
     for stage in planned:
         check_objectives(stage.recipe)
-    if recipe.distil.assistant:
-        check_assistant(recipe.path(recipe.distil.assistant))
     find_corpora(recipe)
     check_model_output(out, force, resumes=True)
     keep_freed_memory()  # each step takes what the last one freed
@@ -345,21 +343,21 @@ def model_card(training: TrainingRun) -> str:
     if lessons:
         made += f", taught by {lessons.teacher.name} (hash {lessons.teacher.hash}) on {lessons.pairs:,} pairs"
     dropped = [why for why in DROPPED if any(cache.counts[why] for cache in caches)]
-    columns = ["training text", "languages", "pairs read", "kept", *dropped, "P@1 on held-out pairs"]
-    rows = []
+    rows = [["training text", "languages", "pairs read", "kept", *dropped, "P@1 on held-out pairs"]]
     for cache in caches:
         score = training.scores.get(cache.corpus.name)
         shown = "-" if score is None else f"{score:.1f} of {len(cache.valid):,}"
         counts = [f"{cache.counts[key]:,}" for key in ("read", "kept", *dropped)]
         rows.append([cache.corpus.name, "-".join(cache.corpus.langs), *counts, shown])
+    head, *table = (f"| {' | '.join(row)} |" for row in rows)
     how = {"objective": "+".join(sorted(t.objective)), "batch": t.batch, "steps": training.step}
     how |= {"temperature": t.temperature, "seed": t.seed}
     signed = signature(recipe=recipe.digest(), layers=m.layers, dim=m.dim, **how)
     lines = [
         f"# A bitextmine encoder for {', '.join(training.model.config.languages)}\n\n{made}.\n\n## Data\n",
-        f"| {' | '.join(columns)} |",
-        "|---" * len(columns) + "|",
-        *(f"| {' | '.join(row)} |" for row in rows),
+        head,
+        "|---" * len(rows[0]) + "|",
+        *table,
         "\n## Recipe\n\nSettings that are not at their defaults; `recipe.json` has every key.\n",
         f"```toml\n{recipe_settings(recipe.named()).rstrip()}\n```\n\nSignature: `{signed}`\n",
     ]

@@ -12,9 +12,8 @@ from bitextmine.adaptation.held_out import (
     is_better,
     measure,
 )
-from bitextmine.adaptation.piles import MinedPairs, Piles, check_gold, gold_shares
+from bitextmine.adaptation.piles import MinedPairs, Piles, gold_shares
 from bitextmine.encoder import load_encoder
-from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus
 from bitextmine.mining.gold import Gold
 
@@ -95,16 +94,6 @@ def test_better_is_more_than_chance():
     assert [is_better(Measured(answers(980 - n), answers(640)), old) for n in (9, 10)] == [True, False]
 
 
-def test_a_question_counts_by_how_often_it_is_answered():
-    whole = answers(980)
-    old = Measured(whole, np.full(1000, 3))
-    assert old.percent() == (98.0, 100 * 3 / DRAWS)
-    for more, better in ((4, False), (5, True)):
-        assert is_better(Measured(whole, np.where(answers(more), DRAWS, 3)), old) is better
-    # As many questions are answered better as worse.
-    assert not is_better(Measured(whole, np.where(answers(500), 5, 1)), old)
-
-
 def test_questions_are_asked_with_several_halves():
     lines = [f"{a} house stands on hill number {i}" for i, a in enumerate(["The", "A", "No", "One"] * 5)]
     encoder, at = load_encoder("europe5"), np.arange(20)
@@ -124,12 +113,3 @@ def test_gold_counts_lines_that_are_equal_as_one():
     for count, precision in ((3, 100 / 3), (1, 100.0)):
         pairs = MinedPairs(np.array([1, 0, 2])[:count], np.array([4, 0, 5])[:count], np.ones(count))
         assert gold_shares(pairs, piles, gold) == pytest.approx({"precision": precision, "recall": 50.0})
-
-
-def test_gold_beyond_the_corpora_is_refused(tmp_path):
-    for name, lines in (("a.en", 5), ("a.de", 6)):
-        (tmp_path / name).write_text("A line.\n" * lines)
-    piles = Piles(Corpus(tmp_path / "a.en"), Corpus(tmp_path / "a.de"))
-    check_gold(Gold(np.array([4]), np.array([5])), piles)
-    with pytest.raises(BitextmineError, match=r"--gold: line number 8, but a\.de has 6 lines"):
-        check_gold(Gold(np.array([0]), np.array([7])), piles)

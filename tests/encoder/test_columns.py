@@ -21,12 +21,12 @@ from bitextmine.encoder.columns import (
     waves,
 )
 from bitextmine.encoder.config import FORMAT, KIND, EncoderConfig
-from bitextmine.encoder.folder import WEIGHTS, packaged, save_folder
+from bitextmine.encoder.folder import packaged, save_folder
 from bitextmine.encoder.model import SentenceModel, unit_vectors
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.tokenizer import Tokenizer
-from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, write_weights
+from bitextmine.encoder.weights import PIECES, SCALE
 from bitextmine.errors import BitextmineError
 
 PACKAGED = packaged("europe5") / "tokenizer.model"
@@ -150,19 +150,6 @@ def test_compiled_and_plain_are_the_same(dim, columns, kind, monkeypatch):
     assert found.shape == (60, dim + columns)
     monkeypatch.setenv("BITEXTMINE_COMPILED", "off")
     assert network.vectors(pieces).tobytes() == found.tobytes()
-
-
-def test_a_folder_has_the_characters_of_its_pieces(tmp_path):
-    model = make_model(0, SHARE)
-    save_folder(tmp_path, model, PACKAGED)
-    state = {name: value.numpy() for name, value in model.state_dict().items()}
-    for wrong, message in (
-        ({**state, CHARACTERS: state[CHARACTERS].astype(np.float32)}, "is float32, not uint8"),
-        ({name: value for name, value in state.items() if name != CHARACTERS}, f"no tensor '{CHARACTERS}'"),
-    ):
-        write_weights(wrong, tmp_path / WEIGHTS, dtype="float32")
-        with pytest.raises(BitextmineError, match=message):
-            load_encoder(tmp_path)
 
 
 def test_a_configuration_has_them():

@@ -1,16 +1,14 @@
 """The scorer of `mine --rescore`, fitted to what a tiny encoder mines of the pairs that its training held out."""
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 import pytest
 
 from bitextmine.cli.training import fit_scorer_command
 from bitextmine.errors import BitextmineError
-from bitextmine.mining.scorer import Network, Scorer
-from bitextmine.training import fit_scorer as fitting_module
-from bitextmine.training.fit_scorer import LEAN, LOG_RATIO, SIZE, Fitting, Trained, fit_scorer
+from bitextmine.mining.scorer import Scorer
+from bitextmine.training.fit_scorer import Fitting, Trained, fit_scorer
 from bitextmine.training.recipe import load_recipe
 from bitextmine.training.trainer import train
 
@@ -121,28 +119,3 @@ def test_what_it_refuses(trained, recipe, tmp_path):
     with pytest.raises(BitextmineError, match=r"a\.en-fr\.tsv: no such file; .*--data FOLDER"):
         fit_scorer(Trained(trained / "model", elsewhere), tmp_path / "x", SMALL)
     assert not (tmp_path / "x").exists()
-
-
-def test_the_second_network_leans_on_the_margin_and_gives_log_odds(trained, recipe, monkeypatch, tmp_path):
-    seen: list[tuple[Network, Any, Network]] = []
-    leaning = fitting_module._leaning
-
-    def spied(network, *examples):
-        seen.append((network, examples, leaning(network, *examples)))
-        return seen[-1][2]
-
-    monkeypatch.setattr(fitting_module, "_leaning", spied)
-    scorer = fit_scorer(Trained(trained / "model", recipe), tmp_path / "scorer", SMALL).scorer
-    network, (features, right, weight), leant = seen[-1]
-    assert scorer.pieces is leant
-    plain, found = (one.score(one.drive(features)) for one in (network, leant))
-    # What is found is a line in the sum, a constant and the size of the corpora.
-    columns = np.stack(
-        [plain + LEAN * features[:, LOG_RATIO], np.ones(len(plain)), features[:, SIZE]], axis=1
-    )
-    line, *_ = np.linalg.lstsq(columns, found, rcond=None)
-    np.testing.assert_allclose(columns @ line, found, atol=1e-3)
-    assert line[0] > 0
-    # Of log odds the weighed mean probability is the weighed share that is right.
-    probability = 1 / (1 + np.exp(-found))
-    assert weight @ probability == pytest.approx(weight @ right, rel=1e-2)

@@ -292,26 +292,6 @@ def test_recomputing_gives_the_same_gradients_dropout_included():
         torch.testing.assert_close(a, b)
 
 
-def test_a_margin_is_taken_off_the_true_pairs_only():
-    model, batch = make_model(0), make_batch(n=5)
-    vectors = torch.nn.functional.normalize(
-        model(
-            *(
-                torch.from_numpy(x)
-                for x in (
-                    Pieces.join([batch.src, batch.tgt]).ids.astype(np.int64),
-                    Pieces.join([batch.src, batch.tgt]).offsets,
-                )
-            )
-        )
-    )
-    scores = (vectors[:5] @ vectors[5:].T - 0.3 * torch.eye(5)) / 0.1
-    expected = -(scores.log_softmax(1).diagonal() + scores.log_softmax(0).diagonal()).mean() / 2
-    objectives = objectives_of(model, objective={"contrastive": 1.0}, temperature=0.1, margin=0.3)
-    loss = objectives(model, batch, 0)["contrastive"]
-    assert float(loss.detach()) == pytest.approx(float(expected.detach()), abs=1e-4)
-
-
 def test_the_papers_sum_trains_end_to_end(make_recipe, tmp_path):
     import json
 

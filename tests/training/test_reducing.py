@@ -184,11 +184,3 @@ def test_long_piece_vectors_shortened_before_the_cut(make_recipe, tmp_path, sent
     cut = expected @ axes[:, ::-1][:, :12]
     signs = np.sign((cut * table(small)).sum(axis=0))
     np.testing.assert_allclose(table(small), cut * signs, atol=2e-4 * np.abs(cut).max())
-
-
-def test_killed_after_training_it_is_cut_the_same(make_recipe, tmp_path):
-    recipe = make_recipe(**SETTINGS, reduce__dim=12 + COLUMNS)
-    out = train(recipe, tmp_path / "out")
-    before = (out / "model.safetensors").read_bytes()
-    (out / "model.safetensors").unlink()
-    assert (train(recipe, out) / "model.safetensors").read_bytes() == before

@@ -1,6 +1,5 @@
 """Vectors that know how pieces are spelled: sums as they are defined, and a finished model that has the same."""
 
-import copy
 from collections import Counter
 from itertools import pairwise
 
@@ -16,7 +15,6 @@ from bitextmine.encoder.folder import TOKENIZER, packaged, save_folder
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.ngrams import LENGTHS, SPACE, folded
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.errors import BitextmineError
 from bitextmine.training.spelling import (
     ACROSS_WEIGHT,
     MEAN_WEIGHT,
@@ -167,24 +165,3 @@ def test_training_and_validation_see_what_the_finished_model_sees(make_recipe, b
     found = validate(run.model, run.caches, recipe, run.ngrams)["mean"]
     assert found == pytest.approx(50 * sum(hits), abs=1.0), "but for ties between cut sentences"
     assert found != validate(run.model, run.caches, recipe, None)["mean"], "without n-grams it is another"
-
-
-def test_a_run_with_ngrams_taken_up_in_the_middle_ends_in_the_same_weights(make_recipe, begin):
-    recipe = make_recipe(
-        vocabulary__tokenizer=PACKAGED,
-        model__spelling=True,
-        model__ngrams=4,
-        train__steps=8,
-        train__valid_every=5,
-    )
-    whole, part = begin(recipe), begin(recipe)
-    assert len(whole.ngram_names) == 4 and part.ngram_names == whole.ngram_names
-    for _ in whole.entries():
-        if whole.step == 6:
-            saved = copy.deepcopy(whole.state())
-    with pytest.raises(BitextmineError, match="other training data"):
-        part.restore({**saved, "ngrams": saved["ngrams"][::-1]})
-    part.restore(saved)
-    assert [part.step for _ in part.entries()][-1] == 8
-    for name, value in whole.model.state_dict().items():
-        assert torch.equal(part.model.state_dict()[name], value), name

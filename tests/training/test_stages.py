@@ -89,19 +89,6 @@ def test_all_stages_make_a_smaller_student_that_does_as_its_teacher(
     assert '"embedding"' in log
 
 
-def test_a_student_may_have_fewer_layers_without_recurrence(make_recipe, tmp_path, tiny_model):
-    make_recipe()
-    settings = {"distil.layers": 1, "model.recurrent": 0, "model.bottleneck": 0}
-    recipe = load_recipe(write_recipe(tmp_path, tiny_model, steps=2), settings)
-    folder = train(recipe, tmp_path / "out")
-    assistant, student = (folder / "work" / "stages" / name for name in ("1-assistant", "student"))
-    (large, _), (small, _), (made, _) = map(read_folder, (assistant, student, folder))
-    assert (large.layers, small.layers, made.layers, made.recurrent) == (2, 1, 1, 0)
-    wide, narrow = read_weights(large, assistant / WEIGHTS), read_weights(small, student / WEIGHTS)
-    assert set(wide) - set(narrow) == {name for name in wide if name.startswith("layers.1.")}
-    assert all((narrow[name] == wide[name]).all() for name in narrow)
-
-
 def test_eq_3_is_the_squares_of_what_is_between_the_piece_vectors():
     rng = np.random.default_rng(1)
     torch.manual_seed(1)

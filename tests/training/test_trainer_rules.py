@@ -193,18 +193,6 @@ def test_the_precision_of_the_layers(monkeypatch):
     assert product_precision("auto", cpu) == on_cpu
 
 
-@pytest.mark.parametrize("equal", [True, False])
-def test_lengths_that_the_caller_knows_change_nothing(equal):
-    config = EncoderConfig(vocab_size=30, dim=8, layers=1, heads=2, ffn=16, max_pieces=9, dropout=0.0)
-    torch.manual_seed(3)
-    model = SentenceModel(config)
-    lengths = np.full(4, 5) if equal else np.array([5, 0, 1, 9])
-    ids = torch.randint(30, (int(lengths.sum()),))
-    offsets = torch.from_numpy(np.concatenate([[0], lengths.cumsum()]))
-    plain = model(ids, offsets)
-    assert torch.equal(model(ids, offsets, int(lengths.max()), equal), plain)
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 def test_training_on_a_gpu_learns(make_recipe, tmp_path):
     recipe = make_recipe(
@@ -241,8 +229,6 @@ def test_too_little_text_is_told(make_recipe, tmp_path, sentence_pairs, caplog):
         r"^P@1 is not measured: no corpus has 50 held-out pairs .*: give one of 1,000 pairs or more$",
     ):
         assert any(re.search(words, message) for message in warned), warned
-    assert not any("nan" in record.getMessage() for record in caplog.records)
-    assert any(record.getMessage().startswith("step ") for record in caplog.records)
     caplog.clear()
     train(make_recipe(), tmp_path / "enough")
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
@@ -253,10 +239,3 @@ def test_p_at_1_is_measured_ten_times_at_least(make_recipe, tmp_path, steps, mea
     folder = train(make_recipe(train__valid_every=0, train__steps=steps), tmp_path / "out")
     entries = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     assert [entry["step"] for entry in entries if "p_at_1" in entry] == measured
-
-
-def test_measuring_changes_no_weight(make_recipe, tmp_path):
-    for name, every in (("often", 0), ("once", 40)):
-        train(make_recipe(train__valid_every=every), tmp_path / name)
-    often, once = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("often", "once"))
-    assert often == once

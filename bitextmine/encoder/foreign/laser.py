@@ -169,9 +169,6 @@ def _only(folder: Path, pattern: str) -> Path:
     found = sorted(folder.glob(pattern))
     if len(found) != 1:
         names = ", ".join(path.name for path in found) or "none"
-        pickles = ", ".join(path.name for path in sorted(folder.glob("*.pt")))
-        hint = (
-            f"; {pickles} is a pickle, which is not read: convert it as the README shows" if pickles else ""
-        )
-        raise BitextmineError(f"{folder}: a folder of LASER holds one {pattern}, found {names}{hint}")
+        pickles = "; a pickle (*.pt) is not read: convert it as the README shows" * any(folder.glob("*.pt"))
+        raise BitextmineError(f"{folder}: a folder of LASER holds one {pattern}, found {names}{pickles}")
     return found[0]

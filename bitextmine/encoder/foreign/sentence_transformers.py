@@ -91,7 +91,7 @@ def _load(folder: Path) -> Any:
             f"{folder}: needs sentence-transformers: pip install 'bitextmine[transformers]'"
         ) from None
     quiet = transformers.utils.logging
-    level, bars = quiet.get_verbosity(), quiet.is_progress_bar_enabled()
+    level = quiet.get_verbosity()
     quiet.set_verbosity_error()
     quiet.disable_progress_bar()
     try:
@@ -106,8 +106,7 @@ def _load(folder: Path) -> Any:
         raise BitextmineError(f"{folder}: sentence-transformers cannot load it: {e}") from e
     finally:
         quiet.set_verbosity(level)
-        if bars:
-            quiet.enable_progress_bar()
+        quiet.enable_progress_bar()
 
 
 class Backbone(TorchNetwork):

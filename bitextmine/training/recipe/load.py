@@ -299,5 +299,10 @@ def _with_assistant(recipe: Recipe, given: Collection[str]) -> Recipe:
     if not name:
         return recipe
     started = dataclasses.replace(recipe, model=dataclasses.replace(recipe.model, start_from=name))
-    _, config = start_encoder(started, "recipe: distil.assistant")
+    folder, config = start_encoder(started, "recipe: distil.assistant")
+    if config.bottleneck or config.recurrent:
+        raise BitextmineError(
+            f"recipe: distil.assistant: {folder}: found bottleneck {config.bottleneck} and recurrent "
+            f"{config.recurrent}; an assistant needs layers that are all different, and no bottleneck"
+        )
     return shaped(recipe, config, f"distil.assistant {name}", given, but=("bottleneck", "recurrent"))

@@ -207,20 +207,6 @@ def test_the_default_prompt_is_put_before_each_line(folder):
     np.testing.assert_allclose(prompted.encode(["the cat", ""]), plain, atol=1e-6)
 
 
-def test_hash_follows_what_is_read(folder):
-    def hash_now():
-        return load_encoder(folder, "cpu").hash
-
-    before = hash_now()
-    (folder / "README.md").write_text("words")
-    assert hash_now() == before
-    write(folder / "sentence_bert_config.json", {"max_seq_length": 10})
-    after = hash_now()
-    assert after != before
-    write(folder / "1_Pooling/config.json", {"embedding_dimension": 32, "pooling_mode": "max"})
-    assert hash_now() not in (before, after)
-
-
 def pickled(folder):
     (folder / "model.safetensors").unlink()
     (folder / "pytorch_model.bin").write_bytes(pickle.dumps({}))
@@ -247,14 +233,6 @@ def module_of_the_folder(folder):
     write(folder / "modules.json", [entry])
 
 
-def include_prompt(folder):
-    write(
-        folder / "1_Pooling/config.json",
-        {"embedding_dimension": 32, "pooling_mode": "mean", "include_prompt": False},
-    )
-    write(folder / "config_sentence_transformers.json", {"prompts": {"a": "b: "}, "default_prompt_name": "a"})
-
-
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
@@ -267,7 +245,6 @@ def include_prompt(folder):
         (own_code, "cannot load it"),
         (adapter, "adapters are not supported"),
         (loading_options, "model_args is not supported"),
-        (include_prompt, "leaves out the prompt"),
     ],
 )
 def test_damage_is_told(folder, damage, said):
