@@ -89,7 +89,7 @@ def open_caches(
                 remove_left(path, folder=path.is_dir())
         known = functools.cache(lambda: languages.Languages("data.language_filter"))
         # One tokenizer per side: each remembers words, few of them shared, and serves one thread at a time.
-        both = tokenizer, Tokenizer(tokenizer.path)
+        both = tokenizer, Tokenizer(tokenizer.path, tokenizer.transliterate)
         with run.progress(None, "tokenise", "pairs") as bar:
             corpora = [
                 _tokenized(folder, recipe, number, both, known, bar.update)
@@ -231,6 +231,8 @@ def _key(recipe: Recipe, corpus: Corpus, tokenizer: Tokenizer) -> str:
         d.max_ratio_slack,
         recipe.model.max_pieces,
     ]
+    if tokenizer.transliterate:
+        rules.append("transliterate")
     if d.language_filter:
         rules += [*corpus.langs, d.language_share]
     digest.update(json.dumps(rules).encode())

@@ -152,7 +152,7 @@ class _Job:
         digest = f"{folder_hash(assistant)} {m.layers} {m.recurrent} {m.bottleneck} {data}"
         if note.exists() and note.read_text(encoding="utf-8") == digest:
             return
-        tokenizer = Tokenizer(assistant / TOKENIZER)
+        tokenizer = Tokenizer(assistant / TOKENIZER, m.transliterate)
         cache = self.work / "cache"
         caches = open_caches(cache, self.recipe, tokenizer, self.run) if m.bottleneck else []
         folder.mkdir(parents=True, exist_ok=True)
@@ -185,7 +185,7 @@ class _Job:
         if world.first:
             tokenizer = open_vocabulary(recipe, self.work, start, journal)
         else:
-            tokenizer = Tokenizer(self.work / TOKENIZER)
+            tokenizer = Tokenizer(self.work / TOKENIZER, recipe.model.transliterate)
         caches = open_caches(cache, recipe, tokenizer, self.run)
         if start is not None and world.first and saved is None:
             warn_of_unknown(start, unknown_shares(caches, tokenizer))
