@@ -27,7 +27,6 @@ from bitextmine.training.objectives.registry import Objectives, Setup
 from bitextmine.training.objectives.teaching import Distil
 from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.parallel import ALONE, World
-from bitextmine.training.pivot import join_languages
 from bitextmine.training.recipe import Recipe, Training
 from bitextmine.training.rows import RowAdamW
 from bitextmine.training.sampling import (
@@ -36,6 +35,7 @@ from bitextmine.training.sampling import (
     Sampler,
     Source,
     hash_seed,
+    join_languages,
     piece_frequencies,
     split_table,
     with_ngrams,

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.training.pairfile import PairFile, PairWriter, sentence_keys
-from bitextmine.training.pivot import join_languages
 from bitextmine.training.recipe import Corpus
-from bitextmine.training.sampling import Edits
+from bitextmine.training.sampling import Edits, join_languages
 
 VOCABULARY = [
     "",
