@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bitextmine.embeddings.store import manifest_path
+from bitextmine.embeddings.npy import vectors_digest
+from bitextmine.embeddings.store import describe_embedding, manifest_path, open_embedding
 from bitextmine.encoder.hub import hub_name
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import corpus_language
 from bitextmine.files.jsonfile import read_json
 from bitextmine.files.lines import LineHasher, iter_lines
-from bitextmine.files.storage import Place, Remote
+from bitextmine.files.storage import Place, local, place
 from bitextmine.files.streams import strip_compression
-from bitextmine.files.urls import is_remote
 
 # Suffixes of files, and so no model's name on the hub.
 _OURS = (".npy", ".part", ".json", ".faiss", ".tsv", ".parquet", ".gz", ".xz", ".zst")
@@ -34,11 +34,9 @@ def describe(path: str | os.PathLike[str], errors: str = "strict", *, verify: bo
     Raises:
         BitextmineError: the file is missing, damaged, or contradicts its manifest.
     """
-    if is_remote(path):
-        return _in_storage(Remote(os.fspath(path)), errors)
-    file = Path(path)
+    file = place(path)
     facts = _describe(path, file, errors)
-    return {**facts, "verified": _verified(file)} if verify else facts
+    return {**facts, "verified": _verified(Path(file))} if verify else facts
 
 
 def _verified(file: Path) -> str:
@@ -49,9 +47,6 @@ def _verified(file: Path) -> str:
 
         return verify_index(file)
     if file.suffix == ".npy":
-        from bitextmine.embeddings.npy import vectors_digest
-        from bitextmine.embeddings.store import open_embedding
-
         if vectors_digest(file) == open_embedding(file)[1].vectors_blake2b:
             return "checksum matches"
         raise BitextmineError(f"{file}: damaged: its checksum is not that of its manifest; run embed --force")
@@ -61,32 +56,21 @@ def _verified(file: Path) -> str:
     return "checksums match" if known else "no checksum to compare with"
 
 
-def _describe(path: str | os.PathLike[str], file: Path, errors: str) -> dict[str, str]:
+def _describe(path: str | os.PathLike[str], file: Place, errors: str) -> dict[str, str]:
     if os.fspath(path) == "-":
         return _corpus(file, errors)
-    if file.is_dir() or not (file.suffix or file.exists()) or (file.suffix not in _OURS and hub_name(path)):
+    if isinstance(file, Path) and (
+        file.is_dir() or not (file.suffix or file.exists()) or (file.suffix not in _OURS and hub_name(path))
+    ):
         return _model(path)
     if file.suffix in (".npy", ".part") or (file.suffix == ".json" and _kind(file) == "embedding"):
-        from bitextmine.embeddings.store import describe_embedding
-
-        npy = {".json": ".npy", ".part": ""}.get(file.suffix, file.suffix)
-        return describe_embedding(file.with_suffix(npy))
+        npy = local(file, "vectors are mapped into memory, which only a file of this machine can be")
+        return describe_embedding(npy.with_suffix({".json": ".npy", ".part": ""}.get(npy.suffix, npy.suffix)))
     if file.suffix == ".json":
         return _manifest(read_json(file))
-    beside = Path(f"{file}.json")  # corpus.fr.json is of the embedding, not of the corpus
+    beside = place(f"{file}.json")  # corpus.fr.json is of the embedding, not of the corpus
     if file.exists() and (file.suffix == ".faiss" or _kind(beside) not in ("", "embedding")):
         return _manifest(read_json(beside))
-    return _corpus(file, errors)
-
-
-def _in_storage(file: Remote, errors: str) -> dict[str, str]:
-    beside = file.with_suffix(".json") if file.suffix == ".npy" else Remote(f"{file}.json")
-    if file.suffix == ".json":
-        return _manifest(read_json(file))
-    if beside.is_file() and (file.suffix == ".npy" or read_json(beside).get("kind") != "embedding"):
-        return _manifest(read_json(beside))
-    if file.suffix == ".npy":
-        raise BitextmineError(f"{file}: no manifest beside it says what it is; check the name")
     return _corpus(file, errors)
 
 
@@ -112,7 +96,7 @@ def _model(path: str | os.PathLike[str]) -> dict[str, str]:
     return _manifest(load_encoder(path, "cpu").describe())
 
 
-def _kind(file: Path) -> str:
+def _kind(file: Place) -> str:
     return str(read_json(file).get("kind", "")) if file.exists() else ""
 
 

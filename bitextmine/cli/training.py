@@ -312,9 +312,8 @@ def fit_scorer_command(
 def export(model: str, out: str, to: str, force: bool) -> None:
     """Export an encoder to another library, with the same vectors.
 
-    sentence-transformers: any encoder made by 'bitextmine train', and the packaged ones. If it has n-grams or columns
-    for order and length, as the packaged ones do, loading it needs bitextmine and trust_remote_code=True (OUT holds no
-    code). OUT/README.md is a model card for the Hugging Face Hub.
+    sentence-transformers: any encoder made by 'bitextmine train', and the packaged ones. Loading it needs bitextmine
+    and trust_remote_code=True (OUT holds no code). OUT/README.md is a model card for the Hugging Face Hub.
 
     onnx: encoders with a unigram vocabulary and without n-grams (model.ngrams = 0), so not the packaged ones: no
     tokenizer for ONNX Runtime makes n-grams across pieces.

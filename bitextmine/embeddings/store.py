@@ -10,7 +10,7 @@ import dataclasses
 import json
 import os
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,6 +28,17 @@ from bitextmine.files.streams import check_writable
 from bitextmine.version import __version__
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
+# Keys of manifests and identities, as they are described.
+_KNOWN = {
+    "lang": "language",
+    "corpus": "text",
+    "text_sha256": "text sha256",
+    "model": "model",
+    "model_hash": "model hash",
+    "settings": "settings",
+    "vectors_blake2b": "vectors blake2b",
+    "version": "made by",
+}
 
 
 @dataclasses.dataclass
@@ -76,14 +87,6 @@ def manifest_path(npy_path: str | os.PathLike[str]) -> Path:
     """Return the manifest beside an ``.npy``: ``corpus.fr.npy`` -> ``corpus.fr.json``."""
     path = Path(npy_path)
     return path.with_suffix(".json") if path.suffix == ".npy" else Path(f"{path}.json")
-
-
-def read_manifest(path: str | os.PathLike[str]) -> Manifest:
-    """Read a ``.json`` manifest, or the one beside an ``.npy``; BitextmineError if there is none."""
-    path = Path(path) if Path(path).suffix == ".json" else manifest_path(path)
-    if not path.exists():
-        raise BitextmineError(f"{path}: no such manifest; run embed again")
-    return Manifest.from_json(read_json(path), path)
 
 
 class VectorFile:
@@ -165,15 +168,8 @@ class SomeRows:
         return self._file[self._rows[which]]
 
 
-def open_embedding(
-    npy_path: str | os.PathLike[str], *, rows: int | None = None, dim: int | None = None
-) -> tuple[NDArray[np.float16], Manifest]:
+def open_embedding(npy_path: str | os.PathLike[str]) -> tuple[NDArray[np.float16], Manifest]:
     """Open a finished embedding: its vectors, float16 (rows, dim) as a read-only map, and its manifest.
-
-    Args:
-        npy_path: the vectors.
-        rows: lines of the text they should belong to.
-        dim: numbers in a row that the model makes.
 
     Raises:
         BitextmineError: the ``.npy`` is missing, truncated or foreign, its manifest is missing or damaged, or the
@@ -181,22 +177,13 @@ def open_embedding(
     """
     vectors = npy.open_vectors(npy_path)
     where = manifest_path(npy_path)
-    manifest = read_manifest(where)
+    if not where.exists():
+        raise BitextmineError(f"{where}: no such manifest; run embed again")
+    manifest = Manifest.from_json(read_json(where), where)
     if (manifest.rows, manifest.dim) != vectors.shape:
         raise BitextmineError(
             f"{npy_path}: {vectors.shape[0]:,} rows of {vectors.shape[1]} numbers, but {where.name} says "
             f"{manifest.rows:,} rows of {manifest.dim}; the two do not belong together, run embed again"
-        )
-    if manifest.dtype != npy.DTYPE.name:
-        raise BitextmineError(
-            f"{where}: says {manifest.dtype}, but {npy_path} is {npy.DTYPE.name}; run embed again"
-        )
-    if rows is not None:
-        check_rows(npy_path, manifest, rows)
-    if dim is not None and dim != manifest.dim:
-        raise BitextmineError(
-            f"{npy_path}: vectors of {manifest.dim} numbers, but {dim} are wanted; "
-            f"it was made by another model ('{manifest.model}'), run embed again with the same model for both"
         )
     return vectors, manifest
 
@@ -240,39 +227,21 @@ def describe_embedding(npy_path: str | os.PathLike[str]) -> dict[str, str]:
     """Return facts about an embedding, finished or not, by name; BitextmineError if it cannot be used."""
     path = Path(npy_path)
     head = read_head(npy.journal_path(path))
+    content: Mapping[str, Any]
     if not path.exists() and head is not None and head.job == npy.JOB:
         done = (last_record(npy.journal_path(path)) or {}).get("rows", 0)
-        return {
-            "what": "unfinished embedding; run embed again to resume",
-            "rows": f"{done} of {head.identity.get('rows', 0)}",
-            **dict(_facts(head.identity)),
-        }
-    vectors, manifest = open_embedding(path)
-    return {
-        "what": "embedding: row i is line i of the text",
-        "rows": f"{manifest.rows}",
-        "dim": f"{manifest.dim}",
-        "numbers": f"{manifest.dtype}, {vectors.nbytes:,} bytes",
-        **dict(_facts(manifest.to_json())),
-    }
-
-
-def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the other entries of a manifest or an identity, the known ones first."""
-    names = {
-        "lang": "language",
-        "corpus": "text",
-        "text_sha256": "text sha256",
-        "model": "model",
-        "model_hash": "model hash",
-        "settings": "settings",
-        "vectors_blake2b": "vectors blake2b",
-        "version": "made by",
-    }
-    for key in [*names, *sorted(content.keys() - names.keys() - {"rows", "dim", "dtype", "kind"})]:
+        content = head.identity
+        facts = {"what": "unfinished embedding; run embed again to resume"}
+        facts["rows"] = f"{done} of {content.get('rows', 0)}"
+    else:
+        vectors, manifest = open_embedding(path)
+        content = manifest.to_json()
+        facts = {"what": "embedding: row i is line i of the text", "rows": f"{manifest.rows}"}
+        facts |= {"dim": f"{manifest.dim}", "numbers": f"{manifest.dtype}, {vectors.nbytes:,} bytes"}
+    for key in [*_KNOWN, *sorted(content.keys() - _KNOWN.keys() - {"rows", "dim", "dtype", "kind"})]:
         value = content.get(key)
-        if value in (None, "", {}):
-            continue
         if isinstance(value, dict):
             value = ", ".join(f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in sorted(value.items()))
-        yield names.get(key, key), f"bitextmine {value}" if key == "version" else str(value)
+        if value not in (None, ""):
+            facts[_KNOWN.get(key, key)] = f"bitextmine {value}" if key == "version" else str(value)
+    return facts

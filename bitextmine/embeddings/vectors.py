@@ -6,7 +6,6 @@ import hashlib
 import logging
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -63,7 +62,7 @@ def adopt_vectors(
         check_place(npy)
     with open(vectors, "rb") as file:
         digest = hashlib.file_digest(file, "blake2b").hexdigest()
-    identity: dict[str, Any] = {"text_sha256": text.sha256, "model_hash": PRECOMPUTED, "vectors": digest}
+    identity = {"text_sha256": text.sha256, "model_hash": PRECOMPUTED, "vectors": digest}
     blank = np.fromiter((not line.strip() for line in text.lines()), dtype=bool, count=len(text))
     name = Path(corpus).name
     with (
@@ -86,11 +85,8 @@ def adopt_vectors(
             units[blank[start : start + len(rows)]] = 0
             writer.write(start, units)
             bar.update(len(rows))
-        writer.finish(
-            Manifest(
-                lang=language, corpus=name, text_sha256=text.sha256, model=PRECOMPUTED, model_hash=PRECOMPUTED
-            )
-        )
+        origin = {"text_sha256": text.sha256, "model": PRECOMPUTED, "model_hash": PRECOMPUTED}
+        writer.finish(Manifest(lang=language, corpus=name, **origin))
     log.info("%s: %s from %s", npy, counted(len(matrix), "line"), Path(vectors).name)
     return npy
 
@@ -117,33 +113,26 @@ def open_precomputed(path: str | os.PathLike[str], rows: int, dim: int | None = 
         UsageError: the file has no header, and dim is missing.
     """
     dim = None if dim is None else whole_number("dim", dim)
+    lines = counted(rows, "line")
     try:
         size = Path(path).stat().st_size
-        if _has_header(path):
-            return _checked_npy(path, rows, dim)
+        if not _has_header(path):
+            if dim is None:
+                raise UsageError(
+                    f"{path}: no .npy; vectors without a header need --dim, the numbers in a row"
+                )
+            for kind in (np.dtype("<f4"), np.dtype("<f2")):
+                if size == rows * dim * kind.itemsize and size:
+                    return np.memmap(path, dtype=kind, mode="r", shape=(rows, dim))
+            raise BitextmineError(
+                f"{path}: {size:,} bytes are {size / (4 * dim):,.6g} rows of {dim} numbers in float32, "
+                f"{size / (2 * dim):,.6g} in float16; but the text has {lines}; check --dim"
+            )
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
+    except BitextmineError:
+        raise
     except OSError as e:
         raise BitextmineError(f"{path}: cannot read: {e.strerror or e}") from None
-    if dim is None:
-        raise UsageError(f"{path}: no .npy; vectors without a header need --dim, the numbers in a row")
-    for kind in (np.dtype("<f4"), np.dtype("<f2")):
-        if size == rows * dim * kind.itemsize and size:
-            return np.memmap(path, dtype=kind, mode="r", shape=(rows, dim))
-    if size % (2 * dim):
-        raise BitextmineError(
-            f"{path}: {size:,} bytes are not a whole number of rows of {dim} numbers, of two or four bytes; check --dim"
-        )
-    wide = f"{size // (4 * dim):,} in float32, " if not size % (4 * dim) else ""
-    raise BitextmineError(
-        f"{path}: {size:,} bytes are rows of {dim} numbers: {wide}{size // (2 * dim):,} in float16; but the text has "
-        f"{counted(rows, 'line')}"
-    )
-
-
-def _checked_npy(path: str | os.PathLike[str], rows: int, dim: int | None) -> np.ndarray:
-    try:
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
-    except OSError:
-        raise
     except Exception as e:  # NumPy parses the header as Python source: damage raises almost anything
         raise BitextmineError(f"{path}: not a whole .npy file ({e})") from None
     if found.ndim != 2 or found.dtype.kind != "f" or found.dtype.itemsize > 8 or not found.shape[1]:
@@ -154,7 +143,5 @@ def _checked_npy(path: str | os.PathLike[str], rows: int, dim: int | None) -> np
     if dim not in (None, found.shape[1]):
         raise BitextmineError(f"{path}: vectors of {found.shape[1]} numbers, but --dim {dim} was given")
     if len(found) != rows:
-        raise BitextmineError(
-            f"{path}: {counted(len(found), 'row')}, but the text has {counted(rows, 'line')}"
-        )
+        raise BitextmineError(f"{path}: {counted(len(found), 'row')}, but the text has {lines}")
     return found

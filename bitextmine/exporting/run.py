@@ -19,8 +19,7 @@ def export_encoder(
 ) -> Path:
     """Write an encoder as a folder for another library.
 
-    sentence-transformers needs bitextmine to load an encoder with n-grams or with columns for order and length, and
-    nothing else for others. ONNX Runtime has no n-grams.
+    sentence-transformers needs bitextmine to load it. ONNX Runtime has no n-grams.
 
     Args:
         model: a packaged encoder's name, a folder or a name on the hub.
@@ -58,17 +57,11 @@ def export_encoder(
             from bitextmine.exporting.tokenizer_json import write_tokenizer
 
             write_graph(*unrolled(config, read_weights(config, folder / WEIGHTS)), out / "model.onnx")
-            path = out / "tokenizer.json"
-            write_tokenizer(folder / TOKENIZER, path, max_pieces=config.max_pieces, pad=False)
+            write_tokenizer(folder / TOKENIZER, out / "tokenizer.json", max_pieces=config.max_pieces)
         else:
-            from bitextmine.exporting import sentence_transformers as theirs
+            from bitextmine.exporting.sentence_transformers import write_sentence_transformers
 
-            if config.ngrams or config.order_columns or config.length_share:
-                theirs.write_own_module(folder, out)
-            else:
-                plain, weights = unrolled(config, read_weights(config, folder / WEIGHTS))
-                theirs.write_sentence_transformers(plain, weights, folder / TOKENIZER, out)
-            theirs.write_card(folder, config, out)
+            write_sentence_transformers(folder, config, out)
         shutil.copyfile(folder / TOKENIZER, out / TOKENIZER)
     except (OSError, BitextmineError) as e:
         if made:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import shlex
 import unicodedata
 from collections.abc import Iterable, Sequence
 from importlib import resources
@@ -21,11 +20,10 @@ from numpy.typing import NDArray
 from bitextmine.arguments import a_path
 from bitextmine.console import counted, nice_step
 from bitextmine.files.layout import Columns
-from bitextmine.files.storage import place
 from bitextmine.files.streams import check_writable, keep_apart, open_output
 from bitextmine.languages.codes import is_code
 from bitextmine.mining.threshold import parse_threshold
-from bitextmine.reporting.counts import ScoreCounts
+from bitextmine.reporting.counts import SCALE, ScoreCounts
 from bitextmine.reporting.flags import FLAGS, LENGTH_FACTOR
 from bitextmine.reporting.provenance import Provenance, load_provenance
 from bitextmine.reporting.survey import SEED, Flagged, Survey, survey
@@ -74,37 +72,13 @@ def write_report(
     found = survey(path, columns=columns, threshold=cut, errors=errors)
     if isinstance(rule, float):
         origin.threshold_by = "given"
-    text = render(found, origin, _options(columns or Columns(), output, rule, manifest, errors))
     with open_output(output) as out:
-        out.write(text.encode())
+        out.write(render(found, origin).encode())
     return found.rows
 
 
-def _options(
-    columns: Columns,
-    output: str | os.PathLike[str],
-    threshold: str | float,
-    manifest: str | os.PathLike[str] | None,
-    errors: str,
-) -> list[str]:
-    """Return the options of the command that makes this page, without those at their defaults."""
-    given = {
-        "--score-col": columns.score,
-        "--scol": columns.src,
-        "--tcol": columns.tgt,
-        "--threshold": None if threshold == "auto" else str(threshold),
-        "--manifest": None if manifest is None else place(manifest).name,
-        "--errors": None if errors == "strict" else errors,
-        "-o": os.fspath(output) if os.fspath(output) == "-" else place(output).name,
-    }
-    words = [word for name, value in given.items() if value is not None for word in (name, value)]
-    if columns.header is not None:
-        words.append("--header" if columns.header else "--no-header")
-    return words
-
-
-def render(found: Survey, origin: Provenance, options: Sequence[str] = ()) -> str:
-    """Return the report as HTML, below 300 KB whatever is in the file; it shows the `options` that made it."""
+def render(found: Survey, origin: Provenance) -> str:
+    """Return the report as HTML, below 300 KB whatever is in the file."""
     environment = jinja2.Environment(
         autoescape=True,
         finalize=_shown,
@@ -118,7 +92,7 @@ def render(found: Survey, origin: Provenance, options: Sequence[str] = ()) -> st
         "count": lambda n: f"{n:,}",
         "counted": counted,
         "number": number,
-        "share": lambda part, whole=1: _share(part, whole),
+        "share": _share,
         "shares": _shares,
     }
     template = environment.from_string(
@@ -127,8 +101,6 @@ def render(found: Survey, origin: Provenance, options: Sequence[str] = ()) -> st
     layout = found.table.layout
     sides = (("src", layout.src_lang), ("tgt", layout.tgt_lang))
     langs = [origin.language(side) or (named if is_code(named) else "") for side, named in sides]
-    name = "-" if origin.name == "<stdin>" else origin.name
-    mined = origin.mine_command()
     return template.render(
         s=found,
         origin=origin,
@@ -144,8 +116,7 @@ def render(found: Survey, origin: Provenance, options: Sequence[str] = ()) -> st
         mark=signature(
             task="report", rows=found.rows, threshold=found.threshold, sample=len(found.lengths), seed=SEED
         ),
-        mined=mined,
-        command=shlex.join(["bitextmine", "report", name, *options]),
+        mined=origin.mine_command(),
     )
 
 
@@ -264,12 +235,12 @@ def histogram_chart(scores: ScoreCounts, threshold: float | None) -> dict[str, A
         low, high = scores.low, scores.high
     width = high - low
     if width <= 0:
-        width = max(abs(low) * 0.1, 10.0**-scores.decimals * _BARS)
+        width = max(abs(low) * 0.1, _BARS / SCALE)
         low, high = low - width / 2, high + width / 2
     cut = threshold if threshold is not None and low - width / 2 <= threshold <= high + width / 2 else None
     if cut is not None:
         low, high = min(low, cut), max(high, cut)
-    step = nice_step(max((high - low) / _BARS, 10.0**-scores.decimals))
+    step = nice_step(max((high - low) / _BARS, 1 / SCALE))
     start = cut if cut is not None else 0.0
     first, last = math.floor((low - start) / step + 1e-9), math.floor((high - start) / step + 1e-9) + 1
     edges = np.array([round(start + i * step, 9) for i in range(first, last + 1)])
@@ -358,7 +329,7 @@ def thresholds(scores: ScoreCounts, threshold: float | None) -> Sequence[float]:
     low, high = scores.quantile(0.05), scores.quantile(0.99)
     if threshold is not None and scores.low <= threshold <= scores.high:
         low, high = min(low, threshold), max(high, threshold)
-    step = nice_step(max((high - low) / 16, 10.0**-scores.decimals))
+    step = nice_step(max((high - low) / 16, 1 / SCALE))
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     found = {round(i * step, 9) for i in range(first, last + 1)}
     return sorted(found if threshold is None else found | {threshold})

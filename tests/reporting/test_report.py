@@ -265,7 +265,6 @@ def test_the_manifest_is_told(tmp_path):
         "bitextmine mine --src en --tgt fr -k 4 --margin ratio --retrieval max --threshold 1.010000 --dedup exact "
         "--duplicates first --search exact -o pairs.tsv"
     ) in page.text
-    assert "bitextmine report pairs.tsv -o report.html" in page.text
     assert "changed after" not in page.text
     assert ("p", {"dir": "auto", "lang": "fr"}) in page.attributes
 
@@ -280,7 +279,6 @@ def test_a_manifest_of_another_name(tmp_path):
     page = make(tmp_path, pairs(40, 1.01), manifest=tmp_path / "old.json", threshold="none")
     assert "From the manifest old.json" in page.text
     assert "threshold 1.0100</span>" not in page.source
-    assert "bitextmine report pairs.tsv --threshold none --manifest old.json -o report.html" in page.text
 
 
 @pytest.mark.parametrize(
@@ -414,14 +412,12 @@ def test_the_command(bitextmine, tmp_path):
     done = bitextmine("report", "bitext.tsv", "-o", "report.html", cwd=tmp_path)
     assert (done.out, done.err) == ("", "report.html: a report on 300 pairs\n")
     file = (tmp_path / "report.html").read_text()
-    assert "bitextmine report bitext.tsv -o report.html" in Page(file).text
     bitextmine("report", "bitext.tsv", "-o", "report.html", cwd=tmp_path, env={"PYTHONHASHSEED": "7"})
     assert (tmp_path / "report.html").read_text() == file
     piped = bitextmine(
         "report", "-", "-o", "-", "--threshold", "1.1", stdin=pairs(300).encode(), cwd=tmp_path
     )
     assert "threshold 1.1000" in Page(piped.out).text
-    assert "bitextmine report - --threshold 1.1 -o -" in Page(piped.out).text
 
 
 def test_report_of_what_mine_wrote(bitextmine, tiny_model, parallel_text, tmp_path):
