@@ -171,7 +171,6 @@ class Grid:
             )
         with self.workers.stage(stage) as costs:
             self._merge_all(tasks, finished, costs)
-            costs.finished = len(finished)
             costs.title = f"{self.title}: {counted(total, 'tile')}, {len(finished)} of them found finished"
 
     def _merge_all(self, tasks: Iterable[Task], finished: set[Tile], costs: Stage) -> None:
