@@ -9,7 +9,7 @@ from pathlib import Path
 from bitextmine.arguments import a_path, one_of
 from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, read_folder, resolve
 from bitextmine.encoder.foreign import foreign_kind
-from bitextmine.encoder.weights import read_weights, unrolled
+from bitextmine.encoder.weights import read_weights
 from bitextmine.errors import BitextmineError
 from bitextmine.exporting import FORMATS, ONNX
 
@@ -23,13 +23,9 @@ def export_encoder(
 
     Args:
         model: a packaged encoder's name, a folder or a name on the hub.
-        out: the folder to write.
-        to: "sentence-transformers" or "onnx" (model.onnx, with inputs input_ids and
-            attention_mask and output sentence_embedding, and tokenizer.json).
+        out: the folder to write, which is returned.
+        to: "sentence-transformers" or "onnx" (model.onnx and tokenizer.json).
         force: write into a folder that is not empty.
-
-    Returns:
-        The folder.
 
     Raises:
         UsageError: another format.
@@ -56,7 +52,7 @@ def export_encoder(
             from bitextmine.exporting.onnx_graph import write_graph
             from bitextmine.exporting.tokenizer_json import write_tokenizer
 
-            write_graph(*unrolled(config, read_weights(config, folder / WEIGHTS)), out / "model.onnx")
+            write_graph(config, read_weights(config, folder / WEIGHTS), out / "model.onnx")
             write_tokenizer(folder / TOKENIZER, out / "tokenizer.json", max_pieces=config.max_pieces)
         else:
             from bitextmine.exporting.sentence_transformers import write_sentence_transformers

@@ -22,7 +22,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import FULL_DISK
 from bitextmine.files.lines import line_digest, text_blocks
 from bitextmine.files.storage import Place, place
-from bitextmine.files.streams import compression, read_blocks, strip_compression
+from bitextmine.files.streams import strip_compression
 from bitextmine.languages.codes import is_code, same_code
 
 # ISO 639-2 for an unknown language.
@@ -267,7 +267,7 @@ def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None =
     """Return the one corpus of a language in a folder, without its subfolders.
 
     If no file has that code, a file with another code of the same language counts: fr, fra and fr-FR. `name` chooses
-    among several. Of ``corpus.fr`` and ``corpus.fr.gz`` with the same text, the plain one is taken.
+    among several.
 
     Raises:
         BitextmineError: there is none, or more than one.
@@ -292,32 +292,13 @@ def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None =
                 f"{directory}: no corpus '{name}' in language '{lang}'; names seen there: {seen}"
             )
         found = [p for p in named if p.name == name] or named
-    names = ", ".join(p.name for p in found)
-    if len({strip_compression(p) for p in found}) > 1:
-        raise BitextmineError(
-            f"{directory}: {len(found)} corpora in language '{lang}': {names}; "
-            f"choose one with --name, as in --name {strip_compression(found[0]).stem}"
-        )
-    if len(found) > 1 and not _same_bytes(found):
-        raise BitextmineError(
-            f"{directory}: {names} are one corpus by their names, but hold different texts; remove what is old, or "
-            "name the file itself, with --src-file or --tgt-file"
-        )
-    return min(found, key=lambda p: bool(compression(p)))
-
-
-def _same_bytes(paths: Iterable[Place]) -> bool:
-    """Return True if files hold the same text once decompressed; False if one is damaged."""
-    digests = set()
-    for path in paths:
-        digest = hashlib.sha256()
-        try:
-            for block in read_blocks(path):
-                digest.update(block)
-        except BitextmineError:
-            return False
-        digests.add(digest.digest())
-    return len(digests) == 1
+    if len(found) > 1:
+        remedy = f"choose one with --name, as in --name {strip_compression(found[0]).stem}"
+        if len({strip_compression(p) for p in found}) == 1:
+            remedy = "remove what is old, or name the file itself, with --src-file or --tgt-file"
+        names = ", ".join(p.name for p in found)
+        raise BitextmineError(f"{directory}: {len(found)} corpora in language '{lang}': {names}; {remedy}")
+    return found[0]
 
 
 def _corpora(directory: Place) -> dict[str, list[Place]]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.atomic import open_locked
+from bitextmine.files.atomic import open_locked, write_at
 
 _MAGIC = b'{"journal": 1, '
 _LONGEST_HEAD = 1 << 20
@@ -88,7 +88,7 @@ class Journal:
         self.path = Path(path)
         self.job, self._overwrite = job, overwrite
         head = {"journal": 1, "job": job, "identity": identity}
-        self._head = json.dumps(head, sort_keys=False, allow_nan=False).encode() + b"\n"
+        self._head = json.dumps(head, allow_nan=False).encode() + b"\n"
         self._starts: list[int] = []
         self._end = 0
         self._fd = -1
@@ -136,15 +136,13 @@ class Journal:
         return record
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        return (self[place] for place in range(len(self)))
+        return map(self.__getitem__, range(len(self)))
 
     def append(self, record: Mapping[str, Any], *, sync: bool = False) -> None:
         """Add a record; with `sync`, force it to disk. OSError passes through."""
         body = json.dumps(record, allow_nan=False).encode()
         line = b"%08x %s\n" % (zlib.crc32(body), body)
-        written = 0
-        while written < len(line):
-            written += os.pwrite(self._fd, line[written:], self._end + written)
+        write_at(self._fd, memoryview(line), self._end)
         if sync:
             os.fsync(self._fd)
         self._starts.append(self._end)

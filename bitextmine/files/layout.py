@@ -30,7 +30,7 @@ _NAMES = {
 _TELLING = ("score", "src", "tgt")  # a line that names two of these is a header
 _OPTIONS = {"score": "--score-col", "src": "--scol", "tgt": "--tcol"}
 _COLUMN = re.compile("[a-z]+(?:_[a-z]+)*")  # names of the columns of `score`
-_MISSING = {"", "-", "na", "n/a", "none", "null"}
+_MISSING = {"", "-", "na", "n/a", "nan", "none", "null"}
 # Of a line: document or URL, paragraph and sentence; of several, also the last of them.
 _ORIGIN = re.compile(r". \d+\.\d+(?:-\d+\.\d+)?$")
 _MOST = 0.8  # of the cells must be numbers in a column of numbers: a file may hold a bad one
@@ -65,7 +65,7 @@ class Layout:
         width: cells of a row.
         names: the header, or empty.
         places: columns from 0 of "score", "src", "tgt", "src_line" and "tgt_line", as far as they are there.
-        src_lang, tgt_lang: languages, if the header names the columns by them.
+        src_lang, tgt_lang: languages that the header names.
         unknown: the reason why source and target could not be found.
     """
 
@@ -137,11 +137,7 @@ def find_layout(
     The width is that of the header, else that of most rows; rows of one cell, and rows without a column that was
     asked for, do not count.
 
-    Args:
-        head: the first rows as cells, at least one unless there are `names`; the first of them may be a header.
-        columns: the columns named by the user.
-        name: the file, for messages.
-        names: of the columns, for a format that has them, so no row is a header.
+    The head is the first rows as cells; the first of them may be a header, unless the format has `names` of columns.
 
     Raises:
         UsageError: columns are named, and there is no header.
@@ -200,17 +196,6 @@ def as_number(cell: str) -> float:
         return float(cell)
     except ValueError:
         return math.nan
-
-
-def kind_of_no_number(cell: str) -> str:
-    """Describe a cell without a finite number: "missing", "NaN", "infinite" or "not a number"."""
-    text = cell.strip().lower()
-    if text in _MISSING:
-        return "missing"
-    try:
-        return "NaN" if math.isnan(float(text)) else "infinite"
-    except ValueError:
-        return "not a number"
 
 
 def _width(rows: Sequence[Sequence[str]], least: int) -> int:
@@ -276,11 +261,9 @@ def _by_shape(rows: Sequence[Sequence[str]], width: int, last: int) -> dict[str,
 
     def number(at: int) -> bool:
         """Return True for a column of numbers or nothing, with a number somewhere."""
-        right = sum(
-            not math.isnan(as_number(row[at])) or kind_of_no_number(row[at]) in ("missing", "NaN")
-            for row in rows
-        )
-        return right >= _MOST * len(rows) and any(not math.isnan(as_number(row[at])) for row in rows)
+        numbers = sum(not math.isnan(as_number(row[at])) for row in rows)
+        missing = sum(row[at].strip().lower() in _MISSING for row in rows)
+        return numbers > 0 and numbers + missing >= _MOST * len(rows)
 
     def whole(at: int) -> bool:
         return sum(is_position(row[at].strip()) for row in rows) >= _MOST * len(rows)

@@ -23,10 +23,10 @@ from bitextmine.files.layout import Columns
 from bitextmine.files.streams import check_writable, keep_apart, open_output
 from bitextmine.languages.codes import is_code
 from bitextmine.mining.threshold import parse_threshold
+from bitextmine.reporting import flags
 from bitextmine.reporting.counts import SCALE, ScoreCounts
-from bitextmine.reporting.flags import FLAGS, LENGTH_FACTOR
 from bitextmine.reporting.provenance import Provenance, load_provenance
-from bitextmine.reporting.survey import SEED, Flagged, Survey, survey
+from bitextmine.reporting.survey import SEED, Survey, survey
 from bitextmine.signature import signature
 
 # A text ends at whichever comes first; the second keeps the file small whatever is in the text.
@@ -54,7 +54,7 @@ def write_report(
     Args:
         path: the pairs, in any format that the suffix tells; ``-`` is stdin.
         output: the page; ``-`` is stdout.
-        columns: the columns of score, source and target, for files that ``mine`` did not write.
+        columns: the columns, for files that ``mine`` did not write.
         threshold: a number, ``none``, or ``auto`` for the one in the manifest.
         manifest: the manifest, instead of PATH.json.
         errors: invalid UTF-8: ``strict`` raises, ``replace`` puts U+FFFD.
@@ -109,9 +109,7 @@ def render(found: Survey, origin: Provenance) -> str:
         thresholds=thresholds(found.scores, found.threshold) if found.scores.total else [],
         lengths=length_chart(found.lengths, found.usual_ratio) if found.rows else None,
         length_table=_length_table(found) if found.rows else [],
-        length_factor=LENGTH_FACTOR,
-        flags=[(flag, found.flagged.get(flag.key, Flagged(0, None, []))) for flag in FLAGS],
-        notes=_notes(found, origin),
+        limits=flags,
         lines=found.malformed.rows + int(found.table.rows.header_line),
         mark=signature(
             task="report", rows=found.rows, threshold=found.threshold, sample=len(found.lengths), seed=SEED
@@ -174,37 +172,6 @@ def _length_table(found: Survey) -> list[list[str]]:
     ratio = tgt / np.maximum(src, 1)
     columns = ((src, ",.0f"), (tgt, ",.0f"), (ratio, ".2f"))
     return [[f"{100 * q:g}", *(f"{np.quantile(c, q):{form}}" for c, form in columns)] for q in _PERCENTILES]
-
-
-def _notes(found: Survey, origin: Provenance) -> list[str]:
-    """Return the things to know before reading on."""
-    notes = []
-    pairs, bad = origin.content.get("pairs"), found.malformed
-    if not found.rows:
-        notes.append(f"There are no pairs in this file{', as its manifest says' if pairs == 0 else ''}.")
-    if isinstance(pairs, int) and pairs != found.rows:
-        said = counted(pairs, "pair") if abs(pairs) < 1e15 else "another number of pairs"
-        notes.append(
-            f"The manifest speaks of {said}, the file has {found.rows:,}: it was changed after it was made."
-        )
-    if bad.count:
-        notes.append(
-            f"{counted(bad.count, 'row')} left out that cannot be read as pairs; the first: {bad.first}."
-        )
-    if found.odd_scores:
-        odd = ", ".join(
-            f"{n:,} {kind} (the first in line {first:,})"
-            for kind, (n, first) in sorted(found.odd_scores.items())
-        )
-        total = sum(n for n, _ in found.odd_scores.values())
-        notes.append(
-            f"{counted(total, 'pair')} without a usable score: {odd}. They count everywhere except for scores."
-        )
-    if found.rows and found.table.layout.score is None:
-        notes.append("No column of scores: this report says nothing about scores.")
-    if origin.problem:
-        notes.append(origin.problem)
-    return notes
 
 
 # Steps are round numbers, so there are between two fifths of these and all of them.
@@ -302,7 +269,7 @@ def length_chart(lengths: NDArray[np.int64], usual: float) -> dict[str, Any]:
             }
         )
     lines = []
-    for factor, kind in ((1.0, "usual"), (LENGTH_FACTOR, "limit"), (1 / LENGTH_FACTOR, "limit")):
+    for factor, kind in ((1.0, "usual"), (flags.LENGTH_FACTOR, "limit"), (1 / flags.LENGTH_FACTOR, "limit")):
         (x1, y1), (x2, y2) = (
             (x / width, n - (factor * (x * usual + 10) - 10) / width) for x in (0.0, float(n * width))
         )

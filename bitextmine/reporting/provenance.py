@@ -31,10 +31,9 @@ class Provenance:
     """The origin of a file of pairs.
 
     Attributes:
-        name: the name of the file.
-        manifest: the name of its manifest, empty without one.
+        name, manifest: the names of the file and of its manifest, the latter empty without one.
         content: the manifest.
-        signature: its signature, and parts: the parts of that.
+        signature, parts: its signature.
         threshold: the score where mining cut the file; None: not cut, or not known.
         threshold_by: the rule that chose it, for people.
         notes: remarks for people in the manifest.
@@ -106,11 +105,9 @@ def load_provenance(
         return found
     try:
         content = read_json(beside)
-        if content.get("kind") != "bitext":
-            raise BitextmineError(f"{beside}: describes {content.get('kind')!r}, not a file of pairs")
         signature = content.get("signature")
-        if not isinstance(signature, str):
-            raise BitextmineError(f"{beside}: no signature in it; it does not come from 'bitextmine mine'")
+        if content.get("kind") != "bitext" or not isinstance(signature, str):
+            raise BitextmineError(f"{beside}: describes {content.get('kind')!r}, not a file of mined pairs")
         try:
             found.parts = parse_signature(signature)
         except BitextmineError as error:
@@ -140,10 +137,8 @@ def _list(value: object) -> list[Any]:
 
 
 def _finite(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
     try:
-        number = float(value)
+        number = math.nan if isinstance(value, bool) or not isinstance(value, (int, float)) else float(value)
     except OverflowError:
         return None
     return number if math.isfinite(number) else None

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import progress
-from bitextmine.files.layout import Columns, as_number, kind_of_no_number
+from bitextmine.files.layout import Columns, as_number
 from bitextmine.files.storage import open_bytes
 from bitextmine.files.tables import Block, Malformed, Table, open_table
 from bitextmine.languages.identify import Languages, is_installed
 from bitextmine.languages.scripts import count_scripts
 from bitextmine.reporting.counts import Fewest, KeyCounter, Sample, ScoreCounts
-from bitextmine.reporting.flags import FLAGS, MANY, flag_pairs, flag_wrong_language, text_hashes
+from bitextmine.reporting.flags import MANY, TESTS, flag_pairs, flag_wrong_language, text_hashes
 
 SAMPLE = 20_000
 SEED = 1
@@ -96,7 +96,7 @@ class Survey:
         table: the file.
         threshold: the score to count at.
         digest: SHA-256 of the lines of text, or of the bytes of a file in another format.
-        odd_scores: cells of the score column without a finite number, by kind: how many, and the first line.
+        odd_scores: how many cells of the score column have no finite number, and the first line of one.
         high: the score of the best tenth; None without scores.
         levels: names and pairs from the best to the worst score.
         lengths: characters of source and target of the sampled rows, int64 (s, 2).
@@ -106,10 +106,10 @@ class Survey:
     def __init__(self, table: Table, threshold: float | None) -> None:
         self.table, self.threshold = table, threshold
         self.rows, self.digest, self.usual_ratio = 0, "", 1.0
-        self.scores, self.odd_scores = ScoreCounts(), dict[str, tuple[int, int]]()
+        self.scores, self.odd_scores = ScoreCounts(), (0, 0)
         self.high: float | None = None
         self.high_rows = 0
-        self.flagged: dict[str, Flagged] = {}
+        self.flagged = {"language": Flagged(0, None, [])}
         self.any_flag = Flagged(0, None, [])
         self.levels: list[tuple[str, list[Pair]]] = []
         self.lengths: NDArray[np.int64] = np.empty((0, 2), dtype=np.int64)
@@ -119,7 +119,7 @@ class Survey:
         self.sample: Sample[_Drawn] = Sample(SAMPLE, SEED)
         self.above, self.below = Fewest[Pair](_ENDS), Fewest[Pair](_ENDS)
         self._best, self._worst = Fewest[Pair](_ENDS), Fewest[Pair](_ENDS)
-        self._flags = {flag.key: _FlagCount() for flag in FLAGS if flag.test or flag.key == "copy"}
+        self._flags = {key: _FlagCount() for key in (*TESTS, "copy")}
         self._watched = {f"{what}_repeated": _Watched() for what in ("source", "target", "pair")}
 
     @property
@@ -144,7 +144,11 @@ class Survey:
         src, tgt = block.texts(layout.src, good), block.texts(layout.tgt, good)
         score = np.full(len(good), np.nan)
         if layout.score is not None:
-            score = self._scores(block.texts(layout.score, good), lines)
+            score = np.array([as_number(cell) for cell in block.texts(layout.score, good)], dtype=np.float64)
+            if len(odd := np.flatnonzero(~np.isfinite(score))):
+                score[odd] = np.nan
+                many, first = self.odd_scores
+                self.odd_scores = many + len(odd), first or lines[odd[0]]
         lengths = np.array([[len(s), len(t)] for s, t in zip(src, tgt, strict=True)])
 
         columns = [layout.places[name] for name in ("src_origin", "tgt_origin") if name in layout.places]
@@ -180,15 +184,6 @@ class Survey:
         rows = list(zip(*(column.tolist() for column in hashes), strict=True))
         self.sample.offer(len(rows), lambda i: _Drawn(pair(i), rows[i], bool(some[i])))
         self.rows += len(rows)
-
-    def _scores(self, cells: Sequence[str], lines: Sequence[int]) -> NDArray[np.float64]:
-        score = np.array([as_number(cell) for cell in cells], dtype=np.float64)
-        for i in np.flatnonzero(~np.isfinite(score)).tolist():
-            kind = kind_of_no_number(cells[i])
-            many, first = self.odd_scores.get(kind, (0, lines[i]))
-            self.odd_scores[kind] = many + 1, first
-            score[i] = np.nan
-        return score
 
     def _count_repeats(
         self, hashes: Sequence[list[int]], usable: list[int], pair: Callable[[int], Pair]

@@ -101,7 +101,7 @@ def made(vocabulary, tmp_path):
 
 
 def test_onnx_gives_the_same_vectors(made, tmp_path):
-    pytest.importorskip("onnx")
+    pytest.importorskip("onnxscript")
     pytest.importorskip("onnxruntime")
     outs = {}
     for i, settings in enumerate([*MODELS, COLUMNS]):
@@ -120,7 +120,7 @@ def test_onnx_gives_the_same_vectors(made, tmp_path):
 @pytest.mark.parametrize("layers", [0, 1])
 def test_no_pieces_are_zeros_in_onnx(layers, made, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
-    pytest.importorskip("onnx")
+    pytest.importorskip("onnxscript")
     out = export_encoder(
         made(layers=layers, **({} if layers else {"length_share": 0.1})), tmp_path / "out", to="onnx"
     )

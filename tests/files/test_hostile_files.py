@@ -44,7 +44,7 @@ def parquet_columns(case):
     ("case", "message"),
     [
         ("bytes", "invalid UTF8"),
-        ("lists", "line 1: src is no text"),
+        ("lists", "column 'src' holds list<"),
         ("no columns", "without columns"),
         ("damaged", "damaged Parquet file"),
         ("struct", "damaged Parquet file"),

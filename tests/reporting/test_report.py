@@ -195,10 +195,7 @@ def test_of_many_rows_a_sample_is_scaled_up(tmp_path):
 
 def test_scores_missing_or_nan_are_counted_and_said(tmp_path):
     page = make(tmp_path, pairs(50) + "nan\tone\tun\n\ttwo\tdeux\nx\tthree\ttrois\n", threshold=1.02)
-    assert (
-        "3 pairs without a usable score: 1 NaN (the first in line 51), 1 missing (the first in line 52), "
-        "1 not a number (the first in line 53)"
-    ) in page.text
+    assert "3 pairs without a usable score, the first in line 51:" in page.text
     assert "53 pairs" in page.text
     assert "1.0200 30 56.6%" in page.rows("Pairs kept at each threshold")
 

@@ -32,11 +32,8 @@ def open_parquet(path: str | os.PathLike[str], columns: Columns) -> RecordRows:
     Raises:
         BitextmineError: here or while reading: no file, a damaged one, or one without columns.
     """
-    source = place(path)
-    if not source.is_file():
-        raise BitextmineError(f"{path}: no such file; check the path")
-    with _told(path, "not a Parquet file"):
-        file = pyarrow.parquet.ParquetFile(source.open() if isinstance(source, Remote) else source)
+    file = _opened(path)
+    with _told(path, "damaged Parquet file"):
         schema = _with_text(file.schema_arrow.empty_table()).schema
     names = schema.names
     if not names or len(set(names)) < len(names):
@@ -44,8 +41,15 @@ def open_parquet(path: str | os.PathLike[str], columns: Columns) -> RecordRows:
         raise BitextmineError(f"{path}: a Parquet file {wrong}; check what wrote it")
     if TRANSLATION in names and types.is_struct(schema.field(TRANSLATION).type):
         schema = None
-    batches = file.iter_batches(batch_size=_ROWS)
-    return RecordRows(path, _records(path, "damaged Parquet file", batches), columns, schema=schema)
+    rows = RecordRows(path, _records(path, file.iter_batches(batch_size=_ROWS)), columns, schema=schema)
+    for role in ("src", "tgt", "score"):
+        if schema and role in rows.layout.places:
+            field = schema.field(rows.layout.places[role])
+            if types.is_nested(field.type):
+                raise BitextmineError(
+                    f"{path}: column '{field.name}' holds {field.type}, not text; choose another column"
+                )
+    return rows
 
 
 def open_dataset(path: str | os.PathLike[str], columns: Columns) -> RecordRows:
@@ -70,19 +74,29 @@ def open_dataset(path: str | os.PathLike[str], columns: Columns) -> RecordRows:
 
 
 def _dataset_records(path: Path) -> Iterator[Record]:
-    problem = "not a file of a data set"
-    with _told(path, problem):
-        if path.suffix == ".parquet":
-            batches = pyarrow.parquet.ParquetFile(path).iter_batches(batch_size=_ROWS)
-        else:
-            batches = iter(pyarrow.ipc.open_stream(pyarrow.memory_map(str(path))))
-    yield from _records(path, problem, batches)
+    if path.suffix == ".parquet":
+        return parquet_records(path)
+    with _told(path, "not a file of a data set"):
+        return _records(path, iter(pyarrow.ipc.open_stream(pyarrow.memory_map(str(path)))))
 
 
-def _records(path: str | os.PathLike[str], problem: str, batches: Iterator[Any]) -> Iterator[Record]:
+def parquet_records(path: str | os.PathLike[str]) -> Iterator[Record]:
+    """Return the rows of a Parquet file as values by name; BitextmineError, here or while reading, if it is damaged."""
+    return _records(path, _opened(path).iter_batches(batch_size=_ROWS))
+
+
+def _opened(path: str | os.PathLike[str]) -> Any:
+    source = place(path)
+    if not source.is_file():
+        raise BitextmineError(f"{path}: no such file; check the path")
+    with _told(path, "not a Parquet file"):
+        return pyarrow.parquet.ParquetFile(source.open() if isinstance(source, Remote) else source)
+
+
+def _records(path: str | os.PathLike[str], batches: Iterator[Any]) -> Iterator[Record]:
     """Yield the rows of batches as values by name, text in place of bytes."""
     while True:
-        with _told(path, problem):
+        with _told(path, "damaged Parquet file"):
             batch = next(batches, None)
             if batch is None:
                 return
