@@ -33,13 +33,9 @@ Kept = dict[str, Any]
 
 @dataclass
 class Task:
-    """A function of this package with its arguments.
+    """A function ``module:name`` of this package, called with the worker's `Kept` and picklable arguments.
 
-    Attributes:
-        function: ``module:name``; it is called with the worker's `Kept` and `args`.
-        args: picklable arguments.
-        what: a description for messages, such as ``encoding lines 1 to 100``.
-        key: an identifier of the caller's own; it stays with the caller.
+    what: a description for messages, such as ``encoding lines 1 to 100``; key: an identifier of the caller's own.
     """
 
     function: str

@@ -26,7 +26,7 @@ class Document:
     Attributes:
         name: the file, with the number of the record behind ``#`` if there are several.
         url: its address ("": none known).
-        lang: the language that the name tells (None: it does not).
+        lang: the language that the name tells.
         paragraphs: returns its paragraphs; NoDocument if the record holds none.
     """
 

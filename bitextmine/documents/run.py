@@ -43,11 +43,9 @@ class Sentence:
 
     Attributes:
         text: the sentence, or the paragraph with ``join="paragraph"``.
-        lang: its language.
         document: the file's name, with the number of the record behind ``#`` if it holds several.
         url: the address of the document, "" if none is known.
-        paragraph: its number in the document, from 1.
-        sentence: its number in the paragraph, from 1.
+        paragraph, sentence: its numbers in the document and in the paragraph, from 1.
     """
 
     text: str
@@ -69,13 +67,10 @@ class SplitReport:
     """Counts of a run.
 
     Attributes:
-        documents: documents that gave lines.
-        paragraphs: their paragraphs.
+        documents, paragraphs: those that gave lines.
         lines: lines by language.
-        empty: documents without text.
-        other: documents in languages that were not wanted.
-        skipped: files and records without a document, by reason.
-        named: some of these, by name.
+        empty, other: documents without text, and in languages that were not wanted.
+        skipped, named: files and records without a document, by reason; some of them, by name.
         changed: paragraphs that each step of the normalisation changed.
     """
 
@@ -101,22 +96,17 @@ class SplitReport:
         """Return the summary for the user."""
         lines = ", ".join(f"{lang} {many:,}" for lang, many in sorted(self.lines.items()))
         by_lang = f" ({lines})" if len(self.lines) > 1 else ""
-        text = (
+        changed = ", ".join(f"{step} {self.changed[step]:,}" for step in STEPS if self.changed[step])
+        parts = [
             f"{counted(self.documents, 'document')}, {counted(self.paragraphs, 'paragraph')}, "
-            f"{counted(self.lines.total(), options.join)}{by_lang}"
-        )
-        if self.empty:
-            text += f"; {counted(self.empty, 'document')} without text"
-        if self.other:
-            text += f"; {counted(self.other, 'document')} in other languages"
-        changed = [f"{step} {self.changed[step]:,}" for step in STEPS if self.changed[step]]
-        if changed:
-            text += f"\nnormalised paragraphs: {', '.join(changed)}"
-        for reason, many in self.skipped.most_common():
-            text += f"\nskipped {many:,}: {reason}"
-        if self.named:
-            text += f"\nfor example {'; '.join(self.named)}"
-        return text
+            f"{counted(self.lines.total(), options.join)}{by_lang}",
+            f"; {counted(self.empty, 'document')} without text" if self.empty else "",
+            f"; {counted(self.other, 'document')} in other languages" if self.other else "",
+            f"\nnormalised paragraphs: {changed}" if changed else "",
+            *(f"\nskipped {many:,}: {reason}" for reason, many in self.skipped.most_common()),
+            f"\nfor example {'; '.join(self.named)}" if self.named else "",
+        ]
+        return "".join(parts)
 
 
 def split(
@@ -161,9 +151,6 @@ def split_files(
     inputs: Sequence[str | os.PathLike[str]], output: str, options: SplitOptions, run: Run
 ) -> SplitReport:
     """Write the sentences of documents, one per line, and their origin; return the counts.
-
-    The inputs are files, folders or ``-``; the output is ``-``, or the name of a corpus, with ``{lang}`` for its
-    language.
 
     Raises:
         UsageError: options that contradict each other.
@@ -255,9 +242,13 @@ class Splitter:
                     if out is not None and unsaved >= SAVE_PARAGRAPHS:
                         self._save(out)
                         unsaved = 0
-                self._count()
+                kind = "documents" if self._lang else "other" if self._lang is None else "empty"
+                setattr(self.report, kind, getattr(self.report, kind) + 1)
             except NoDocument as problem:
-                self._skip(document.name, problem)
+                reason = str(problem).removeprefix(f"{document.name}: ")
+                self.report.skipped[reason] += 1
+                if len(self.report.named) < _NAMED:
+                    self.report.named.append(f"{document.name}: {reason}")
             self._paragraphs = 0
         self._documents += 1
         if self.report.named and not self.report.documents + self.report.empty + self.report.other:
@@ -305,14 +296,6 @@ class Splitter:
             if text:
                 yield text, changed
 
-    def _count(self) -> None:
-        if self._lang:
-            self.report.documents += 1
-        elif self._lang is None:
-            self.report.other += 1
-        else:
-            self.report.empty += 1
-
     def _lines(self, document: Document, text: str) -> Iterator[Sentence]:
         assert self._lang
         lines = [text] if self._options.join == "paragraph" else sentences(text, self._lang)
@@ -336,9 +319,3 @@ class Splitter:
                 "tell languages by their text"
             )
         return lang
-
-    def _skip(self, name: str, problem: NoDocument) -> None:
-        reason = str(problem).removeprefix(f"{name}: ")
-        self.report.skipped[reason] += 1
-        if len(self.report.named) < _NAMED:
-            self.report.named.append(f"{name}: {reason}")

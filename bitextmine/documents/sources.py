@@ -28,16 +28,11 @@ _CONVERT = (
     (b"%PDF", "a PDF: convert it with 'pdftotext FILE' first"),
     (
         b"PK\x03\x04",
-        "a zip archive, as DOCX, ODT and EPUB are: convert it with 'pandoc -t plain FILE', or unpack it",
+        "a zip archive, as DOCX, ODT, EPUB: convert it with 'pandoc -t plain FILE', or unpack it",
     ),
-    (
-        b"\xd0\xcf\x11\xe0",
-        "an old Microsoft Office file: convert it with 'soffice --convert-to txt FILE' first",
-    ),
+    (b"\xd0\xcf\x11\xe0", "an old Microsoft Office file: convert it with 'soffice --convert-to txt FILE'"),
     (b"{\\rtf", "RTF: convert it with 'pandoc -t plain FILE' first"),
-    (b"\x89PNG", "an image"),
-    (b"\xff\xd8\xff", "an image"),
-    (b"GIF8", "an image"),
+    *((magic, "an image") for magic in (b"\x89PNG", b"\xff\xd8\xff", b"GIF8")),
     *((magic, advice.replace("it looks like", "is").removeprefix("it ")) for magic, advice in MAGIC),
 )
 _XLIFF = (

@@ -45,8 +45,7 @@ class EmbedOptions:
     """The place of an embedding, and when it is made again.
 
     Attributes:
-        out: the .npy (default: beside the corpus, `places`).
-        cache: a folder for embeddings, instead of beside the corpora.
+        out, cache: the .npy, or a folder for embeddings, instead of beside the corpus (`places`).
         force: embed again even if the embedding is up to date, over files of other programs, too.
         overwrite: only write over files of other programs.
         wait: wait for an embedding that another process is writing.
@@ -125,12 +124,7 @@ def embed_corpus(
     Empty and blank lines get the zero row. A finished embedding of the same text and model is left as it is; an
     interrupted one is resumed, and ends in the same bytes. Files of other programs are not written over.
 
-    Args:
-        corpus: its path (``-`` for stdin, which needs `lang` and an `out`), or the corpus itself.
-        encoder: makes the vectors.
-        run: the resources.
-        options: the place, and when to embed again.
-        lang: the language of a corpus given by its path, if its name does not tell it.
+    The path ``-`` is stdin, which needs `lang` and an `out`.
 
     Raises:
         BitextmineError: the corpus cannot be read or decoded, or is empty; its language is unknown; a file of another

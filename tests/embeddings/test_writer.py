@@ -20,7 +20,7 @@ from bitextmine.embeddings.npy import JOB, vectors_digest
 from bitextmine.embeddings.store import Manifest, check_fresh, open_embedding
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError
-from bitextmine.files.journal import Journal, JournalBusyError, last_record
+from bitextmine.files.journal import Journal, JournalBusyError
 
 ROWS, DIM, BATCH = 7, 3, 2
 FORK = multiprocessing.get_context("fork")
@@ -122,17 +122,6 @@ def test_numbers_that_float16_cannot_hold_name_their_line(tmp_path, bad):
         writer.write(0, np.ones((2, 2)))
         with pytest.raises(BitextmineError, match="vector of line 6 has NaN"):
             writer.write(2, data)
-
-
-def test_a_closed_writer_goes_on_where_it_was(tmp_path, reference):
-    npy, rows = tmp_path / "c.fr.npy", vectors("A")
-    with pytest.raises(KeyboardInterrupt), EmbeddingWriter(npy, ROWS, DIM, {"text": "A"}) as writer:
-        writer.write(0, rows[:2])
-        writer.write(2, rows[2:4])
-        raise KeyboardInterrupt
-    assert last_record(f"{npy}.part.journal") == {"rows": 4}
-    assert embed(npy, "A") == 4
-    assert contents(tmp_path) == reference["A"]
 
 
 @pytest.mark.parametrize(

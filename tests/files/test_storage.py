@@ -14,7 +14,7 @@ from bitextmine.errors import BitextmineError, UsageError  # noqa: E402
 from bitextmine.files.corpus import corpus_language, find_corpus  # noqa: E402
 from bitextmine.files.jsonfile import read_json  # noqa: E402
 from bitextmine.files.lines import read_lines  # noqa: E402
-from bitextmine.files.ours import Made, check_ours, is_ours  # noqa: E402
+from bitextmine.files.ours import Made, is_ours  # noqa: E402
 from bitextmine.files.storage import Remote, local, place, same_place  # noqa: E402
 from bitextmine.files.streams import check_writable, keep_apart, open_output, read_blocks  # noqa: E402
 from bitextmine.files.tables import open_table  # noqa: E402
@@ -158,6 +158,9 @@ def test_files_that_are_not_there(folder):
     with pytest.raises(BitextmineError, match=r"no\.json: no such file"):
         read_json(f"{folder}/no.json")
     assert not is_ours(f"{folder}/no.json", Made.PAIRS)
+    with open_output(f"{folder}/x.json") as out:
+        out.write(b'{"kind": "bitext"}')
+    assert is_ours(f"{folder}/x.json", Made.PAIRS) and not is_ours(f"{folder}/x.json", Made.INDEX)
     with pytest.raises(BitextmineError, match=r"/: cannot write: it is a directory; name a file"):
         check_writable(f"{folder}/")
 
@@ -182,15 +185,6 @@ def test_corpora_are_found_by_language(folder):
         find_corpus(folder, "fr")
     with pytest.raises(BitextmineError, match="languages seen there: en, fr"):
         find_corpus(folder, "de")
-
-
-def test_foreign_files_beside_an_output_are_seen(folder):
-    with open_output(f"{folder}/x.json") as out:
-        out.write(b'{"kind": "bitext"}')
-    assert is_ours(f"{folder}/x.json", Made.PAIRS)
-    assert not is_ours(f"{folder}/x.json", Made.INDEX)
-    with pytest.raises(BitextmineError, match="it is there already and is not the manifest of an index"):
-        check_ours(f"{folder}/x.json", Made.INDEX, "elsewhere")
 
 
 def test_an_output_does_not_replace_its_input(tmp_path):

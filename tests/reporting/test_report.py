@@ -169,11 +169,6 @@ def test_what_nobody_doubts(tmp_path, ordinary):
     assert found.any_flag.rows == 0
 
 
-def test_long_east_asian_texts_are_not_short(tmp_path):
-    text = "".join(f"1.{i}\tHello world, my friend\t你好世界\n" for i in range(10))
-    assert survey(_written(tmp_path, text)).flagged["short"].rows == 0
-
-
 def _written(folder, text):
     path = folder / "some.tsv"
     path.write_text(text, encoding="utf-8")
@@ -206,12 +201,6 @@ def test_pairs_without_scores(tmp_path):
     assert "Pairs to doubt" in page.text
     assert "A few pairs" in page.text
     assert "Scores</h2>" not in page.source
-
-
-def test_one_pair(tmp_path):
-    page = make(tmp_path, "1.25\tOne sentence.\tUne phrase.\n", threshold=1.25)
-    assert "1 pair" in page.text
-    assert "1.2500 1 100.0%" in page.rows("Pairs kept at each threshold")
 
 
 @pytest.mark.parametrize("score", ["1e300", "-1e300", "0", "1e-12", "123456789.125"])
