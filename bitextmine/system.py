@@ -64,16 +64,25 @@ def _system() -> int:
 
 
 def _limits(root: str = "/sys/fs/cgroup", of: str = "/proc/self/cgroup") -> list[tuple[int, int]]:
-    """Return (limit, used) of each control group (version 2) of this process."""
+    """Return (limit, used) of each control group of this process: version 2, and version 1's memory groups."""
+    try:
+        lines = Path(of).read_text().splitlines()
+    except OSError:
+        return []
     found = []
-    with contextlib.suppress(OSError):
-        for line in Path(of).read_text().splitlines():
-            group = Path(line.removeprefix("0::").lstrip("/"))
-            for each in (group, *group.parents) if line.startswith("0::") else ():
-                with contextlib.suppress(OSError, ValueError):  # "max": no limit
-                    files = (Path(root, each, f"memory.{name}") for name in ("max", "current"))
-                    limit, used = (int(file.read_text()) for file in files)
-                    found.append((limit, used))
+    for line in lines:
+        number, controllers, path = (*line.split(":", 2), "", "")[:3]
+        if number == "0" and not controllers:
+            base, names = Path(root), ("memory.max", "memory.current")
+        elif "memory" in controllers.split(","):
+            base, names = Path(root, "memory"), ("memory.limit_in_bytes", "memory.usage_in_bytes")
+        else:
+            continue
+        group = Path(path.lstrip("/"))
+        for each in (group, *group.parents):
+            with contextlib.suppress(OSError, ValueError):  # "max": no limit
+                limit, used = (int((base / each / name).read_text()) for name in names)
+                found.append((limit, used))
     return found
 
 

@@ -65,6 +65,17 @@ def test_control_groups_limit_it(tmp_path, monkeypatch):
     assert memory.available() == 2000
 
 
+def test_control_groups_of_version_1(tmp_path):
+    of = tmp_path / "cgroup"
+    of.write_text("4:cpu,cpuacct:/x\n3:memory:/job\n")
+    folder = tmp_path / "fs" / "memory" / "job"
+    folder.mkdir(parents=True)
+    (folder / "memory.limit_in_bytes").write_text("5000\n")
+    (folder / "memory.usage_in_bytes").write_text("700\n")
+    assert memory._limits(str(tmp_path / "fs"), str(of)) == [(5000, 700)]
+    assert memory._limits(str(tmp_path / "fs"), str(tmp_path / "none")) == []
+
+
 @pytest.mark.parametrize("mode", ["r", "r+", "c"])
 def test_released_pages_read_the_same(tmp_path, mode):
     rows = np.random.default_rng(1).random((5000, 64), dtype=np.float32)
