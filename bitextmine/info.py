@@ -11,9 +11,8 @@ from bitextmine.embeddings.npy import vectors_digest
 from bitextmine.embeddings.store import describe_embedding, manifest_path, open_embedding
 from bitextmine.encoder.hub import hub_name
 from bitextmine.errors import BitextmineError
-from bitextmine.files.corpus import corpus_language
+from bitextmine.files.corpus import Corpus, corpus_language
 from bitextmine.files.jsonfile import read_json
-from bitextmine.files.lines import LineHasher, iter_lines
 from bitextmine.files.storage import Place, local, place
 from bitextmine.files.streams import strip_compression
 
@@ -101,26 +100,17 @@ def _kind(file: Place) -> str:
 
 
 def _corpus(file: Place, errors: str) -> dict[str, str]:
-    hasher = LineHasher()
-    empty = 0
-
-    def counted() -> Iterator[str]:
-        nonlocal empty
-        for line in iter_lines(file, errors):
-            empty += not line.strip()
-            yield line
-
-    hasher.update(counted())
-    facts = {"what": "corpus", "lines": f"{hasher.lines:,}", "blank lines": f"{empty:,}"}
-    if file == Path("-"):
-        return {**facts, "text sha256": hasher.hexdigest()}
-    try:
-        facts["language"] = corpus_language(file)
-    except BitextmineError:
-        facts["language"] = "not told by the name; embed takes --lang"
-    facts["text sha256"] = hasher.hexdigest()
-    if isinstance(file, Path):
-        facts["embedding"] = _embedding_state(file, facts["text sha256"])
+    text = Corpus(file, errors=errors)
+    blank = sum(not line.strip() for line in text)
+    facts = {"what": "corpus", "lines": f"{len(text):,}", "blank lines": f"{blank:,}"}
+    if file != Path("-"):
+        try:
+            facts["language"] = corpus_language(file)
+        except BitextmineError:
+            facts["language"] = "not told by the name; embed takes --lang"
+    facts["text sha256"] = text.sha256
+    if isinstance(file, Path) and file != Path("-"):
+        facts["embedding"] = _embedding_state(file, text.sha256)
     return facts
 
 

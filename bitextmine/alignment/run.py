@@ -28,10 +28,9 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.formats.names import FORMATS
 from bitextmine.files.journal import Journal
 from bitextmine.files.lines import line_digest
-from bitextmine.files.storage import place
+from bitextmine.files.storage import is_remote, place
 from bitextmine.files.streams import check_writable, keep_apart
 from bitextmine.files.tables import check_pairs_output
-from bitextmine.files.urls import is_remote
 from bitextmine.languages.codes import code_problem
 from bitextmine.run import Run
 from bitextmine.signature import signature

@@ -91,7 +91,7 @@ def split(inputs: tuple[str, ...], output: str, kind: str | None, run: Run, **op
         "bitextmine embed corpus.fr",
         "bitextmine embed corpus.en corpus.fr.gz",
         "zcat crawl.gz | bitextmine embed - --lang fr --out crawl.fr.npy",
-        "bitextmine embed corpus.fr --vectors laser.raw --dim 1024",
+        "bitextmine embed corpus.fr --vectors laser.npy",
     ),
     resume="run the same command again to resume",
     remote=("corpora",),
@@ -104,16 +104,10 @@ def split(inputs: tuple[str, ...], output: str, kind: str | None, run: Run, **op
 )
 @options.cache
 @options.wait
-@options.packed(
-    "made",
-    lambda given: (given.pop("vectors"), given.pop("dim")),
-    options.text(
-        "--vectors",
-        "FILE",
-        "Import vectors that another tool made, for a single corpus: .npy, or LASER's headerless float32 or float16. "
-        "Use them with --model precomputed.",
-    ),
-    options.count("--dim", "Dimensions of headerless --vectors."),
+@options.text(
+    "--vectors",
+    "FILE.npy",
+    "Import vectors that another tool made, for a single corpus. Use them with --model precomputed.",
 )
 @options.overwrite
 @options.with_run(options.device, options.cluster("encode."), options.batch_tokens, options.errors)
@@ -122,7 +116,7 @@ def embed(
     model: str,
     lang: str | None,
     out: str | None,
-    made: Any,
+    vectors: str | None,
     run: Run,
     **options: Any,
 ) -> None:
@@ -132,22 +126,19 @@ def embed(
     corpus.fr. Skips a corpus whose embedding is up to date and resumes an interrupted one. If corpus.fr.npy holds the
     vectors of another model, chooses another name.
     """
-    vectors, dim = made
     if out is not None and not explicit("cache"):
         options["cache"] = None  # --out wins over the environment
     if out is not None and len(corpora) > 1:
         raise click.UsageError(f"--out names one file, but {len(corpora)} corpora are given")
     if vectors is not None:
         _check_vectors(corpora, model, run.executor.distributed)
-    elif dim is not None:
-        raise click.UsageError("--dim is only for --vectors")
     from bitextmine.embeddings.embed import EmbedOptions, check_embedding, embed_corpus
 
     if vectors is not None:
         from bitextmine.embeddings.vectors import adopt_vectors
 
         how = EmbedOptions(out, force=options["force"])
-        adopt_vectors(corpora[0], vectors, run, how, dim=dim, lang=lang)
+        adopt_vectors(corpora[0], vectors, run, how, lang=lang)
         return
     from bitextmine.encoder import load_encoder
 

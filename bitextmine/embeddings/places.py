@@ -15,8 +15,8 @@ from bitextmine.embeddings.store import manifest_path
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.journal import read_head
 from bitextmine.files.jsonfile import read_json
+from bitextmine.files.storage import is_remote
 from bitextmine.files.streams import strip_compression
-from bitextmine.files.urls import is_remote
 
 
 def embedding_paths(corpus_path: str | os.PathLike[str]) -> tuple[Path, Path]:

@@ -1,4 +1,4 @@
-"""Vectors that another tool made of a corpus, adopted as its embedding: .npy files, and LASER's, without a header."""
+"""Vectors that another tool made of a corpus, adopted as its embedding."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from bitextmine.arguments import whole_number
 from bitextmine.console import counted
 from bitextmine.embeddings.embed import EmbedOptions
 from bitextmine.embeddings.places import place_of
 from bitextmine.embeddings.store import Manifest, check_place
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.encoder.encoder import PRECOMPUTED
-from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus
 from bitextmine.run import Run
 
@@ -31,7 +30,6 @@ def adopt_vectors(
     run: Run | None = None,
     options: EmbedOptions | None = None,
     *,
-    dim: int | None = None,
     lang: str | None = None,
 ) -> Path:
     """Make vectors of another tool the embedding of a corpus, and return the path of its .npy.
@@ -39,12 +37,11 @@ def adopt_vectors(
     Row i belongs to line i, and is scaled to length 1, in float16; a blank line has the zero row. `mine` and `index`
     use it as that of the model "precomputed".
 
-    `vectors` and `dim` are as for `open_precomputed`; of the options `out` and `force` count.
+    The vectors are as for `open_precomputed`; of the options `out` and `force` count.
 
     Raises:
         BitextmineError: the file is no matrix of floats, its rows are not as many as the lines, or it holds NaN or
             infinite numbers.
-        UsageError: dim is missing.
     """
     run, options = run or Run(), options or EmbedOptions()
     text = Corpus(corpus, lang, run.errors)
@@ -56,7 +53,7 @@ def adopt_vectors(
         )
     if not len(text):
         raise BitextmineError(f"{corpus}: empty: there is no line to embed")
-    matrix = open_precomputed(vectors, len(text), dim)
+    matrix = open_precomputed(vectors, len(text))
     before = _stamp(vectors)
     if not options.force:
         check_place(npy)
@@ -78,7 +75,6 @@ def adopt_vectors(
                 writer.discard()  # of these vectors nothing will ever come
                 raise BitextmineError(
                     f"{vectors}: row {start + int(wrong[0]) + 1} holds NaN or infinite numbers"
-                    f"{'' if _has_header(vectors) else '; is --dim right?'}"
                 )
             length = np.linalg.norm(rows, axis=1, keepdims=True)
             units = np.divide(rows, length, out=np.zeros_like(rows), where=length > 0)
@@ -96,52 +92,29 @@ def _stamp(path: str | os.PathLike[str]) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def _has_header(path: str | os.PathLike[str]) -> bool:
-    """Return True for a .npy."""
-    with open(path, "rb") as file:
-        return file.read(6) == b"\x93NUMPY"
-
-
-def open_precomputed(path: str | os.PathLike[str], rows: int, dim: int | None = None) -> np.ndarray:
-    """Map the vectors (rows, dim) of a file, floats as they are stored, read-only.
-
-    The file is a .npy of float16, float32 or float64; or, without such a header, little-endian float32 or float16, row
-    after row of `dim` numbers, as LASER writes them.
+def open_precomputed(path: str | os.PathLike[str], rows: int) -> np.ndarray:
+    """Map the vectors (rows, dim) of an .npy of float16, float32 or float64, as they are stored, read-only.
 
     Raises:
-        BitextmineError: the file has another shape; the message states the numbers.
-        UsageError: the file has no header, and dim is missing.
+        BitextmineError: the file is none, or has another shape; the message states the numbers.
     """
-    dim = None if dim is None else whole_number("dim", dim)
-    lines = counted(rows, "line")
     try:
-        size = Path(path).stat().st_size
-        if not _has_header(path):
-            if dim is None:
-                raise UsageError(
-                    f"{path}: no .npy; vectors without a header need --dim, the numbers in a row"
-                )
-            for kind in (np.dtype("<f4"), np.dtype("<f2")):
-                if size == rows * dim * kind.itemsize and size:
-                    return np.memmap(path, dtype=kind, mode="r", shape=(rows, dim))
-            raise BitextmineError(
-                f"{path}: {size:,} bytes are {size / (4 * dim):,.6g} rows of {dim} numbers in float32, "
-                f"{size / (2 * dim):,.6g} in float16; but the text has {lines}; check --dim"
-            )
         found = np.load(path, mmap_mode="r", allow_pickle=False)
-    except BitextmineError:
-        raise
+        if not isinstance(found, np.ndarray):
+            raise ValueError("an .npz")
     except OSError as e:
         raise BitextmineError(f"{path}: cannot read: {e.strerror or e}") from None
     except Exception as e:  # NumPy parses the header as Python source: damage raises almost anything
-        raise BitextmineError(f"{path}: not a whole .npy file ({e})") from None
+        raise BitextmineError(
+            f"{path}: not a whole .npy file ({e}); numpy.save writes one, as of numpy.fromfile(...).reshape(-1, DIM)"
+        ) from None
     if found.ndim != 2 or found.dtype.kind != "f" or found.dtype.itemsize > 8 or not found.shape[1]:
         raise BitextmineError(
             f"{path}: holds {found.dtype} numbers of shape {found.shape}, not float16, float32 or float64 of shape "
             "(lines, dim)"
         )
-    if dim not in (None, found.shape[1]):
-        raise BitextmineError(f"{path}: vectors of {found.shape[1]} numbers, but --dim {dim} was given")
     if len(found) != rows:
-        raise BitextmineError(f"{path}: {counted(len(found), 'row')}, but the text has {lines}")
+        raise BitextmineError(
+            f"{path}: {counted(len(found), 'row')}, but the text has {counted(rows, 'line')}"
+        )
     return found

@@ -14,6 +14,7 @@ import contextlib
 import hashlib
 import io
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,7 +23,6 @@ from typing import Any, BinaryIO, TypeVar
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import staging
-from bitextmine.files.urls import is_remote
 
 # Here an object appears when all of it is there, and renaming is copying.
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "oci", "hf"}
@@ -32,7 +32,13 @@ _DRIVERS = {
     "hdfs": "pip install 'bitextmine[parquet]', beside Hadoop's libhdfs",
 }
 
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 T = TypeVar("T")
+
+
+def is_remote(path: object) -> bool:
+    """Return True for a URL, such as s3://bucket/corpus.fr."""
+    return isinstance(path, (str, os.PathLike)) and _URL.match(os.fsdecode(path)) is not None
 
 
 @dataclass(frozen=True, order=True)

@@ -19,9 +19,8 @@ from typing import IO, Any, BinaryIO
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import FULL_DISK, replacing
-from bitextmine.files.storage import Place, Remote, open_bytes, place, same_place
+from bitextmine.files.storage import Place, Remote, is_remote, open_bytes, place, same_place
 from bitextmine.files.unpacking import unpack
-from bitextmine.files.urls import is_remote
 
 COMPRESSION_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 

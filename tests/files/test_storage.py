@@ -15,10 +15,9 @@ from bitextmine.files.corpus import corpus_language, find_corpus  # noqa: E402
 from bitextmine.files.jsonfile import read_json  # noqa: E402
 from bitextmine.files.lines import read_lines  # noqa: E402
 from bitextmine.files.ours import Made, is_ours  # noqa: E402
-from bitextmine.files.storage import Remote, local, place, same_place  # noqa: E402
+from bitextmine.files.storage import Remote, is_remote, local, place, same_place  # noqa: E402
 from bitextmine.files.streams import check_writable, keep_apart, open_output, read_blocks  # noqa: E402
 from bitextmine.files.tables import open_table  # noqa: E402
-from bitextmine.files.urls import is_remote  # noqa: E402
 
 LINES = [f"Zeile {i} ä\u2028 x" for i in range(3000)]
 TEXT = "".join(f"{line}\n" for line in LINES)

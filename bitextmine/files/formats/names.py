@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.urls import is_remote
+from bitextmine.files.storage import is_remote
 
 
 @dataclass(frozen=True)
