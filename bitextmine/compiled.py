@@ -42,7 +42,7 @@ class Module:
 
     Attributes:
         path: library relative to the package, without suffix.
-        version: interface version; increases whenever a function changes its meaning but not its arguments.
+        version: increases whenever a function changes its meaning but not its arguments.
         functions: letters of the return type and the arguments, as in `compiled.h`: v none, i int32, l int64; B, U, I,
             L, F contiguous int8, uint8, int32, int64, float32 array or None; P any array or address.
         sizes: bytes of each structure.
@@ -174,12 +174,7 @@ def _warn(refused: Refused) -> None:
 
 
 def load(module: Module) -> ctypes.CDLL:
-    """Load a library and set the types of its functions.
-
-    Raises:
-        NotBuilt: there is no library.
-        Refused: the library cannot be used here.
-    """
+    """Load a library and set the types of its functions; NotBuilt or Refused if it cannot be used."""
     path = _find(module)
     try:
         found = ctypes.CDLL(str(path))

@@ -60,7 +60,7 @@ class Executor(Protocol):
 
 @dataclass
 class Done:
-    """The outcome of a task: its value or the message of its error, its seconds, its worker, that one's peak memory."""
+    """The outcome of a task: its value or the message of its error, its seconds and peak memory, its worker."""
 
     value: Any
     error: str | None

@@ -23,12 +23,9 @@ _OURS = (".npy", ".part", ".json", ".faiss", ".tsv", ".parquet", ".gz", ".xz", "
 def describe(path: str | os.PathLike[str], errors: str = "strict", *, verify: bool = False) -> dict[str, str]:
     """Return facts about a file or a folder, in order: its kind, then the content of its manifest.
 
-    Args:
-        path: an encoder's name or folder; an embedding (.npy, finished or not); an index (.faiss); a mined file with
-            its .json beside it, or that .json; anything else, and "-", is read as a corpus.
-        errors: invalid UTF-8 in a corpus: ``strict`` or ``replace``.
-        verify: compare an embedding or an index with the checksum in its manifest, and add the result. An encoder is
-            always compared with its SHA256SUMS.
+    The path is an encoder's name or folder; an embedding (.npy, finished or not); an index (.faiss); a mined file with
+    its .json beside it, or that .json; anything else, and "-", is read as a corpus. With `verify` an embedding or an
+    index is compared with the checksum in its manifest; an encoder always is, with its SHA256SUMS.
 
     Raises:
         BitextmineError: the file is missing, damaged, or contradicts its manifest.

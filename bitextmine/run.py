@@ -24,7 +24,7 @@ class Run:
     Attributes:
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
         memory: bytes the work may take, as a number or as text such as ``2G`` (default: half of what is free).
-        threads: threads to compute with (default: one per available processor, or OMP_NUM_THREADS).
+        threads: default: one per available processor, or OMP_NUM_THREADS.
         batch_tokens: subword pieces encoded together (default: what suits the device).
         errors: invalid UTF-8 in the input: ``strict`` raises, ``replace`` puts U+FFFD.
         show_progress: show progress bars (None: only if standard error is a terminal).

@@ -92,7 +92,7 @@ class Corpus:
     Args:
         source: the path of a corpus, or the lines themselves.
         language: its code (None: the suffix of the file name tells it).
-        errors: what happens to invalid UTF-8, ``strict`` or ``replace``.
+        errors: ``strict`` or ``replace``, for invalid UTF-8.
         name: what messages and manifests call it (default: the file's name).
         option: the option that gives the language, for messages.
     """
@@ -106,12 +106,8 @@ class Corpus:
         name: str | None = None,
         option: str = "--lang",
     ) -> None:
-        self.path: Place | None = None
-        self._sentences: Sequence[str] | None = None
-        if isinstance(source, (str, os.PathLike)):
-            self.path = place(source)
-        else:
-            self._sentences = source
+        self.path: Place | None = place(source) if isinstance(source, (str, os.PathLike)) else None
+        self._sentences = None if isinstance(source, (str, os.PathLike)) else source
         self.errors = errors
         self._source, self._language, self._name, self._option = source, language, name, option
         self._spool: Spool | None = None
@@ -258,9 +254,7 @@ def corpus_language(path: str | os.PathLike[str], override: str | None = None, o
 
 def _language_suffix(stem: Place) -> str | None:
     suffix = stem.suffix[1:]
-    if not is_code(suffix) or suffix.lower() in NOT_LANGUAGES:
-        return None
-    return suffix
+    return suffix if is_code(suffix) and suffix.lower() not in NOT_LANGUAGES else None
 
 
 def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None = None) -> Place:

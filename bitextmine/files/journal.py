@@ -72,14 +72,9 @@ def folder_head(folder: Path) -> JournalHead | None:
 class Journal:
     """Append-only records of one job; use it in a ``with`` statement, which locks the file.
 
-    A journal of another identity is started afresh; a torn last line is cut off. A file that is no journal is never
-    overwritten.
-
-    Args:
-        path: the journal's file.
-        job: the kind of work, such as ``"embed"``. A journal of another job is refused.
-        identity: everything the records depend on, as JSON values.
-        overwrite: write over any other file of that name.
+    A torn last line is cut off. A file that is no journal of this job (such as ``"embed"``) is refused, unless
+    `overwrite`. The identity is everything the records depend on, as JSON values; a journal of another one is started
+    afresh.
     """
 
     def __init__(

@@ -70,11 +70,9 @@ class Provenance:
         for side, title in (("src", "Source corpus"), ("tgt", "Target corpus")):
             facts = rows.get(side) if isinstance(rows, dict) else None
             if isinstance(facts, dict):
-                counts = [
-                    f"{facts[key]:,} {word}"
-                    for key, word in _LINES.items()
-                    if isinstance(facts.get(key), int)
-                ]
+                counts = (
+                    f"{facts[key]:,} {_LINES[key]}" for key in _LINES if isinstance(facts.get(key), int)
+                )
                 yield title, f"{facts.get('corpus', '')}: {', '.join(counts)}"
 
     def mine_command(self) -> str:

@@ -5,7 +5,6 @@ import shutil
 import struct
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from .helpers import MINE
@@ -38,19 +37,6 @@ def test_a_flipped_bit_is_noticed(bm, mined, tiny_model, tmp_path):
         content[-1] ^= 1
         path.write_bytes(content)
         assert f"{damaged}: damaged" in bm.fails("info", "--verify", name)
-
-
-@pytest.mark.parametrize("damage", ["truncated", "not numpy", "another dimension"])
-def test_a_broken_embedding(bm, mined, tmp_path, damage):
-    path = tmp_path / "corpus.fr.npy"
-    if damage == "truncated":
-        path.write_bytes(path.read_bytes()[:-100])
-        assert "corpus.fr.npy" in bm.fails("index", "corpus.fr.npy")
-    elif damage == "not numpy":
-        path.write_text("hello")
-    else:
-        np.save(path, np.zeros((35, 7), dtype=np.float16))
-    assert "corpus.fr.npy" in bm.fails("info", "corpus.fr.npy")
 
 
 @pytest.mark.parametrize(

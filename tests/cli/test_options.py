@@ -85,7 +85,6 @@ TOGETHER = [  # combinations, and the options that the message must name
     ("embed - --lang fr", ["--out"]),
     ("embed - --out x.npy", ["--lang"]),
     ("embed corpus.fr --vectors made.npy --model europe5", ["--vectors", "--model"]),
-    ("embed corpus.fr --dim 5", ["--dim", "--vectors"]),
     (f"{TRAIN} --from europe5 --vocabulary 100", ["--vocabulary", "--from", "vocabulary.grow"]),
     ("mine --src en", ["--tgt"]),
     (f"{MINE} --gold gold.tsv --threshold 1", ["--gold", "--threshold"]),

@@ -7,7 +7,6 @@ import resource
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +19,7 @@ from bitextmine.embeddings.npy import JOB, vectors_digest
 from bitextmine.embeddings.store import Manifest, check_fresh, open_embedding
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError
-from bitextmine.files.journal import Journal, JournalBusyError
+from bitextmine.files.journal import Journal
 
 ROWS, DIM, BATCH = 7, 3, 2
 FORK = multiprocessing.get_context("fork")
@@ -291,33 +290,6 @@ def test_many_writers_at_once_leave_one_right_embedding(tmp_path):
     manifest = checked_manifest(npy)
     np.testing.assert_array_equal(np.load(npy), vectors(manifest.text_sha256, 4, 2).astype(np.float16))
     assert sorted(contents(tmp_path)) == ["c.json", "c.npy"]
-
-
-def test_the_next_writer_is_refused_until_both_names_are_in_place(tmp_path, reference):
-    npy = tmp_path / "c.fr.npy"
-    replace = Path.replace
-
-    def dawdling(self, target):
-        replace(self, target)
-        if target == npy:
-            (tmp_path / "between").touch()
-            time.sleep(0.5)
-
-    def work():
-        Path.replace = dawdling
-        embed(npy, "A")
-
-    child = FORK.Process(target=work)
-    child.start()
-    while not (tmp_path / "between").exists():
-        time.sleep(0.01)
-    with pytest.raises(JournalBusyError):
-        embed(npy, "B")
-    child.join()
-    assert child.exitcode == 0
-    embed(npy, "B")
-    (tmp_path / "between").unlink()
-    assert contents(tmp_path) == reference["B"]
 
 
 def test_a_file_that_may_not_grow_so_far_is_found_at_the_start(tmp_path):

@@ -2,7 +2,6 @@
 
 import errno
 import fcntl
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -112,27 +111,6 @@ def test_without_locks_a_file_that_may_be_in_use_is_not_touched(tmp_path, monkey
     assert names(tmp_path) == [".out.tmp", "out"]
     with locked_folder(tmp_path, wait=False), locked_folder(tmp_path):
         os.close(open_locked(tmp_path / "out"))
-
-
-def test_many_at_once_leave_one_whole_file(tmp_path):
-    path = tmp_path / "out"
-
-    def write(letter):
-        for _ in range(12):
-            with replacing(path) as file:
-                file.write(bytes([letter]) * 20_000)
-                file.flush()
-                file.write(bytes([letter]) * 20_000)
-
-    children = [multiprocessing.get_context("fork").Process(target=write, args=(c,)) for c in b"abcd"]
-    for child in children:
-        child.start()
-    for child in children:
-        child.join()
-    assert [child.exitcode for child in children] == [0] * 4
-    assert names(tmp_path) == ["out"]
-    data = path.read_bytes()
-    assert len(data) == 40_000 and len(set(data)) == 1
 
 
 def test_a_file_is_held_while_it_is_open(tmp_path):

@@ -1,7 +1,7 @@
 """Shared storage: what is read there and written there, by fsspec's own memory and local file systems."""
 
 import uuid
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -197,18 +197,6 @@ def test_an_output_does_not_replace_its_input(tmp_path):
             keep_apart(source, {"-o": output})
     keep_apart("s3://b/pairs.tsv", {"-o": "s3://b/other.tsv", "--rejected": "s3://c/pairs.tsv"})
     assert same_place("s3://b//x") != same_place("s3://b/x"), "keys of an object store are just text"
-
-
-@pytest.mark.parametrize(
-    "path", ["bucket/corpus.fr.gz", "bucket/a/corpus.fr", "bucket/a/plain", "b/a.b/.hidden"]
-)
-def test_names_are_those_of_a_path(path):
-    remote, pure = Remote(f"s3://{path}"), PurePosixPath(path)
-    assert (remote.name, remote.suffix, remote.stem) == (pure.name, pure.suffix, pure.stem)
-    assert str(remote.parent) == f"s3://{pure.parent}"
-    assert str(remote.with_name("x.y")) == f"s3://{pure.with_name('x.y')}"
-    assert str(remote.with_suffix(".z")) == f"s3://{pure.with_suffix('.z')}"
-    assert str(remote / "more") == f"s3://{pure / 'more'}"
 
 
 def test_what_is_a_url():

@@ -217,11 +217,11 @@ def test_scores_far_apart(tmp_path):
     assert "1.5000 1,501" in " ".join(page.rows("Pairs kept at each threshold"))
 
 
-@pytest.mark.parametrize("text", ["", "score\tsrc\ttgt\n"], ids=["empty", "header"])
-def test_no_pairs(tmp_path, text):
-    page = make(tmp_path, text)
-    assert "There are no pairs in this file" in page.text
-    assert "svg" not in page.count
+def test_no_pairs(tmp_path):
+    for text in ("", "score\tsrc\ttgt\n"):
+        page = make(tmp_path, text)
+        assert "There are no pairs in this file" in page.text
+        assert "svg" not in page.count
 
 
 MANIFEST = {
@@ -253,10 +253,6 @@ def test_the_manifest_is_told(tmp_path):
     ) in page.text
     assert "changed after" not in page.text
     assert ("p", {"dir": "auto", "lang": "fr"}) in page.attributes
-
-
-def test_a_file_changed_since(tmp_path):
-    (tmp_path / "pairs.tsv.json").write_text(json.dumps(MANIFEST))
     assert "speaks of 40 pairs, the file has 39" in make(tmp_path, pairs(39, 1.01)).text
 
 
@@ -269,7 +265,7 @@ def test_a_manifest_of_another_name(tmp_path):
 
 @pytest.mark.parametrize(
     "content",
-    ["{", "[]", "{}", '{"kind": "embedding"}', '{"kind": "bitext"}', '{"kind": "bitext", "signature": "x"}'],
+    ["{", "[]", '{"kind": "embedding"}', '{"kind": "bitext"}', '{"kind": "bitext", "signature": "x:%ff"}'],
 )
 def test_a_manifest_that_is_none(tmp_path, content):
     (tmp_path / "pairs.tsv.json").write_text(content)
