@@ -328,7 +328,7 @@ class _Job:
             settings = encoding.prepare(npy.parent, batch_tokens)
         network = encoding or encoder.network
         chunk_lines = options.chunk_lines or network.chunk_lines
-        origin = {"text_sha256": text.sha256, "model_hash": encoder.hash}
+        origin: dict[str, Any] = {"text_sha256": text.sha256, "model_hash": encoder.hash}
         writer = EmbeddingWriter(
             npy,
             len(text),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import logging
 import os
@@ -81,8 +82,8 @@ def adopt_vectors(
             units[blank[start : start + len(rows)]] = 0
             writer.write(start, units)
             bar.update(len(rows))
-        origin = {"text_sha256": text.sha256, "model": PRECOMPUTED, "model_hash": PRECOMPUTED}
-        writer.finish(Manifest(lang=language, corpus=name, **origin))
+        made = Manifest(lang=language, corpus=name, text_sha256=text.sha256)
+        writer.finish(dataclasses.replace(made, model=PRECOMPUTED, model_hash=PRECOMPUTED))
     log.info("%s: %s from %s", npy, counted(len(matrix), "line"), Path(vectors).name)
     return npy
 

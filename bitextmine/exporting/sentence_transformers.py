@@ -31,7 +31,7 @@ flag lets sentence-transformers import the class of the installed bitextmine.
 def write_sentence_transformers(folder: Path, config: EncoderConfig, out: Path) -> None:
     """Write a copy of a model folder whose one module is a class of ours, with a card."""
     copy_folder(folder, out)
-    settings = {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"}
+    settings: dict[str, Any] = {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"}
     modules = [{"idx": 0, "name": "0", "path": "", "type": MODULE}]
     for name, content in (("config_sentence_transformers.json", settings), ("modules.json", modules)):
         (out / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

@@ -20,6 +20,7 @@ def write_tokenizer(model: Path, path: Path, *, max_pieces: int) -> None:
     Raises:
         BitextmineError: the library is missing, or cannot express the vocabulary.
     """
+    protocol: Any
     try:
         import tokenizers
         from sentencepiece import sentencepiece_model_pb2 as protocol
@@ -27,7 +28,7 @@ def write_tokenizer(model: Path, path: Path, *, max_pieces: int) -> None:
         raise BitextmineError(
             "export needs tokenizers and protobuf: pip install 'bitextmine[onnx]'"
         ) from None
-    proto: Any = protocol.ModelProto()
+    proto = protocol.ModelProto()
     try:
         proto.ParseFromString(model.read_bytes())
     except Exception as e:  # protobuf's own
