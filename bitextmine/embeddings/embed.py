@@ -34,9 +34,6 @@ from bitextmine.system import processors
 
 log = logging.getLogger(__name__)
 
-# Lines whose rows are remembered, to copy a repeated line's row instead of encoding it again. They are kept in two
-# generations of this many, about 90 MB each: web text repeats the same few thousand lines all along.
-REMEMBERED = 1 << 19
 _LINES_AT_ONCE = 1 << 16
 
 
@@ -232,19 +229,18 @@ def _is_nameless(path: str | os.PathLike[str]) -> bool:
     return read_once(path) and (path == "-" or path.startswith(("/dev/", "/proc/")))
 
 
-def _chunks(corpus: Corpus, size: int, first: int = 0, find_repeats: bool = False) -> Iterator[Lines]:
-    """Yield chunks of `size` lines from line `first` on."""
-    repeats = Repeats() if find_repeats else None
-    start = 0 if find_repeats else first
+def _chunks(corpus: Corpus, size: int, start: int = 0, find_repeats: bool = False) -> Iterator[Lines]:
+    """Yield chunks of `size` lines from line `start` on."""
+    first = _first_rows(corpus) if find_repeats else None
     lines = corpus.lines(start)
     while part := list(itertools.islice(lines, size)):
         known, fresh = None, part
-        if repeats is not None:
-            known = repeats.find(part, start)
-            fresh = [line for line, row in zip(part, known.tolist(), strict=True) if row < 0]
-            known = None if len(fresh) == len(part) else known
-        if start >= first:
-            yield Lines(start, len(part), known, fresh)
+        if first is not None:
+            rows = first[start : start + len(part)]
+            if (rows < start).any():
+                known = np.where(rows < start, rows, -1)
+                fresh = [line for line, row in zip(part, known.tolist(), strict=True) if row < 0]
+        yield Lines(start, len(part), known, fresh)
         start += len(part)
 
 
@@ -378,27 +374,9 @@ def _rows(part: EncodedLines, writer: EmbeddingWriter) -> NDArray[Any]:
     return rows
 
 
-class Repeats:
-    """Finds repeated lines among at least the last half a million distinct ones.
-
-    The result depends on the lines alone: a run that resumes finds the same repeats as an unbroken one.
-    """
-
-    def __init__(self, remembered: int = REMEMBERED) -> None:
-        self._remembered = remembered
-        self._old: dict[bytes, int] = {}
-        self._new: dict[bytes, int] = {}
-
-    def find(self, lines: Sequence[str], start: int) -> NDArray[np.int64]:
-        """Return int64 (lines,): for line ``start + i`` its first row, if that is below ``start``, else -1."""
-        found = np.full(len(lines), -1, dtype=np.int64)
-        for i, line in enumerate(lines):
-            key = hashlib.blake2b(line.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-            row = self._new.get(key)
-            if row is None:
-                if len(self._new) >= self._remembered:
-                    self._old, self._new = self._new, {}
-                row = self._new[key] = self._old.get(key, start + i)
-            if row < start:
-                found[i] = row
-        return found
+def _first_rows(corpus: Corpus) -> NDArray[np.int64]:
+    """Return int64 (lines,): the first row of each line's text."""
+    hashes = (hashlib.blake2b(line.encode("utf-8", "surrogatepass"), digest_size=8) for line in corpus)
+    keys = np.fromiter((int.from_bytes(found.digest()) for found in hashes), np.uint64, len(corpus))
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    return first[inverse]

@@ -114,7 +114,6 @@ def render(found: Survey, origin: Provenance) -> str:
         mark=signature(
             task="report", rows=found.rows, threshold=found.threshold, sample=len(found.lengths), seed=SEED
         ),
-        mined=origin.mine_command(),
     )
 
 

@@ -1,10 +1,9 @@
-"""The provenance of a file of pairs: the manifest beside it, its signature, and the commands that repeat it."""
+"""The provenance of a file of pairs: the manifest beside it and its signature."""
 
 from __future__ import annotations
 
 import math
 import os
-import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -74,17 +73,6 @@ class Provenance:
                     f"{facts[key]:,} {_LINES[key]}" for key in _LINES if isinstance(facts.get(key), int)
                 )
                 yield title, f"{facts.get('corpus', '')}: {', '.join(counts)}"
-
-    def mine_command(self) -> str:
-        """Return the command that makes such a file again, empty unless the signature is that of mining."""
-        p = self.parts
-        if not {"src", "tgt", "k", "margin"} <= p.keys():
-            return ""
-        words = ["bitextmine", "mine", "--src", p["src"], "--tgt", p["tgt"], "-k", p["k"]]
-        for part in ("margin", "retrieval", "threshold", "dedup", "duplicates", "search"):
-            if part in p:
-                words += [f"--{part}", p[part]]
-        return shlex.join([*words, "-o", "-" if self.name == "<stdin>" else self.name])
 
 
 def load_provenance(

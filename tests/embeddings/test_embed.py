@@ -5,7 +5,6 @@ import logging
 import numpy as np
 import pytest
 
-from bitextmine.embeddings import embed as embedding
 from bitextmine.embeddings.embed import EmbedOptions, corpus_pieces, embed_corpus
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.encoder import load_encoder
@@ -122,16 +121,6 @@ def test_a_line_that_comes_again_has_the_row_it_had(corpus, model, monkeypatch):
     assert encoded == len(set(LINES)) + 1
     assert (vectors[:500] == vectors[500:1000]).all() and (vectors[:500] == vectors[1000:1500]).all()
     np.testing.assert_allclose(vectors, encoder.encode(LINES * 3 + ["new"]), atol=2e-3)
-
-
-def test_repeats_are_found_within_bounds():
-    repeats = embedding.Repeats(remembered=3)
-    assert repeats.find(["a", "b", "a"], 0).tolist() == [-1, -1, -1], "the third is of the same chunk"
-    assert repeats.find(["b", "c", "d"], 3).tolist() == [1, -1, -1]
-    assert repeats.find(["a", "c"], 6).tolist() == [0, 4]
-    many = [f"{i}" for i in range(10)]
-    assert repeats.find([*many, "a"], 8).tolist() == [-1] * 11, "a is forgotten"
-    assert len(repeats._old) <= 3 and len(repeats._new) <= 3
 
 
 def test_lines_that_are_cut_are_counted(corpus, model, tmp_path, caplog):
