@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bitextmine.embeddings.npy import vectors_digest
-from bitextmine.embeddings.store import describe_embedding, manifest_path, open_embedding
+from bitextmine.embeddings.npy import JOB, journal_path, vectors_digest
+from bitextmine.embeddings.store import manifest_path, open_embedding
 from bitextmine.encoder.hub import hub_name
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus, corpus_language
+from bitextmine.files.journal import last_record, read_head
 from bitextmine.files.jsonfile import read_json
 from bitextmine.files.storage import Place, local, place
 from bitextmine.files.streams import strip_compression
@@ -61,7 +62,7 @@ def _describe(path: str | os.PathLike[str], file: Place, errors: str) -> dict[st
         return _model(path)
     if file.suffix in (".npy", ".part") or (file.suffix == ".json" and _kind(file) == "embedding"):
         npy = local(file, "vectors are mapped into memory, which only a file of this machine can be")
-        return describe_embedding(npy.with_suffix({".json": ".npy", ".part": ""}.get(npy.suffix, npy.suffix)))
+        return _embedding(npy.with_suffix({".json": ".npy", ".part": ""}.get(npy.suffix, npy.suffix)))
     if file.suffix == ".json":
         return _manifest(read_json(file))
     beside = place(f"{file}.json")  # corpus.fr.json is of the embedding, not of the corpus
@@ -109,6 +110,21 @@ def _corpus(file: Place, errors: str) -> dict[str, str]:
     if isinstance(file, Path) and file != Path("-"):
         facts["embedding"] = _embedding_state(file, text.sha256)
     return facts
+
+
+def _embedding(npy: Path) -> dict[str, str]:
+    journal = journal_path(npy)
+    head = None if npy.exists() else read_head(journal)
+    if head is not None and head.job == JOB:
+        done = (last_record(journal) or {}).get("rows", 0)
+        about = {**head.identity, "rows": f"{done} of {head.identity.get('rows', 0)}"}
+        return {"what": "unfinished embedding; run embed again to resume", **dict(_facts(about))}
+    vectors, manifest = open_embedding(npy)
+    facts = {"what": "embedding: row i is line i of the text", "bytes": f"{vectors.nbytes:,}"}
+    return {
+        **facts,
+        **dict(_facts({key: value for key, value in manifest.to_json().items() if key != "kind"})),
+    }
 
 
 def _embedding_state(file: Path, digest: str) -> str:

@@ -180,14 +180,6 @@ def test_missing_libraries_are_warned_of_once_or_an_error(monkeypatch, caplog):
         compiled.library("made")
 
 
-def test_off_ignores_a_good_library(build, monkeypatch):
-    build()
-    monkeypatch.setenv(compiled.VARIABLE, "off")
-    assert compiled.library("made") is None
-    monkeypatch.setenv(compiled.VARIABLE, "require")
-    assert compiled.library("made") is compiled.library("made") is not None
-
-
 def test_the_command_works_with_the_plain_path(bitextmine, tmp_path):
     (tmp_path / "corpus.fr").write_text("Bonjour.\nLa séance est levée.\n\nBonjour.\n", encoding="utf-8")
     for out, wish in (("a.npy", "off"), ("b.npy", "auto")):

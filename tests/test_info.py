@@ -45,6 +45,15 @@ def test_a_corpus_and_its_embedding(corpus, embedding):
     assert describe(corpus)["embedding"] == "unfinished"
 
 
+def test_an_unfinished_embedding(tmp_path):
+    npy = tmp_path / "c.npy"
+    with EmbeddingWriter(npy, 10, 2, {"model": "small"}) as writer:
+        writer.write(0, np.zeros((3, 2)))
+    facts = describe(npy)
+    assert (facts["what"].split(";")[0], facts["rows"]) == ("unfinished embedding", "3 of 10")
+    assert describe(f"{npy}.part") == facts and facts["model"] == "small"
+
+
 def test_a_mined_file_by_its_name_or_by_its_manifest(tmp_path):
     mined = tmp_path / "out.tsv"
     mined.write_text("1.5\ta\tb\n")

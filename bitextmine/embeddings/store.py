@@ -7,7 +7,6 @@ are in the manifest, whatever their time stamps.
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import weakref
 from collections.abc import Mapping
@@ -21,24 +20,12 @@ from numpy.typing import NDArray
 
 from bitextmine.embeddings import npy
 from bitextmine.errors import BitextmineError
-from bitextmine.files.journal import last_record, read_head
 from bitextmine.files.jsonfile import plain, read_json
 from bitextmine.files.ours import check_vectors_place
 from bitextmine.files.streams import check_writable
 from bitextmine.version import __version__
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
-# Keys of manifests and identities, as they are described.
-_KNOWN = {
-    "lang": "language",
-    "corpus": "text",
-    "text_sha256": "text sha256",
-    "model": "model",
-    "model_hash": "model hash",
-    "settings": "settings",
-    "vectors_blake2b": "vectors blake2b",
-    "version": "made by",
-}
 
 
 @dataclasses.dataclass
@@ -57,30 +44,25 @@ class Manifest:
     dtype: str = "float16"
     kind: str = "embedding"
     version: str = __version__  # of the tool that wrote it
-    extra: dict[str, Any] = dataclasses.field(default_factory=dict)  # keys of other versions
 
     def to_json(self) -> dict[str, Any]:
-        """Return a plain dictionary, with the keys of other versions beside the known ones."""
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "extra"}
-        return plain({**self.extra, **fields})
+        """Return a plain dictionary."""
+        return plain(dataclasses.asdict(self))
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any], where: str | os.PathLike[str] = "manifest") -> Manifest:
-        """Return the manifest in a dictionary; unknown keys go to ``extra``.
+        """Return the manifest in a dictionary, without keys of other versions.
 
         BitextmineError, which names ``where``, if it is not that of an embedding, or a value has the wrong type.
         """
-        fields = {field.name for field in dataclasses.fields(cls)} - {"extra"}
         try:
             if missing := [key for key in ("kind", "rows", "dim") if key not in content]:
                 raise ValueError(f"no '{missing[0]}': not the manifest of an embedding")
             if content["kind"] != "embedding":
                 raise ValueError(f"describes a thing of kind {content['kind']!r}, not an embedding")
-            found = msgspec.convert({key: content[key] for key in fields & content.keys()}, cls)
+            return msgspec.convert(content, cls)
         except ValueError as e:
             raise BitextmineError(f"{where}: {e}; run embed again") from None
-        found.extra = {key: value for key, value in content.items() if key not in fields}
-        return found
 
 
 def manifest_path(npy_path: str | os.PathLike[str]) -> Path:
@@ -221,27 +203,3 @@ def check_fresh(npy_path: str | os.PathLike[str], text_sha256: str, model_hash: 
     if manifest.model_hash != model_hash:
         return f"made by another model ('{manifest.model}' {manifest.model_hash}, not {model_hash})"
     return None
-
-
-def describe_embedding(npy_path: str | os.PathLike[str]) -> dict[str, str]:
-    """Return facts about an embedding, finished or not, by name; BitextmineError if it cannot be used."""
-    path = Path(npy_path)
-    head = read_head(npy.journal_path(path))
-    content: Mapping[str, Any]
-    if not path.exists() and head is not None and head.job == npy.JOB:
-        done = (last_record(npy.journal_path(path)) or {}).get("rows", 0)
-        content = head.identity
-        facts = {"what": "unfinished embedding; run embed again to resume"}
-        facts["rows"] = f"{done} of {content.get('rows', 0)}"
-    else:
-        vectors, manifest = open_embedding(path)
-        content = manifest.to_json()
-        facts = {"what": "embedding: row i is line i of the text", "rows": f"{manifest.rows}"}
-        facts |= {"dim": f"{manifest.dim}", "numbers": f"{manifest.dtype}, {vectors.nbytes:,} bytes"}
-    for key in [*_KNOWN, *sorted(content.keys() - _KNOWN.keys() - {"rows", "dim", "dtype", "kind"})]:
-        value = content.get(key)
-        if isinstance(value, dict):
-            value = ", ".join(f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in sorted(value.items()))
-        if value not in (None, ""):
-            facts[_KNOWN.get(key, key)] = f"bitextmine {value}" if key == "version" else str(value)
-    return facts

@@ -9,14 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bitextmine.embeddings.npy import open_vectors
-from bitextmine.embeddings.store import (
-    Manifest,
-    VectorFile,
-    check_fresh,
-    describe_embedding,
-    manifest_path,
-    open_embedding,
-)
+from bitextmine.embeddings.store import Manifest, VectorFile, check_fresh, manifest_path, open_embedding
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import read_json, write_json
@@ -169,24 +162,12 @@ def test_vectors_that_are_not_the_manifests_are_made_again(npy):
     assert found == "its vectors do not match its manifest"
 
 
-def test_an_unfinished_embedding_in_words(tmp_path):
-    npy = tmp_path / "c.npy"
-    with EmbeddingWriter(npy, 10, 2, {"model": "small", "settings": {"a": 1}}) as writer:
-        writer.write(0, np.zeros((3, 2)))
-    facts = describe_embedding(npy)
-    assert facts["what"].startswith("unfinished")
-    assert facts["rows"] == "3 of 10"
-    assert facts["model"] == "small"
-    with pytest.raises(BitextmineError, match="no such embedding"):
-        describe_embedding(tmp_path / "none.npy")
-
-
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
-own_keys = {field.name for field in dataclasses.fields(Manifest)} - {"extra"}
+own_keys = {field.name for field in dataclasses.fields(Manifest)}
 texts = ("lang", "text_sha256", "model", "model_hash", "vectors_blake2b", "version")
 manifests = st.builds(
     Manifest,
@@ -195,7 +176,6 @@ manifests = st.builds(
     corpus=st.text(st.characters()),  # lone surrogates too: a file name that is not UTF-8
     **dict.fromkeys(texts, st.text()),
     settings=st.dictionaries(st.text(), json_values, max_size=4),
-    extra=st.dictionaries(st.text().filter(lambda key: key not in own_keys), json_values, max_size=3),
 )
 
 

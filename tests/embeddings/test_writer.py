@@ -101,18 +101,6 @@ def test_rows_are_stored_as_float16(tmp_path, rows, dtype):
     checked_manifest(npy)
 
 
-def test_rows_that_do_not_fit_are_refused(tmp_path):
-    with EmbeddingWriter(tmp_path / "c.fr.npy", 3, 2, {}) as writer:
-        writer.write(0, np.zeros((1, 2)))
-        for start, shape in ((0, (1, 2)), (2, (1, 2)), (1, (3, 2)), (1, (1, 3)), (1, (2,))):
-            with pytest.raises(ValueError, match="row"):
-                writer.write(start, np.zeros(shape))
-        with pytest.raises(ValueError, match="only 1 of 3 rows"):
-            writer.finish(Manifest())
-    with pytest.raises(ValueError, match="closed"):
-        writer.write(1, np.zeros((1, 2)))
-
-
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e6])
 def test_numbers_that_float16_cannot_hold_name_their_line(tmp_path, bad):
     data = np.ones((5, 2), dtype=np.float32)
