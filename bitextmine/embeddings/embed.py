@@ -28,7 +28,7 @@ from bitextmine.files.atomic import wait_for_lock
 from bitextmine.files.corpus import Corpus, Spool, corpus_language
 from bitextmine.files.journal import JournalBusyError, remove_folder
 from bitextmine.files.storage import local
-from bitextmine.files.streams import read_once
+from bitextmine.files.streams import read_once, strip_compression
 from bitextmine.run import Run
 from bitextmine.system import processors
 
@@ -281,7 +281,8 @@ class _Job:
         if self.options.out is not None:
             return Path(self.options.out)
         if self.options.cache is not None:
-            return places.cached_path(self.options.cache, self.path, self.text.sha256, self.encoder.hash)
+            name = f"{strip_compression(self.path).name}.{self.text.sha256[:12]}.{self.encoder.hash[:8]}.npy"
+            return Path(self.options.cache) / name
         return places.place_of(self.path, self.encoder.hash)
 
     def up_to_date(self) -> Path:

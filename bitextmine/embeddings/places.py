@@ -51,13 +51,6 @@ def _owner(npy: Path) -> str | None:
     return None if head is None else head.identity.get("model_hash")
 
 
-def cached_path(
-    folder: str | os.PathLike[str], corpus_path: str | os.PathLike[str], text_sha256: str, model_hash: str
-) -> Path:
-    """Return the .npy of a text and a model in a cache folder: ``corpus.fr.9c56cc51b374.4f2a91c0.npy``."""
-    return Path(folder) / f"{strip_compression(corpus_path).name}.{text_sha256[:12]}.{model_hash[:8]}.npy"
-
-
 def make_cache(folder: str | os.PathLike[str]) -> None:
     """Make a cache folder if necessary; BitextmineError if that fails."""
     try:

@@ -245,11 +245,6 @@ def _by_header(names: Sequence[str]) -> tuple[dict[str, int], tuple[str, str]]:
     return found, (names[codes[0]].strip(), names[codes[1]].strip())
 
 
-def _have_origins(cells: Sequence[str]) -> bool:
-    """Return True for the origins of a pair, or of a line that `align` left alone."""
-    return any(cells) and all(_ORIGIN.search(cell) for cell in cells if cell)
-
-
 def _by_shape(rows: Sequence[Sequence[str]], width: int, last: int) -> dict[str, int]:
     """Return the columns of the usual files, by the number of cells and the columns of numbers."""
     rows = [row for row in rows if len(row) == width]
@@ -273,9 +268,13 @@ def _by_shape(rows: Sequence[Sequence[str]], width: int, last: int) -> dict[str,
     if width == 3:
         return mined if number(0) else {"src": 0, "tgt": 1, "score": 2} if number(2) else {}
     numbers = [number(at) for at in range(min(width, 6))]
-    for shape in (mined, with_ids):  # the origin of both texts behind them
+    for shape in (
+        mined,
+        with_ids,
+    ):  # the origin of both texts behind them, or of a line that `align` left alone
         at = len(shape)
-        if numbers[0] and width > at + 1 and all(map(_have_origins, (row[at : at + 2] for row in rows))):
+        origins = [[cell for cell in row[at : at + 2] if cell] for row in rows]
+        if numbers[0] and width > at + 1 and all(some and all(map(_ORIGIN.search, some)) for some in origins):
             return {**shape, "src_origin": at, "tgt_origin": at + 1}
     match numbers:
         case [True, True, True, False, False, *more] if whole(1) and whole(2) and all(more):

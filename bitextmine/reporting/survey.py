@@ -167,7 +167,9 @@ class Survey:
             self.below.offer(np.where(reached, np.nan, -score), pair)
         if self.rows == 0:
             self.usual_ratio = float(np.exp(np.median(np.log((lengths[:, 1] + 10) / (lengths[:, 0] + 10)))))
-        hashes = _hashes(src, tgt)
+        # Equal for texts that differ in case, digits and punctuation alone.
+        hashes = [text_hashes(side) for side in (src, tgt)]
+        hashes.append(hashes[0] * np.int64(0x3E3779B97F4A7C15) + hashes[1])
         flags = flag_pairs(src, tgt, self.usual_ratio)
         flags["copy"] = (hashes[0] == hashes[1]) & ~flags["empty"] & ~flags["no_letters"]
         # Without scores the first rows are the examples.
@@ -177,11 +179,10 @@ class Survey:
             count.rows += int(flag.sum())
             count.scores.add(score[flag & ~np.isnan(score)])
             count.best.offer(np.where(flag, order, np.nan), pair)
-        self._count_repeats(
-            [column.tolist() for column in hashes], np.flatnonzero(~flags["empty"]).tolist(), pair
-        )
+        keys = [column.tolist() for column in hashes]
+        self._count_repeats(keys, np.flatnonzero(~flags["empty"]).tolist(), pair)
         some = np.logical_or.reduce(list(flags.values()))
-        rows = list(zip(*(column.tolist() for column in hashes), strict=True))
+        rows = list(zip(*keys, strict=True))
         self.sample.offer(len(rows), lambda i: _Drawn(pair(i), rows[i], bool(some[i])))
         self.rows += len(rows)
 
@@ -339,12 +340,6 @@ def survey(
             digest = hashlib.file_digest(file, "sha256")
     found.digest = digest.hexdigest()
     return found
-
-
-def _hashes(src: Sequence[str], tgt: Sequence[str]) -> tuple[NDArray[np.int64], ...]:
-    """Hash sources, targets and pairs, equal when they differ in case, digits and punctuation alone."""
-    sides = [text_hashes(side) for side in (src, tgt)]
-    return *sides, sides[0] * np.int64(0x3E3779B97F4A7C15) + sides[1]
 
 
 def _side_languages(texts: Sequence[str]) -> SideLanguages:

@@ -61,11 +61,11 @@ class Format:
 
 TSV = Format("tsv", (".tsv", ".txt", ".tab", ""), "tsv:TextRows", "tsv:TextWriter", lines=True)
 JSONL = Format("jsonl", (".jsonl", ".ndjson"), "records:open_jsonl", "records:JsonWriter")
-TMX = Format("tmx", (".tmx",), "tmx:open_tmx", "tmx:TmxWriter", needs_languages=True)
+TMX = Format("tmx", (".tmx",), "tmx:TmxRows", "tmx:TmxWriter", needs_languages=True)
 _PYARROW: Any = {"binary": True, "extra": "parquet"}
 PARQUET = Format("parquet", (".parquet", ".pq"), "parquet:open_parquet", "parquet:ArrowWriter", **_PYARROW)
 DATASET = Format("dataset", (), "parquet:open_dataset", extra="parquet")
-XLIFF = Format("xliff", (".xlf", ".xliff", ".sdlxliff"), "tmx:open_xliff")
+XLIFF = Format("xliff", (".xlf", ".xliff", ".sdlxliff"), "tmx:XliffRows")
 # Two files, named by the languages: {lang} stands for these in the name of an output.
 MOSES = Format("moses", (".{lang}",), "tsv:open_moses", "tsv:MosesWriter", lines=True, needs_languages=True)
 

@@ -75,27 +75,11 @@ def _plain(text: str) -> str:
 # --- reading ---
 
 
-def open_tmx(path: str | os.PathLike[str], columns: Columns) -> RecordRows:
-    """Return the rows of a file: texts of units by language, properties by type; bad rows for units without both sides.
+class TmxRows(RecordRows):
+    """The units of TMX: texts by language, properties by type; bad rows for units without both sides.
 
-    Raises:
-        BitextmineError: here or while reading: not well-formed, no TMX, declared entities, or a unit larger than
-            `longest_line`.
-    """
-    return _Units(path).rows(columns)
-
-
-def open_xliff(path: str | os.PathLike[str], columns: Columns) -> RecordRows:
-    """Return the rows of a file: source and target of each segment that has a source, by language.
-
-    Segments of 1.2 are those that ``seg-source`` and ``target`` mark, or else whole units; matches from other documents
-    are left out. A segment without a target is a bad row.
-    """
-    return _Segments(path).rows(columns)
-
-
-class _Units:
-    """The units of a document, each a small tree when it is complete; `pairs` knows the elements of TMX.
+    Each unit is a small tree when it is complete. BitextmineError, here or while reading: not well-formed, no TMX,
+    declared entities, or a unit larger than `longest_line`.
 
     Attributes:
         root, unit, kind: the names of the outermost element, of the elements of units, and of the format.
@@ -103,7 +87,7 @@ class _Units:
 
     root, unit, kind = "tmx", "tu", "TMX"
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], columns: Columns) -> None:
         self._path, self._name, self._most = path, display_name(path), longest_line()
         self._header = ""
         self._depth = self._size = 0
@@ -115,23 +99,20 @@ class _Units:
         parser.CharacterDataHandler = self._characters
         parser.EntityDeclHandler, parser.SkippedEntityHandler = self._entity, self._skipped
         parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
+        units = self._units()
+        first = list(itertools.islice(units, 1))  # the header before it tells the source language
+        super().__init__(path, itertools.chain(first, units), columns, self._source())
 
-    def rows(self, columns: Columns) -> RecordRows:
-        """Return the rows of the document, whose first unit is read now: it tells the source language."""
-        records = self._records()
-        first = list(itertools.islice(records, 1))
-        return RecordRows(self._path, itertools.chain(first, records), columns, self.source())
-
-    def source(self) -> list[str]:
+    def _source(self) -> list[str]:
         """Return the source language as the units have it, once the header has been read."""
         return [self._spelled[self._header]] if self._header in self._spelled else []
 
-    def begin(self, tag: str, attributes: dict[str, str]) -> None:
+    def _begin(self, tag: str, attributes: dict[str, str]) -> None:
         """Take the start of an element."""
         if tag == "header":
             self._header = attributes.get("srclang", "").lower()
 
-    def pairs(self, unit: Element) -> Iterator[tuple[dict[str, str], dict[str, str], str]]:
+    def _pairs(self, unit: Element) -> Iterator[tuple[dict[str, str], dict[str, str], str]]:
         """Yield the texts of a unit by language, its properties, and the reason if it cannot be read."""
         texts: dict[str, str] = {}
         bad = ""
@@ -150,7 +131,7 @@ class _Units:
         props.pop(TRANSLATION, None)
         yield texts, props, bad
 
-    def _records(self) -> Iterator[Record]:
+    def _units(self) -> Iterator[Record]:
         """Yield the units as they are read."""
         fed = 0
         try:
@@ -194,7 +175,7 @@ class _Units:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise self._wrong(f"more than {_DEEPEST} elements inside each other")
-        self.begin(tag, attributes)
+        self._begin(tag, attributes)
         if tag == self.unit:
             self._tree, self._size = TreeBuilder(), 0
         if self._tree is not None:
@@ -208,7 +189,7 @@ class _Units:
         element = self._tree.end(tag.rpartition(":")[2])
         if element.tag == self.unit:
             self._tree = None
-            for texts, props, bad in self.pairs(element):
+            for texts, props, bad in self._pairs(element):
                 record = Record({TRANSLATION: texts, **props}, self._size)
                 self._found.append(Record(None, self._size, bad, " ".join(texts.values())) if bad else record)
 
@@ -225,24 +206,28 @@ class _Units:
             )
 
 
-class _Segments(_Units):
-    """The segments of XLIFF."""
+class XliffRows(TmxRows):
+    """The segments of XLIFF that have a source, by language; a segment without a target is a bad row.
+
+    Segments of 1.2 are those that ``seg-source`` and ``target`` mark, or else whole units; matches from other documents
+    are left out.
+    """
 
     root, unit, kind = "xliff", "trans-unit", "XLIFF"
-    _langs = ("", "")
+    _sides = ("", "")
 
-    def source(self) -> list[str]:
-        return [self._langs[0]]
+    def _source(self) -> list[str]:
+        return [self._sides[0]]
 
-    def begin(self, tag: str, attributes: dict[str, str]) -> None:
+    def _begin(self, tag: str, attributes: dict[str, str]) -> None:
         if tag == "xliff" and attributes.get("version", "").startswith("2"):
             self.unit = "segment"
-            self._langs = attributes.get("srcLang") or "src", attributes.get("trgLang") or "tgt"
+            self._sides = attributes.get("srcLang") or "src", attributes.get("trgLang") or "tgt"
         elif tag == "file" and self.unit == "trans-unit":
             src, tgt = (attributes.get(f"{side}-language") for side in ("source", "target"))
-            self._langs = src or "src", tgt or "tgt"
+            self._sides = src or "src", tgt or "tgt"
 
-    def pairs(self, unit: Element) -> Iterator[tuple[dict[str, str], dict[str, str], str]]:
+    def _pairs(self, unit: Element) -> Iterator[tuple[dict[str, str], dict[str, str], str]]:
         sides = [unit.find(side) for side in ("source", "target")]
         marked = [
             {} if side is None else {m.get("mid"): m for m in side.iter("mrk") if m.get("mtype") == "seg"}
@@ -253,7 +238,7 @@ class _Segments(_Units):
             pairs = [sides] if sides[0] is not None else []
         for pair in pairs:
             found = ("" if side is None else _text(side).strip() for side in pair)
-            yield {lang: text for lang, text in zip(self._langs, found, strict=True) if text}, {}, ""
+            yield {lang: text for lang, text in zip(self._sides, found, strict=True) if text}, {}, ""
 
 
 def _text(element: Element) -> str:
