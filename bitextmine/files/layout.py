@@ -106,15 +106,6 @@ class Layout:
             names[self.width - len(last) :] = last
         return tuple(names)
 
-    def describe(self) -> str:
-        """Return the columns of score, source and target in words."""
-
-        def column(at: int) -> str:
-            return f"column {at + 1}" + (f" ({self.names[at]})" if self.names else "")
-
-        score = "no score" if self.score is None else f"score in {column(self.score)}"
-        return f"{score}, source in {column(self.src)}, target in {column(self.tgt)}"
-
 
 def find_layout(
     head: Sequence[Sequence[str]],

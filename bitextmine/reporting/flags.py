@@ -30,19 +30,6 @@ def _column(name: str, test: Callable[[NDArray[np.float64]], NDArray[np.bool_]])
     return lambda pairs, usual: test(pairs.column(name)) & (pairs.column("shorter") > 0)
 
 
-def _far_apart(pairs: PairTexts, usual: float) -> NDArray[np.bool_]:
-    src, tgt = pairs.lengths
-    deviation = np.abs(np.log((tgt + SMOOTH) / (src * usual + SMOOTH)))
-    return (deviation > math.log(LENGTH_FACTOR)) & (pairs.column("shorter") > 0)
-
-
-def _contradict(pairs: PairTexts, usual: float) -> NDArray[np.bool_]:
-    # Numbers on one side alone agree by half or more, so most pairs are settled by the search for digits.
-    return pairs.each(
-        lambda s, t: bool(_DIGIT.search(s) and _DIGIT.search(t)) and number_agreement(s, t) < 0.5
-    ).astype(bool)
-
-
 TESTS: dict[str, Test] = {
     "empty": lambda pairs, usual: pairs.column("shorter") == 0,
     "no_letters": _column("letters", lambda share: share == 0),
@@ -51,8 +38,17 @@ TESTS: dict[str, Test] = {
         & (pairs.column("longer") < BOTH_SHORT)
         & (pairs.column("letters") > 0)
     ),
-    "length": _far_apart,
-    "digits": _contradict,
+    "length": lambda pairs, usual: (
+        (
+            np.abs(np.log((pairs.lengths[1] + SMOOTH) / (pairs.lengths[0] * usual + SMOOTH)))
+            > math.log(LENGTH_FACTOR)
+        )
+        & (pairs.column("shorter") > 0)
+    ),
+    # Numbers on one side alone agree by half or more, so most pairs are settled by the search for digits.
+    "digits": lambda pairs, usual: pairs.each(
+        lambda s, t: bool(_DIGIT.search(s) and _DIGIT.search(t)) and number_agreement(s, t) < 0.5
+    ).astype(bool),
 }
 
 
