@@ -134,12 +134,6 @@ def test_unusable_corpora(fails, tmp_path, name, content, message):
     assert message in fails(name)
 
 
-def test_invalid_utf8_can_be_replaced(bm, tmp_path):
-    (tmp_path / "corpus.txt").write_bytes(b"Bonjour.\ncaf\xe9\n")
-    bm("embed", "corpus.txt", "--errors", "replace", "--lang", "fr")
-    assert np.load(tmp_path / "corpus.txt.npy").shape[0] == 2
-
-
 @pytest.mark.parametrize(
     ("name", "damage"),
     [("config.json", "missing"), ("tokenizer.model", "truncated"), ("model.safetensors", "of another model")],

@@ -10,7 +10,6 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.cells import one_cell
 from bitextmine.files.formats.names import TwoFiles
 from bitextmine.files.tables import open_pairs, open_table
-from bitextmine.training.recipe.load import join_sides
 
 SIDES = {
     "en": ["The museum is free on Sundays.", "Restart the server first.", "Room 12 is free.", "A tab\tin it"],
@@ -66,16 +65,6 @@ def test_align_and_mine_write_two_files(bitextmine, corpus):
         bitextmine(*command.split(), cwd=corpus)
         sides = [(corpus / f"out.{lang}").read_text(encoding="utf-8").splitlines() for lang in ("en", "de")]
         assert (SIDES["en"][0], SIDES["de"][0]) in zip(*sides, strict=True)
-
-
-def test_train_joins_the_two_names():
-    both = TwoFiles(("a.en.gz", "a.fr.gz"))
-    assert join_sides(["a.en.gz"], ["cpu-quick", "a.fr.gz"]) == ([both], ("cpu-quick",))
-    assert join_sides(["p.en-fr.tsv", "q.tsv"], ["recipe.toml"]) == (
-        ["p.en-fr.tsv", "q.tsv"],
-        ("recipe.toml",),
-    )
-    assert join_sides(["a.tsv"], ["a.txt"]) == (["a.tsv"], ("a.txt",))
 
 
 def test_mistakes(bitextmine, corpus):

@@ -201,12 +201,10 @@ def test_pairs_without_scores(tmp_path):
     assert "Scores</h2>" not in page.source
 
 
-@pytest.mark.parametrize("score", ["1e300", "-1e300", "0", "1e-12", "123456789.125"])
+@pytest.mark.parametrize("score", ["1e300", "-1e300", "0", "1e-12"])
 def test_all_scores_the_same(tmp_path, score):
-    assert (
-        "The number of pairs"
-        in make(tmp_path, f"{score}\tOne sentence.\tUne phrase.\n" * 5, threshold=1).text
-    )
+    page = make(tmp_path, f"{score}\tOne sentence.\tUne phrase.\n" * 5, threshold=1)
+    assert "The number of pairs" in page.text
 
 
 def test_scores_far_apart(tmp_path):
@@ -323,15 +321,12 @@ def test_nothing_in_a_manifest_becomes_markup(tmp_path):
             assert all(text in page.text for text in (*parts.values(), f"rows-{SCRIPT}", f"notes-{SCRIPT}"))
 
 
-@pytest.mark.parametrize("place", range(5))
-def test_no_name_of_a_column_becomes_markup(tmp_path, place):
-    names = ["score", "src", "tgt", "en", "x"]
-    names[place] = f"{SCRIPT}"
+def test_no_name_of_a_column_becomes_markup(tmp_path):
     row = "1.5\ta sentence\tune phrase\t<b>\t</p>\n"
-    wanted = Columns("1", "2", "3", header=True)
-    page = make(tmp_path, "\t".join(names) + "\n" + row * 3, columns=wanted)
-    assert "script" not in page.count
-    assert place > 2 or SCRIPT in page.text
+    page = make(
+        tmp_path, "\t".join([SCRIPT] * 5) + "\n" + row * 3, columns=Columns("1", "2", "3", header=True)
+    )
+    assert "script" not in page.count and page.text.count(SCRIPT) == 3
 
 
 def test_invisible_characters_are_named(tmp_path):
