@@ -1,12 +1,9 @@
 """The compiled modules: their functions, and a loader that checks a library against them.
 
 A compiled module is a C library beside the Python code that calls it. It exports a table of its functions, with the
-types of their arguments, and of the sizes of its structures (`compiled.h`). A library is used only if that table agrees
-with `MODULES`. One that was built from other sources, or for another machine, is refused with a warning, and NumPy or
-torch do its work with the same results.
-
-The environment variable BITEXTMINE_COMPILED overrides this: "require" makes a missing or refused library an error,
-"off" ignores the libraries, "auto" is the default.
+types of their arguments, and of the sizes of its structures (`compiled.h`). One whose table does not agree with
+`MODULES`, or for another machine, is refused with a warning, and NumPy or torch do its work with the same results. The
+environment variable BITEXTMINE_COMPILED can make that an error ("require") or ignore the libraries ("off").
 """
 
 from __future__ import annotations

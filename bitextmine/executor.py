@@ -1,8 +1,7 @@
 """Where work is computed: in this process, or by the workers of a cluster.
 
-An executor opens a set of workers. A stage cuts its work into tasks, functions of this package by name, and the workers
-return their results in order. Another kind of cluster is one more class with the methods of `Executor`, and a subclass
-of `Workers`.
+An executor opens a set of workers. A stage cuts its work into tasks, and the workers return their results in order.
+Another kind of cluster is one more class with the methods of `Executor`, and a subclass of `Workers`.
 """
 
 from __future__ import annotations

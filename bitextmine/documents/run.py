@@ -144,7 +144,7 @@ def split(
     several = [a_path("inputs", given) for given in inputs]
     langs = () if lang is None else (lang,)
     options = SplitOptions(langs, by_language, Kind(kind) if kind else None, text_field, join, normalize)
-    return split_all(several, options, run or Run())
+    return Splitter(find_files(several), options, run or Run()).sentences()
 
 
 def split_files(
@@ -161,13 +161,6 @@ def split_files(
     with open_outputs(output, options.ids, {"output": output, **splitter.identity}) as out:
         splitter.run_to(out)
     return splitter.report
-
-
-def split_all(
-    inputs: Sequence[str | os.PathLike[str]], options: SplitOptions, run: Run
-) -> Iterator[Sentence]:
-    """Yield the sentences of documents; otherwise as `split_files`."""
-    return Splitter(find_files(inputs), options, run).sentences()
 
 
 def _check(inputs: Sequence[str | os.PathLike[str]], output: str, options: SplitOptions) -> None:

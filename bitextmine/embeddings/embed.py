@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,8 +81,7 @@ class Lines:
         return self.count if self.known is None else int((self.known < 0).sum())
 
 
-@dataclasses.dataclass(frozen=True)
-class EncodedLines:
+class EncodedLines(NamedTuple):
     """Lines with the vectors (count_fresh, dim) of the fresh ones, and how many of these were cut for their length."""
 
     lines: Lines

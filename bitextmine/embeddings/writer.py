@@ -116,13 +116,9 @@ class EmbeddingWriter:
             BitextmineError: a number is NaN or too large for float16, or the disk fails.
             ValueError: the rows are out of order or have another shape.
         """
-        if self._fd < 0:
-            raise ValueError("this EmbeddingWriter is closed")
-        if start != self._next:
-            raise ValueError(f"rows come in order: expected row {self._next}, got row {start}")
-        if rows.ndim != 2 or rows.shape[1] != self.dim or start + len(rows) > self.rows:
+        if start != self._next or rows.shape[1:] != (self.dim,) or start + len(rows) > self.rows:
             raise ValueError(
-                f"rows of shape {rows.shape} do not fit ({self.rows}, {self.dim}) at row {start}"
+                f"rows of shape {rows.shape} at {start} do not follow row {self._next} of {self.rows}, {self.dim}"
             )
         with np.errstate(over="ignore"):  # found below
             half = np.ascontiguousarray(rows, dtype=DTYPE)

@@ -35,10 +35,9 @@ def cannot_write(error: OSError, path: str | os.PathLike[str]) -> BitextmineErro
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Yield a binary file that gets the name `path` when the block ends and its bytes are on disk.
+    """Yield a binary file, `staging`, that gets the name `path` when the block ends and its bytes are on disk.
 
-    An exception removes it and leaves an earlier file of that name as it was. The permissions of an earlier file are
-    kept. Until the end it is called ``.NAME.tmp``, as `staging` says.
+    An exception leaves an earlier file of that name as it was. The permissions of an earlier file are kept.
     """
     path = Path(path)
     with staging(path) as (temporary, file):

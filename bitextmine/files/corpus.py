@@ -279,13 +279,13 @@ def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None =
             f"languages seen there: {seen}"
         )
     if name is not None:
-        named = [p for p in found if name in (strip_compression(p).stem, strip_compression(p).name, p.name)]
-        if not named:
-            seen = ", ".join(sorted({strip_compression(p).stem for p in found}))
+        seen = ", ".join(sorted({strip_compression(p).stem for p in found}))
+        found = [p for p in found if name in (strip_compression(p).stem, strip_compression(p).name, p.name)]
+        if not found:
             raise BitextmineError(
                 f"{directory}: no corpus '{name}' in language '{lang}'; names seen there: {seen}"
             )
-        found = [p for p in named if p.name == name] or named
+        found = [p for p in found if p.name == name] or found
     if len(found) > 1:
         remedy = f"choose one with --name, as in --name {strip_compression(found[0]).stem}"
         if len({strip_compression(p) for p in found}) == 1:

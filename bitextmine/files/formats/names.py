@@ -123,11 +123,10 @@ def output_format(path: str | os.PathLike[str], option: str = "-o") -> Format:
     found = _format(path) or (TSV if _two_languages(suffix[1:]) else None)
     if found is None or not found.writer:
         meant = f"; is {_MEANT[suffix.lower()]} meant?" if suffix.lower() in _MEANT else ""
-        written = [format for format in FORMATS.values() if format.writer]
+        written = ", ".join(format.suffixes[0] for format in FORMATS.values() if format.writer)
         raise UsageError(
-            f"{option} {os.fspath(path)}: pairs are written as {', '.join(f.suffixes[0] for f in written)}, or as "
-            f"{TSV.suffixes[0]} without a suffix; {', '.join(COMPRESSION_SUFFIXES)} may follow all but "
-            f"{', '.join(f.suffixes[0] for f in written if f.binary)}; '{suffix}' is none of these{meant}"
+            f"{option} {os.fspath(path)}: pairs are written as {written}, and {', '.join(COMPRESSION_SUFFIXES)} may "
+            f"follow; '{suffix}' is none of these{meant}"
         )
     _check_compression(path, found)
     return found
