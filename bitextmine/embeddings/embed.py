@@ -19,7 +19,7 @@ from bitextmine.console import counted
 from bitextmine.embeddings import places
 from bitextmine.embeddings.npy import journal_path, shards_path
 from bitextmine.embeddings.store import Manifest, check_fresh, check_place
-from bitextmine.embeddings.writer import EmbeddingWriter, PlaceTaken, sweep
+from bitextmine.embeddings.writer import EmbeddingWriter, PlaceTaken
 from bitextmine.encoder.encoder import PRECOMPUTED, Encoder, refuse
 from bitextmine.encoder.familiar import sampled, warn_unfamiliar
 from bitextmine.encoder.pieces import Pieces
@@ -294,7 +294,6 @@ class _Job:
             npy = self._place()
             reason = check_fresh(npy, self.text.sha256, encoder.hash)
             if reason is None and not options.force:
-                sweep(npy)
                 lines = counted(len(self.text), "line")
                 log.info("%s: up to date (%s, model %s)", npy, lines, encoder.name)
                 return npy

@@ -17,15 +17,7 @@ from numpy.typing import NDArray
 from bitextmine.embeddings.npy import DTYPE, JOB, journal_path, npy_header, part_path, vectors_digest
 from bitextmine.embeddings.store import Manifest, manifest_path
 from bitextmine.errors import BitextmineError
-from bitextmine.files.atomic import (
-    FULL_DISK,
-    allocate,
-    open_locked,
-    staging,
-    sync_file,
-    sync_folder,
-    write_at,
-)
+from bitextmine.files.atomic import FULL_DISK, allocate, staging, sync_file, sync_folder, write_at
 from bitextmine.files.journal import Journal, JournalBusyError
 from bitextmine.files.jsonfile import json_bytes, plain
 from bitextmine.files.streams import check_writable
@@ -256,17 +248,3 @@ class EmbeddingWriter:
             f"{self._size:,} bytes, and {free:,} are free on that disk (a quota or 'ulimit -f' may allow "
             f"less); free some space, or write elsewhere with --out or --cache{kept}"
         )
-
-
-def sweep(npy_path: str | os.PathLike[str]) -> None:
-    """Remove the journal that a writer killed in its very last moment left beside a finished embedding."""
-    journal = journal_path(npy_path)
-    if not journal.exists() or part_path(npy_path).exists():
-        return
-    with contextlib.suppress(OSError):  # another writer holds it, or the folder is read-only
-        fd = open_locked(journal, create=False)
-        try:
-            if not part_path(npy_path).exists():
-                journal.unlink()
-        finally:
-            os.close(fd)

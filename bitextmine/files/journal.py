@@ -38,18 +38,12 @@ class JournalHead(NamedTuple):
 
 def read_head(path: str | os.PathLike[str]) -> JournalHead | None:
     """Return the head of a journal, or None if the file is missing or is no journal."""
-    try:
-        with open(path, "rb") as file:
-            line = file.readline(_LONGEST_HEAD)
-    except OSError:
-        return None
-    if not line.startswith(_MAGIC):
-        return None
-    try:
-        head = json.loads(line)
-        return JournalHead(str(head["job"]), dict(head["identity"]))
-    except (ValueError, KeyError, TypeError):
-        return None
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError), open(path, "rb") as file:
+        line = file.readline(_LONGEST_HEAD)
+        if line.startswith(_MAGIC):
+            head = json.loads(line)
+            return JournalHead(str(head["job"]), dict(head["identity"]))
+    return None
 
 
 def last_record(path: str | os.PathLike[str]) -> dict[str, Any] | None:

@@ -155,10 +155,10 @@ def find_layout(
     width = len(names) or _width(body, 1 + max(chosen.values(), default=0))
     for role, at in chosen.items():
         if at >= width:
-            there = f"the header names {width}: {', '.join(names)[:200]}"
-            least = f"no line has so many among the first, most of them have {width}"
-            number = f"{at + 1}" if names else f"{at + 1} ({_OPTIONS[role]})"
-            raise BitextmineError(f"{name}: there is no column {number}: {there if names else least}")
+            there = (
+                f"the header names {width}: {', '.join(names)[:200]}" if names else f"most lines have {width}"
+            )
+            raise BitextmineError(f"{name}: there is no column {at + 1} ({_OPTIONS[role]}): {there}")
     # Where names tell which the texts are, a column of numbers is a score only if it is called so.
     told = header and {"src", "tgt"} <= found.keys() | chosen.keys()
     places = {**({} if told else _by_shape(body, width, len(columns.last))), **found}

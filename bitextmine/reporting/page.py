@@ -10,7 +10,7 @@ import os
 import unicodedata
 from collections.abc import Iterable, Sequence
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any
 
 import jinja2
 import numpy as np
@@ -179,14 +179,6 @@ _CELLS = 64
 _LEVELS = 6
 
 
-class Label(NamedTuple):
-    """A label of an axis: its place in percent, its text, and a flag for labels that a narrow page leaves out."""
-
-    place: str
-    text: str
-    minor: bool
-
-
 def number(value: float) -> str:
     """Format a score: four decimals, more or an exponent where those would say nothing."""
     if value != 0 and (abs(value) < 0.001 or abs(value) >= 1e6):
@@ -301,16 +293,17 @@ def thresholds(scores: ScoreCounts, threshold: float | None) -> Sequence[float]:
     return sorted(found if threshold is None else found | {threshold})
 
 
-def _labels(low: float, high: float, about: int, least: float = 0) -> list[Label]:
+def _labels(low: float, high: float, about: int, least: float = 0) -> list[dict[str, Any]]:
+    """Return the labels of an axis: place in percent, text, and `minor` for those that a narrow page leaves out."""
     step = max(nice_step((high - low) / about), least)
     decimals = max(0, -math.floor(math.log10(step) + 1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     values = [i * step for i in range(first, last + 1)]
     return [
-        Label(
-            f"{100 * (v - low) / (high - low):.2f}".rstrip("0").rstrip("."),
-            f"{v:,.{decimals}f}" if decimals <= 6 and abs(v) < 1e9 else f"{v:.3g}",
-            bool(i % 2),
-        )
+        {
+            "place": f"{100 * (v - low) / (high - low):.2f}".rstrip("0").rstrip("."),
+            "text": f"{v:,.{decimals}f}" if decimals <= 6 and abs(v) < 1e9 else f"{v:.3g}",
+            "minor": bool(i % 2),
+        }
         for i, v in enumerate(values)
     ]

@@ -8,7 +8,6 @@ import lzma
 import os
 import pty
 import resource
-import shutil
 import signal
 import struct
 import subprocess
@@ -132,23 +131,6 @@ def test_unusable_corpora(fails, tmp_path, name, content, message):
     if content is not None:
         (tmp_path / name).write_bytes(content)
     assert message in fails(name)
-
-
-@pytest.mark.parametrize(
-    ("name", "damage"),
-    [("config.json", "missing"), ("tokenizer.model", "truncated"), ("model.safetensors", "of another model")],
-)
-def test_a_damaged_model_folder(fails, tiny_model, other_model, tmp_path, name, damage):
-    model = tmp_path / "model"
-    shutil.copytree(tiny_model, model)
-    data = (model / name).read_bytes()
-    (model / name).unlink()
-    if damage == "truncated":
-        (model / name).write_bytes(data[: len(data) // 2])
-    elif damage == "of another model":
-        shutil.copy(other_model / name, model)
-    (tmp_path / "corpus.fr").write_text("Bonjour.\n")
-    assert name in fails("corpus.fr", "--model", model)
 
 
 def test_no_room_for_the_embedding(bm, fails, parallel_text, tmp_path):

@@ -59,14 +59,6 @@ def model(tiny_model, tmp_path):
     return tmp_path / "model"
 
 
-@pytest.mark.parametrize("value", [5, None, "fr", [5], {"fr": 1}], ids=repr)
-def test_languages_of_another_type(bm, model, value):
-    config = json.loads((model / "config.json").read_text())
-    (model / "config.json").write_text(json.dumps({**config, "languages": value}))
-    message = bm.fails("info", "model")
-    assert "config.json" in message and "languages" in message
-
-
 @pytest.mark.parametrize("deep", [200, DEEP])
 @pytest.mark.parametrize("name", ["model/modules.json", "model/config.json", "corpus.fr.json"])
 def test_deeply_nested_json(bm, tmp_path, name, deep):

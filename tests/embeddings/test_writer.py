@@ -3,7 +3,6 @@
 import errno
 import multiprocessing
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -278,19 +277,6 @@ def test_many_writers_at_once_leave_one_right_embedding(tmp_path):
     manifest = checked_manifest(npy)
     np.testing.assert_array_equal(np.load(npy), vectors(manifest.text_sha256, 4, 2).astype(np.float16))
     assert sorted(contents(tmp_path)) == ["c.json", "c.npy"]
-
-
-def test_a_file_that_may_not_grow_so_far_is_found_at_the_start(tmp_path):
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
-    try:
-        with pytest.raises(
-            BitextmineError, match=r"c\.npy: .*1,000 rows of 64 float16 numbers need 128,128 bytes"
-        ):
-            EmbeddingWriter(tmp_path / "c.npy", 1000, 64, {})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert contents(tmp_path) == {}
 
 
 DISK_BYTES = 256 * 1024

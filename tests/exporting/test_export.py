@@ -14,7 +14,7 @@ from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import write_folder
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import CHARACTERS, PIECES, weight_shapes
-from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.errors import BitextmineError
 from bitextmine.exporting.run import export_encoder
 
 LINES = [
@@ -205,14 +205,6 @@ def test_the_card_is_one_of_the_hub(made, tmp_path):
     assert not (tmp_path / "broken").exists()
     packaged = export_encoder("europe5", tmp_path / "own", to="sentence-transformers")
     assert hub.ModelCard.load(packaged / "README.md").data.license == "mit"
-
-
-def test_other_mistakes(made, tmp_path):
-    folder = made(layers=0)
-    with pytest.raises(UsageError, match="unknown value 'tensorflow'"):
-        export_encoder(folder, tmp_path / "out", to="tensorflow")
-    with pytest.raises(BitextmineError, match="the folder is not empty"):
-        export_encoder(folder, folder, to="onnx")
 
 
 def test_the_command(bitextmine, made, tmp_path):

@@ -171,7 +171,11 @@ class ArrowWriter(Writer):
         """Return the function that makes values of a column of its cells, and their type."""
         if name in self._outline.floats:
             return _number, pyarrow.float64()
-        return (_whole, pyarrow.int64()) if name in self._outline.integers else (_text, pyarrow.string())
+        return (
+            (_whole, pyarrow.int64())
+            if name in self._outline.integers
+            else (lambda cell: None if cell is None else as_text(cell), pyarrow.string())
+        )
 
     def _joined(self, table: Any) -> Any:
         """Return a table with source and target in a struct by language, if they were read so."""
@@ -201,10 +205,6 @@ class ArrowWriter(Writer):
 def _number(value: Any) -> float | None:
     number = as_float(value)
     return None if math.isnan(number) else number
-
-
-def _text(value: Any) -> str | None:
-    return None if value is None else as_text(value)
 
 
 def _whole(value: Any) -> int | None:
