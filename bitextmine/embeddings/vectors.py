@@ -55,7 +55,7 @@ def adopt_vectors(
     if not len(text):
         raise BitextmineError(f"{corpus}: empty: there is no line to embed")
     matrix = open_precomputed(vectors, len(text))
-    before = _stamp(vectors)
+    before = Path(vectors).stat()
     if not options.force:
         check_place(npy)
     with open(vectors, "rb") as file:
@@ -69,7 +69,11 @@ def adopt_vectors(
     ):
         for start in range(writer.resume_row, len(matrix), BLOCK_ROWS):
             rows = np.array(matrix[start : start + BLOCK_ROWS], dtype=np.float64)
-            if _stamp(vectors) != before:  # a map of a file that shrinks is fatal
+            now = Path(vectors).stat()
+            if (now.st_size, now.st_mtime_ns) != (
+                before.st_size,
+                before.st_mtime_ns,
+            ):  # a map that shrinks is fatal
                 raise BitextmineError(f"{vectors}: changed while it was read; run the same command again")
             wrong = np.flatnonzero(~np.isfinite(rows).all(axis=1))
             if len(wrong):
@@ -86,11 +90,6 @@ def adopt_vectors(
         writer.finish(dataclasses.replace(made, model=PRECOMPUTED, model_hash=PRECOMPUTED))
     log.info("%s: %s from %s", npy, counted(len(matrix), "line"), Path(vectors).name)
     return npy
-
-
-def _stamp(path: str | os.PathLike[str]) -> tuple[int, int]:
-    found = Path(path).stat()
-    return found.st_size, found.st_mtime_ns
 
 
 def open_precomputed(path: str | os.PathLike[str], rows: int) -> np.ndarray:

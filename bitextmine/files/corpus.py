@@ -115,9 +115,6 @@ class Corpus:
         self._sha256: str | None = None
         self._derived: dict[Any, Any] = {}
 
-    def __repr__(self) -> str:
-        return f"<Corpus {self.name}>"
-
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Corpus) or self.path is None:
             return self is other

@@ -196,8 +196,6 @@ class Remote(os.PathLike[str]):
             return BitextmineError(f"{self}: no such file; check the bucket and the name")
         if isinstance(e, PermissionError):
             reason = "permission denied; check the credentials, and what they allow"
-        elif isinstance(e, NotImplementedError):
-            reason = f"{self._scheme}:// has no way to; name another place"
         else:
             said = e.strerror if isinstance(e, OSError) and e.strerror else str(e)
             reason = next(filter(None, said.splitlines()), type(e).__name__)

@@ -171,11 +171,9 @@ class ArrowWriter(Writer):
         """Return the function that makes values of a column of its cells, and their type."""
         if name in self._outline.floats:
             return _number, pyarrow.float64()
-        return (
-            (_whole, pyarrow.int64())
-            if name in self._outline.integers
-            else (lambda cell: None if cell is None else as_text(cell), pyarrow.string())
-        )
+        if name in self._outline.integers:
+            return _whole, pyarrow.int64()
+        return lambda cell: None if cell is None else as_text(cell), pyarrow.string()
 
     def _joined(self, table: Any) -> Any:
         """Return a table with source and target in a struct by language, if they were read so."""
