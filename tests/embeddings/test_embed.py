@@ -26,15 +26,6 @@ def model(make_folder, tmp_path):
     return make_folder(tmp_path / "model", 1)
 
 
-def test_row_i_is_line_i(corpus, model):
-    encoder = load_encoder(model)
-    vectors, manifest = open_embedding(embed_corpus(corpus, encoder, options=EmbedOptions(chunk_lines=64)))
-    assert vectors.dtype == np.float16 and vectors.shape == (500, 16)
-    np.testing.assert_allclose(vectors, encoder.encode(LINES), atol=1e-3)
-    assert not vectors[0].any(), "line 1 is empty"
-    assert (manifest.lang, manifest.corpus, manifest.model_hash) == ("fr", "corpus.fr", encoder.hash)
-
-
 class Broken(Exception):
     pass
 

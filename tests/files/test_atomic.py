@@ -31,18 +31,6 @@ def test_a_file_gets_its_name_when_it_is_complete(tmp_path):
     assert names(tmp_path) == ["out"]
 
 
-def test_those_at_work_at_once_have_a_file_each_and_the_last_to_end_wins(tmp_path):
-    path = tmp_path / "out"
-    with replacing(path) as first:
-        first.write(b"first")
-        with replacing(path) as second:
-            second.write(b"second")
-            assert names(tmp_path) == [".out.2.tmp", ".out.tmp"]
-        assert path.read_bytes() == b"second"
-    assert path.read_bytes() == b"first"
-    assert names(tmp_path) == ["out"]
-
-
 def test_a_file_that_has_its_name_is_nobodys_temporary(tmp_path):
     """One process renames its file while another one, which saw it before, takes that name for its own."""
     path = tmp_path / "out"

@@ -97,13 +97,6 @@ def test_any_text_goes_round(pairs, tmp_path_factory):
         assert after == before.removeprefix(b"\xef\xbb\xbf")
 
 
-def test_languages_for_the_output_are_no_useless_options(bitextmine, tmp_path):
-    (tmp_path / "a.tsv").write_text("src\ttgt\ncat\tKatze\n")
-    options = ("a.tsv", "--min", "shorter=1", "--src", "en", "--tgt", "de")
-    assert "change nothing" in bitextmine("filter", *options, "-o", "b.tsv", cwd=tmp_path).err
-    assert "change nothing" not in bitextmine("filter", *options, "-o", "b.tmx", cwd=tmp_path).err
-
-
 def test_unequal_files_are_an_error_while_reading(tmp_path):
     (tmp_path / "a.en").write_text("1\n" * 9000)
     (tmp_path / "a.de").write_text("1\n" * 8999)

@@ -71,16 +71,6 @@ def test_a_sample_does_not_depend_on_blocks(block):
     assert len(set(sample.items)) == 50
 
 
-def test_a_sample_is_uniform():
-    hits = np.zeros(100)
-    for seed in range(400):
-        sample: Sample[int] = Sample(20, seed)
-        sample.offer(100, lambda i: i)
-        hits[sample.items] += 1
-    assert hits.min() > 45
-    assert hits.max() < 120  # 80 expected, a standard deviation of 8
-
-
 @given(
     st.lists(st.lists(st.one_of(st.integers(0, 9).map(float), st.just(math.nan)), max_size=9), max_size=9),
     st.integers(1, 5),
