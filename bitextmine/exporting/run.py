@@ -43,6 +43,11 @@ def export_encoder(
             f"{model}: has {config.ngrams} n-grams, which reach across the pieces of a word, and no tokenizer of ONNX "
             "Runtime makes those: use --to sentence-transformers, or train with model.ngrams 0"
         )
+    if config.transliterate and to == ONNX:
+        raise BitextmineError(
+            f"{model}: spells Greek and Cyrillic in Latin letters, which no tokenizer of ONNX Runtime does: use --to "
+            "sentence-transformers, or train with model.transliterate false"
+        )
     made = not out.exists()
     try:
         out.mkdir(parents=True, exist_ok=True)
