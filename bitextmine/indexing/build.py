@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -185,10 +186,9 @@ def _add(
 
 @dataclass(frozen=True)
 class Built:
-    """An index in its part folder: its file, the file of separate lists, shards in all and from an earlier run."""
+    """An index in its part folder: its file, shards in all and from an earlier run."""
 
     file: Path
-    lists: Path | None
     shards: int
     resumed: int
 
@@ -273,47 +273,50 @@ def _build(
             if progress is not None:
                 progress(stop - start)
             continue
-        index: Any = faiss.read_index(str(trained))
+        index = faiss.read_index(str(trained))
         _add(index, vectors, plan.chosen[start:stop], progress)
         write_index(index, file)
         del index  # before the next one is read
     if len(files) == 1:
-        return Built(files[0], None, 1, there)
-    merged, lists = folder / "merged.faiss", folder / "merged.lists"
-    index = faiss.read_index(str(trained))
-    lists.unlink(missing_ok=True)
-    _merge_shards(index, files, lists)
-    write_index(index, merged)
-    return Built(merged, lists, len(files), there)
+        return Built(files[0], 1, there)
+    merged = folder / "merged.faiss"
+    _merge_shards(trained, files, merged)
+    return Built(merged, len(files), there)
 
 
-def _merge_shards(index: Any, shards: Sequence[Path], file: Path) -> None:
-    """Move the inverted lists of the shards into an empty trained index, in one new file.
+def _merge_shards(trained: Path, shards: Sequence[Path], file: Path) -> None:
+    """Write an index with the inverted lists of all shards, as `faiss.write_index` would if it fitted into memory.
 
-    The file is in the format of FAISS's OnDiskInvertedLists: list by list, in a list shard by shard, codes then ids.
-    faiss.contrib.ondisk does the same but prints, and writes through a memory map, where a full disk is a signal.
+    FAISS writes the lists of an inverted file last: their sizes, then list by list the codes and the ids. Those of an
+    empty index are cut off. faiss.contrib.ondisk writes through a memory map, where a full disk is a signal.
     """
     # The indexes are kept: they own the lists.
     opened: list[Any] = [faiss.read_index(str(shard), faiss.IO_FLAG_MMAP) for shard in shards]
     parts: list[Any] = [faiss.extract_index_ivf(shard).invlists for shard in opened]
+    index: Any = faiss.read_index(str(trained))
     ivf: Any = faiss.extract_index_ivf(index)
-    each = [[part.list_size(i) for part in parts] for i in range(ivf.nlist)]
-    sizes = np.array(each, dtype=np.uint64).sum(axis=1)
-    with file.open("wb") as out:
-        for number in range(ivf.nlist):
-            for part in parts:
-                out.write(list_codes(part, number).data)
-            for part in parts:
-                out.write(list_ids(part, number).data)
-        sync_file(out)
-        total = out.tell()
-    lists: Any = faiss.OnDiskInvertedLists(ivf.nlist, ivf.code_size, str(file))
-    lists.set_all_lists_sizes(faiss.swig_ptr(sizes))
-    lists.totsize = total
-    lists.do_mmap()
+    sizes = np.array([sum(part.list_size(i) for part in parts) for i in range(ivf.nlist)], dtype=np.uint64)
     index.ntotal = ivf.ntotal = int(sizes.sum())
-    ivf.replace_invlists(lists, True)
-    lists.this.disown()
+    head = faiss.serialize_index(index).tobytes()
+    lists = struct.pack("<4sQQ", b"ilar", ivf.nlist, ivf.code_size)
+    empty = lists + struct.pack("<4sQ", b"sprs", 0)
+    if not head.endswith(empty):
+        raise RuntimeError(f"FAISS {faiss.__version__} writes inverted lists in another way")
+    staged = Path(f"{file}.tmp")
+    with staged.open("wb") as out:
+        out.write(head.removesuffix(empty) + lists)
+        if 2 * np.count_nonzero(sizes) > len(sizes):
+            out.write(struct.pack("<4sQ", b"full", len(sizes)) + sizes.tobytes())
+        else:
+            some = np.flatnonzero(sizes).astype(np.uint64)
+            pairs = np.stack([some, sizes[some]], axis=1)
+            out.write(struct.pack("<4sQ", b"sprs", pairs.size) + pairs.tobytes())
+        for number in range(ivf.nlist):
+            for read in (list_codes, list_ids):
+                for part in parts:
+                    out.write(read(part, number).data)
+        sync_file(out)
+    put_in_place(staged, file)
 
 
 def bytes_each(plan: Plan) -> int:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,7 +24,7 @@ from bitextmine.system import processors
 
 log = logging.getLogger(__name__)
 
-FLAT_UP_TO = 50_000
+FLAT_UP_TO = 250_000  # rows; up to about so many exact search takes less time than building an index
 _QUERY_ROWS = 1 << 12
 _LEAST_PER_LIST = 39  # below that k-means warns that its centroids are guesses
 _LEAST_BY_LIST = 8  # queries per list from which going list by list pays
@@ -39,7 +37,7 @@ def factory_string(kind: str, rows: int, dim: int) -> str:
     flat compares with everything. ivf holds the vectors as they are stored, in about 2 sqrt(rows) lists, fewer if there
     are not 39 rows for each; a list can be read in one piece from disk and compared exactly. pq holds four bits for
     every two or so numbers in such lists. hnsw holds 8 bits per number and 32 links. auto is flat up to FLAT_UP_TO rows
-    and ivf above; `choose` measures.
+    and ivf above.
     """
     if kind == "auto":
         kind = "flat" if rows <= FLAT_UP_TO else "ivf"
@@ -55,34 +53,6 @@ def factory_string(kind: str, rows: int, dim: int) -> str:
     return kind
 
 
-class MappedLists:
-    """The inverted lists of an index read from `file`, which map `lists` (perhaps the same file).
-
-    Indexes without lists, or with lists in memory, have nothing to check.
-    """
-
-    def __init__(self, index: Any, file: Path, lists: Path) -> None:
-        self._file, self._fd = file, -1
-        found: Any = faiss.try_extract_index_ivf(index)
-        mapped: Any = None if found is None else faiss.downcast_InvertedLists(found.invlists)
-        if not isinstance(mapped, faiss.OnDiskInvertedLists) or not mapped.totsize:
-            return
-        try:
-            self._fd = os.open(lists, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError as error:
-            raise BitextmineError(f"{lists}: cannot read: {error.strerror or error}") from None
-        weakref.finalize(self, os.close, self._fd)
-        self._size = os.fstat(self._fd).st_size
-
-    def check(self) -> None:
-        """Raise BitextmineError if the file was truncated or grew since it was opened; costs nothing."""
-        if self._fd >= 0 and os.fstat(self._fd).st_size != self._size:
-            raise BitextmineError(
-                f"{self._file}: the index changed while it was in use, and the results are discarded; run the same "
-                "command again"
-            )
-
-
 @dataclass
 class Index:
     """A FAISS index whose ids are rows of the vectors it was built from; of identical rows it has the first.
@@ -93,7 +63,7 @@ class Index:
     faiss: Any
     facts: dict[str, Any] = field(default_factory=dict)
     factor: int = 4  # candidates that are rescored, for each neighbour that is wanted
-    mapped: MappedLists | None = None  # of an index on disk
+    mapped: Path | None = None  # the file of an index on disk
     _folded: tuple[Vectors, Groups | None] | None = None
     _lists: tuple[Vectors, NDArray[np.int64] | None, Lists] | None = None
 
@@ -169,8 +139,11 @@ class Index:
 
     def check_mapped(self) -> None:
         """Raise BitextmineError if the index's file lost its end since it was loaded."""
-        if self.mapped is not None:
-            self.mapped.check()
+        if self.mapped is not None and self.mapped.stat().st_size != self.facts["bytes"]:
+            raise BitextmineError(
+                f"{self.mapped}: the index changed while it was in use, and the results are discarded; run the same "
+                "command again"
+            )
 
     def _check_dim(self, queries: Vectors) -> None:
         if (width := queries.shape[-1]) != self.dim:

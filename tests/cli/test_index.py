@@ -65,7 +65,7 @@ def test_a_damaged_index_is_built_again_as_it_was(bm, indexed, damage):
 
 
 @pytest.mark.usefixtures("corpora")
-@pytest.mark.parametrize("suffix", ["", ".json", ".lists", ".part/x"])
+@pytest.mark.parametrize("suffix", ["", ".json", ".part/x"])
 def test_foreign_files_instead_of_an_index(bm, tmp_path, suffix):
     name = f"corpus.fr.faiss{suffix}"
     (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -115,7 +115,6 @@ def test_ids_that_are_no_permutation(bm, indexed, lang, wrong):
         ("recall", {"k": "x"}),
         ("rows", "x"),
         ("measured", {}),
-        ("auto", 5),
     ],
     ids=repr,
 )

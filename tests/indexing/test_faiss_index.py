@@ -12,8 +12,8 @@ from .conftest import build_index
 
 
 def test_the_kind_follows_the_size():
-    assert factory_string("auto", 10, 64) == factory_string("auto", 50_000, 64) == "Flat"
-    assert factory_string("auto", 50_001, 64).startswith("IVF")
+    assert factory_string("auto", 10, 64) == factory_string("auto", 250_000, 64) == "Flat"
+    assert factory_string("auto", 250_001, 64).startswith("IVF")
     assert factory_string("ivf", 1_000_000, 64) == "IVF2048,SQfp16"
     assert factory_string("pq", 1_000_000, 256) == "IVF2048,PQ128x4fs"
     assert factory_string("pq", 1_000_000, 7) == "IVF2048,PQ1x4fs"
