@@ -36,10 +36,8 @@ STRENGTHS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 class ClassificationResult:
     """Accuracy on one test file: shares from 0 to 1.
 
-    Attributes:
-        accuracy, std: mean and standard deviation of the runs (0 for one run).
-        low, high: Wilson's 95% interval of the mean, for this number of documents.
-        largest: the share of the most frequent label, the accuracy of guessing it.
+    `accuracy` and `std` are mean and standard deviation of the runs (0 for one run), `low` and `high` Wilson's 95%
+    interval of the mean for this number of documents, `largest` the share of the most frequent label.
     """
 
     test: str
@@ -105,10 +103,7 @@ def evaluate_classification(
 
     Files have lines "label, tab, text", one document per line. Each run is trained on nine tenths of the documents of
     every label; the strength of the L2 term is the best of STRENGTHS on `dev`, or else on the remaining tenth.
-
-    Raises:
-        BitextmineError: unreadable or malformed files, fewer than two labels, a label with fewer than two documents, or
-            labels in `dev` or `tests` that `train` does not have.
+    BitextmineError: malformed files, or labels too few, too rare, or not in `train`.
     """
     run, runs = run or Run(), whole_number("runs", runs)
     if not tests:
@@ -151,8 +146,7 @@ def evaluate_classification(
 def read_labelled(path: FileName, errors: str = "strict") -> tuple[list[str], list[str]]:
     """Read labels and texts from a file of lines "label, tab, text"; further tabs belong to the text.
 
-    Raises:
-        BitextmineError: a line without a tab or a label, or an empty file.
+    BitextmineError names a line without a tab or a label.
     """
     labels, texts = [], []
     for number, line in enumerate(iter_lines(path, errors), 1):
@@ -242,10 +236,7 @@ def fit(
     """Minimise the mean cross-entropy plus l2 / 2 times the squared weights (not of the bias) by L-BFGS.
 
     `vectors` are (n, d), `labels` (n,) from 0 to classes - 1; l2 > 0 makes the minimum unique. `start` are initial
-    weights, such as those of another l2.
-
-    Returns:
-        Weights (classes, d + 1), the last column the bias.
+    weights. Returns weights (classes, d + 1), the last column the bias.
     """
     from scipy.optimize import minimize
 

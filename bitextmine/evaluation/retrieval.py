@@ -7,11 +7,10 @@ counts. `evaluate_muse` has the other protocol.
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,11 +115,10 @@ def evaluate_retrieval(
         # Before the work: not every encoder has pieces to compare.
         scoring = open_scoring(bench.encoder, model, ranking.rescore)
         pools, notes = _pools(bench, asked, distractors, directions)
-        rescorer = None if scoring is None else _rescorer(pools, scoring)
         results = [
             result
             for direction in directions
-            for result in _direction(pools, direction, count, ranking, run, rescorer)
+            for result in _direction(pools, direction, count, ranking, run, scoring)
         ]
     sizes = ",".join(f"{lang}={len(pool.unique.rows)}" for lang, pool in pools.items())
     parts = {"task": "retrieval", "protocol": "pools", "queries": count, "pools": sizes}
@@ -142,16 +140,18 @@ def _how(ranking: RankingOptions, bench: Bench, candidates: int | str, neighbour
     }
 
 
-class _Pool(NamedTuple):
+@dataclass(frozen=True)
+class _Pool:
     """The distinct sentences of a language; the queries come first."""
 
-    text: Path
+    text: Corpus
     vectors: NDArray
     unique: Unique
 
+    def sentences(self, scoring: Scoring) -> Sentences:
+        from bitextmine.embeddings.embed import corpus_pieces
 
-# Makes a scorer from two languages and rows of their pools.
-_RescorerOf = Callable[[str, str, NDArray[np.int64], NDArray[np.int64]], Rescorer]
+        return Sentences(corpus_pieces(self.text, scoring.encoder), self.unique.rows)
 
 
 def _pools(
@@ -167,7 +167,7 @@ def _pools(
             notes.append(f"{lang}: no distractors{here}: its pool is the queries alone")
         text, matrix = bench.embed(f"pool.{lang}", itertools.chain(asked[lang], extra or ()), lang)
         unique = unique_lines(iter_lines(text))
-        pools[lang] = _Pool(text, packed_rows(matrix, unique.rows), unique)
+        pools[lang] = _Pool(Corpus(text), packed_rows(matrix, unique.rows), unique)
         if repeated := unique.lines - len(unique.rows):
             notes.append(f"{lang}: {repeated:,} blank or repeated sentences left out of the pool")
     for lang in distractors if isinstance(distractors, Mapping) else ():
@@ -183,36 +183,26 @@ def _distractors(given: Distractors, lang: str, errors: str) -> Iterable[str] | 
     return None if path is None else iter_lines(path, errors)
 
 
-def _rescorer(pools: Mapping[str, _Pool], scoring: Scoring) -> _RescorerOf:
-    from bitextmine.embeddings.embed import corpus_pieces
-
-    pieces = {
-        lang: Sentences(corpus_pieces(Corpus(pool.text), scoring.encoder), pool.unique.rows)
-        for lang, pool in pools.items()
-    }
-    return lambda src, tgt, rows, targets: Rescorer(
-        scoring.pieces,
-        pieces[src].take(rows),
-        pieces[tgt].take(targets),
-        scoring.scorer,
-        sizes=(len(pieces[src]), len(pieces[tgt])),
-    )
-
-
 def _direction(
     pools: Mapping[str, _Pool],
     direction: tuple[str, str],
     queries: int,
     ranking: RankingOptions,
     run: Run,
-    rescorer: _RescorerOf | None,
+    scoring: Scoring | None,
 ) -> list[RetrievalResult]:
     """Return P@1 from one language to another, by each measure."""
     src, tgt = (pools[lang] for lang in direction)
-    query_rows = src.unique.line_to_row[:queries]
-    scorer = None if rescorer is None else functools.partial(rescorer, *direction)
+    query_rows, gold = (pool.unique.line_to_row[:queries] for pool in (src, tgt))
+
+    def rescorer(rows: NDArray[np.int64], targets: NDArray[np.int64]) -> Rescorer:
+        assert scoring is not None
+        a, b = (pool.sentences(scoring) for pool in (src, tgt))
+        sides = a.take(rows), b.take(targets)
+        return Rescorer(scoring.pieces, *sides, scoring.scorer, sizes=(len(a), len(b)))
+
+    scorer = None if scoring is None else rescorer
     ranked = rank_in_pool(query_rows, src.vectors, tgt.vectors, ranking, run, scorer)
-    gold = tgt.unique.line_to_row[:queries]
     return results_of(direction, ranked, gold, len(tgt.unique.rows), ranking)
 
 
@@ -236,11 +226,8 @@ def evaluate_muse(
 
     Every sentence of the pool is a candidate, and neighbourhoods are taken among the queries. The protocol needs more
     than 200,000 lines; with fewer the report says so. Languages default to those of the file names. `work` is a folder
-    that keeps texts and embeddings for the next run with the same model.
-
-    Raises:
-        UsageError: the scorer, which needs candidates, is asked for.
-        BitextmineError: the files are not aligned, or their languages are unknown or the same.
+    that keeps texts and embeddings for the next run with the same model. BitextmineError: the files are not aligned, or
+    their languages are unknown or the same.
     """
     if ranking.rescore:
         raise UsageError("--rescore goes with --queries: MUSE's protocol has no candidates to score again")

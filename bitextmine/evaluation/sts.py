@@ -34,11 +34,8 @@ if TYPE_CHECKING:
 class StsResult:
     """Spearman's correlation on one set of pairs, from -1 to 1, with its 95% interval.
 
-    Attributes:
-        name: the name of the set, or "mean".
-        languages: en, or en-de for first and second sentences of two languages, "" if unknown; for a mean "within" or
-            "across".
-        pairs: the number of pairs.
+    `name` is that of the set, or "mean"; `languages` en, or en-de for first and second sentences of two languages, ""
+    if unknown; for a mean "within" or "across".
     """
 
     name: str

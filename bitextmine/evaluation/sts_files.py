@@ -37,15 +37,10 @@ NOT_LANGUAGES = {"csv", "tsv", "txt", "sts", "dev", "tst", "val", "trn"}
 
 @dataclass(frozen=True)
 class GoldPairs:
-    """Sentence pairs with human similarity ratings.
+    """Sentence pairs with human similarity ratings `gold` (n,) float64, and the line of each.
 
-    Attributes:
-        where: the file, for messages.
-        name: the name of the set: the file's without language and suffix.
-        language: "" if unknown, "en-de" if the sides differ.
-        first, second: n sentences each.
-        gold: (n,) float64.
-        lines: the line of each pair.
+    `where` is the file, for messages; `name` that of the set, the file's without language and suffix; `language` "" if
+    unknown, "en-de" if the sides differ.
     """
 
     where: str
@@ -64,11 +59,8 @@ def read_gold_pairs(path: str | os.PathLike[str], errors: str = "strict") -> Gol
     """Read a file of sentence pairs with gold scores, comma- or tab-separated as its first line is.
 
     Columns are named by a header, or are sentence1, sentence2, score (or score, sentence1, sentence2), or those of the
-    STS benchmark. Comma-separated cells may be quoted, tab-separated ones are literal. Blank lines are skipped.
-
-    Raises:
-        BitextmineError: a row of another shape, a score that is no finite number, a blank sentence, or fewer than three
-            pairs.
+    STS benchmark. Comma-separated cells may be quoted, tab-separated ones are literal. BitextmineError: a row of
+    another shape, a score that is no finite number, a blank sentence, or fewer than three pairs.
     """
     where = display_name(path)
     rows = _rows(iter_lines(path, errors), where)

@@ -36,10 +36,7 @@ class Indexed:
 class Searcher:
     """Compares rows in this process. A subclass may compare them elsewhere, with the same results.
 
-    Args:
-        run: the resources.
-        target: recall@1 to reach.
-        sample: rows of each side to measure it on.
+    `target` is the recall@1 to reach, on a `sample` of the rows of each side.
     """
 
     def __init__(self, run: Run, *, target: float = 0.99, sample: int = 2000) -> None:
@@ -71,15 +68,7 @@ def search_both_indexed(
     either direction: a few dozen lists instead of hundreds for one pass. Two flat indexes mean exact search; otherwise,
     and on GPUs, each index is asked as it was tuned.
 
-    Args:
-        x: one side, n rows.
-        y: the other, m rows.
-        k: neighbours per row.
-        searcher: compares the rows; the result is the same for all of them (None: this process).
-        progress: called with the queries done, of n + m.
-
-    Returns:
-        The neighbours, and the kind of search with its measured recall.
+    `progress` is called with the queries done, of n + m. Also returns the kind of search with its measured recall.
     """
     here = searcher or Searcher(Run())
     on_gpu = x.index.on_gpu or y.index.on_gpu

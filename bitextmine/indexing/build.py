@@ -59,15 +59,9 @@ class Plan:
 
 
 def make_plan(vectors: Vectors, kind: str = "auto", *, seed: int = 1, shard_rows: int | None = None) -> Plan:
-    """Read the vectors (n, d) once, and plan their index.
+    """Read the vectors (n, d), float16 or float32, once, and plan their index, of a kind as in `IndexOptions`.
 
     Of identical rows the first goes in; zero rows stay out, as their similarity to everything is 0.
-
-    Args:
-        vectors: (n, d), float16 or float32.
-        kind: auto, flat, ivf, pq, hnsw (see `factory_string`) or a FAISS factory string.
-        seed: for the training rows.
-        shard_rows: see `Plan`.
 
     Raises:
         BitextmineError: a vector holds a NaN, there are no rows or too few to train, or FAISS refuses the string.
@@ -320,11 +314,7 @@ def _merge_shards(trained: Path, shards: Sequence[Path], file: Path) -> None:
 
 
 def bytes_each(plan: Plan) -> int:
-    """Return the bytes of a vector in the index, roughly: its code, its id, its links.
-
-    Raises:
-        UsageError: FAISS does not tell for such an index.
-    """
+    """Return the bytes of a vector in the index, roughly (its code, id, links); UsageError if FAISS does not tell."""
     empty = _empty(plan)
     core: Any = core_of(empty)
     if isinstance(core, faiss.IndexIVF):

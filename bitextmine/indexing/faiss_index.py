@@ -135,7 +135,16 @@ class Index:
             if progress is not None:
                 progress(len(block))
         self.check_mapped()
+        self._check_ids(found, -1)
         return found
+
+    def _check_ids(self, ids: NDArray[np.int64], least: int) -> None:
+        """Raise BitextmineError for ids that are no rows of the vectors: the index is damaged."""
+        rows = self.facts.get("rows", 1 << 62)
+        if ids.size and not least <= int(ids.min()) <= int(ids.max()) < rows:
+            raise BitextmineError(
+                f"the index is damaged: its ids are not those of {rows:,} rows; run index --force"
+            )
 
     def check_mapped(self) -> None:
         """Raise BitextmineError if the index's file lost its end since it was loaded."""
@@ -189,13 +198,9 @@ class Index:
         Similarities are exact. A flat index is searched by `search_one`, an inverted file list by list if there are
         queries enough; of any other, several times k candidates are rescored. Missing neighbours are -1 with -inf.
 
-        Args:
-            queries: (n, d).
-            pool: the vectors that the index was built from, or with `rows` a selection of them.
-            k: neighbours.
-            rows: for each vector of the index its row in `pool`, or -1.
-            progress: called with the number of queries done.
-            run: memory and threads.
+        `queries` are (n, d); `pool` holds the vectors that the index was built from, or with `rows` a selection of
+        them: for each vector of the index its row in `pool`, or -1. `progress` is called with the number of queries
+        done.
         """
         run = run or Run()
         dtype = check_pair(queries, pool, "queries", "indexed vectors")
@@ -242,6 +247,7 @@ class Index:
         sizes = np.array([stored.list_size(i) for i in range(stored.nlist)], dtype=np.int64)
         ids = np.concatenate([list_ids(stored, i) for i in range(stored.nlist)])
         self.check_mapped()
+        self._check_ids(ids, 0)
         of = np.repeat(np.arange(stored.nlist), sizes)
         row = ids if rows is None else rows[ids]
         if groups is not None:

@@ -27,7 +27,7 @@ from bitextmine.files.ours import check_index_place
 from bitextmine.files.storage import local
 from bitextmine.files.streams import check_writable
 from bitextmine.indexing.build import JOB, Built, Plan, build_on_disk, make_plan
-from bitextmine.indexing.faiss_index import Index, list_ids, reason
+from bitextmine.indexing.faiss_index import Index, reason
 from bitextmine.indexing.options import IndexOptions
 from bitextmine.indexing.recall import Recall, draw, tune
 from bitextmine.run import Run
@@ -89,18 +89,17 @@ def verify_index(file: Path) -> str:
         raise BitextmineError(
             f"{file}: damaged: its checksum is not that of {file.name}.json; run index --force"
         )
-    return "checksum matches" if "sha256" in facts else "no checksum: made by an older version"
+    return "checksum matches"
 
 
 def _has_checksum(file: Path, facts: dict[str, Any]) -> bool:
-    return facts.get("sha256") in (None, _checksum(file))
+    return bool(facts.get("sha256") == _checksum(file))
 
 
 def load_index(path: str | os.PathLike[str]) -> Index:
     """Return the index in a file, memory-mapped if FAISS can.
 
-    Raises:
-        BitextmineError: the index or its manifest are missing, truncated or something else.
+    BitextmineError: the index or its manifest are missing, truncated or something else.
     """
     file = Path(path)
     _check_name(file)
@@ -113,7 +112,6 @@ def load_index(path: str | os.PathLike[str]) -> Index:
             raise BitextmineError(
                 f"{file}: {key} is {value}, but {file.name}.json says {told}; run index again"
             )
-    _check_ids(found, facts["rows"], file)
     index = Index(found, facts, mapped=file)
     index.check_mapped()
     index.factor = facts.get("rescored_per_neighbour", index.factor)
@@ -146,9 +144,7 @@ class _Facts:
 def _read_facts(file: Path) -> dict[str, Any]:
     """Return the manifest of an index.
 
-    Raises:
-        BitextmineError: the manifest is missing, of something else, or has wrong types; or the index is not as long as
-            it says.
+    BitextmineError: it is missing, of something else, or has wrong types; or the index is not as long as it says.
     """
     manifest = Path(f"{file}.json")
     if not manifest.exists():
@@ -169,28 +165,6 @@ def _read_facts(file: Path) -> dict[str, Any]:
             f"{file}: {found:,} bytes, but {manifest.name} says {facts.get('bytes')}; run index again"
         )
     return facts
-
-
-def _check_ids(found: Any, rows: int, file: Path) -> None:
-    """Raise BitextmineError unless the ids in an index are different rows of so many."""
-    core: Any = faiss.downcast_index(found)
-    if isinstance(core, faiss.IndexIDMap):
-        parts = iter([faiss.vector_to_array(core.id_map)])
-    elif isinstance(core, faiss.IndexIVF):
-        parts = (list_ids(core.invlists, number) for number in range(core.nlist))
-    else:
-        return  # numbered as they were added
-    seen = np.zeros(rows, dtype=bool)
-    total = 0
-    for ids in parts:
-        total += len(ids)
-        if len(ids) and not 0 <= ids.min() <= ids.max() < rows:
-            raise BitextmineError(
-                f"{file}: damaged: its ids are not those of {rows:,} rows; run index --force"
-            )
-        seen[ids] = True
-    if not total == np.count_nonzero(seen) == found.ntotal:
-        raise BitextmineError(f"{file}: damaged: it has an id twice; run index --force")
 
 
 def _check_name(file: Path) -> None:
@@ -282,13 +256,7 @@ def index_corpus(
     Its recall is measured against exact search on a seeded sample of its own rows, each left out of its own answer;
     nprobe (ivf) or efSearch (hnsw) is raised until recall@1 reaches the target. The work lies in CORPUS.faiss.part
     until it is complete, and an interrupted run resumes. Every run makes the same index (hnsw apart) and the same
-    manifest, times apart.
-
-    Args:
-        npy_path: the embedding.
-        options: the kind of index and the recall.
-        run: memory that building may take.
-        progress: called with the number of rows added.
+    manifest, times apart. `progress` is called with the number of rows added.
     """
     options, memory = options or IndexOptions(), (run or Run()).memory_budget
     vectors, embedding = open_embedding(npy_path)

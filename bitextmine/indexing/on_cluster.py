@@ -18,18 +18,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.distributed.shards import FileRows, Shard, Side, shard_rows, shard_rows_of
-from bitextmine.distributed.tiles import (
-    Grid,
-    Limits,
-    Record,
-    Tile,
+from bitextmine.distributed.shards import (
+    FileRows,
+    Shard,
+    Side,
     read_arrays,
-    search_tiles,
-    seed,
+    shard_rows,
+    shard_rows_of,
     write_arrays,
-    write_found,
 )
+from bitextmine.distributed.tiles import Grid, Limits, Record, Tile, search_tiles, seed, write_found
 from bitextmine.errors import BitextmineError
 from bitextmine.executor import Kept, Shared, Task, Workers
 from bitextmine.files.journal import journal_folder
@@ -61,16 +59,8 @@ class _Routing:
 class _Tile:
     """Some queries to compare with the rows of some lists.
 
-    Attributes:
-        queries: the rows to search for.
-        listed: the rows of the lists, in their order.
-        routing: how the queries are routed.
-        first: the number of the first list.
-        bounds: where each list begins in `listed`, and where the last one ends.
-        k: neighbours.
-        memory: bytes for the worker.
-        limits: the similarity that a neighbour of each row must reach.
-        path: the file for the result.
+    `first` is the number of the first list, `bounds` where each list begins in the rows `listed`, and where the last
+    one ends; a neighbour must reach the `limits` of its rows; the result goes to the file `path`.
     """
 
     queries: Shard
@@ -87,13 +77,9 @@ class _Tile:
 class ClusterSearcher(Searcher):
     """Compares rows on workers.
 
-    Args:
-        workers: compute the tiles.
-        x: rows that are mined, in a file that all workers see.
-        y: the other side.
-        identity: of the vectors and indexes.
-        folder: for tiles, shared with the workers; the caller removes it at the end.
-        run: the resources; its memory is that of each worker.
+    `x` and `y` are the rows that are mined, in files that all workers see; `identity` is that of vectors and indexes;
+    `folder` for tiles is shared with the workers, and the caller removes it. The memory of `run` is that of each
+    worker.
     """
 
     def __init__(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.console import counted
 from bitextmine.distributed.ray import ExecutorKeywords
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpus import Corpus
@@ -47,8 +45,6 @@ from bitextmine.signature import signature
 
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
-
-log = logging.getLogger(__name__)
 
 
 class MiningKeywords(ExecutorKeywords, total=False):
@@ -171,7 +167,8 @@ def mine_texts(
         made_by: dict[str, object] = {"src": src.lang, "tgt": tgt.lang, "model": encoder.hash}
         del encoder
         sides, cleaning = _cleaned_sides(texts, [embedded[text] for text in texts], options, work)
-        k = _usable_k(sides, options)
+        # Neighbours beyond the number of lines would be empty columns.
+        k = max(1, min(options.k, max(len(side.unique.rows) for side in sides)))
         checkpoint = _checkpoint(sides)
         with _unchanged(sides, checkpoint):
             # One neighbour more than the margin needs: the null distribution takes one away.
@@ -203,10 +200,8 @@ def embed_all(
 ) -> dict[Corpus, Path | NDArray[Any]]:
     """Return the embeddings of all corpora, made if necessary, for `mine_texts`: a file, or vectors of lines in memory.
 
-    `encoder` is that of `model`; `keep_pieces` keeps the tokenised lines for rescoring.
-
-    Raises:
-        BitextmineError: `mine_texts` would refuse a corpus or an output.
+    `encoder` is that of `model`; `keep_pieces` keeps the tokenised lines for rescoring. BitextmineError: `mine_texts`
+    would refuse a corpus or an output.
     """
     _check_inputs(pairs, outputs, work)
     return _embed([text for pair in pairs for text in pair], model, encoder, work, keep_pieces)
@@ -276,20 +271,6 @@ def _cleaned_sides(
     return (src, tgt), found
 
 
-def _usable_k(sides: Sequence[Side], options: MiningOptions) -> int:
-    """Return k, or the number of lines if that is smaller: further neighbours would be empty columns."""
-    lines = max(len(side.unique.rows) for side in sides)
-    k = max(1, min(options.k, lines))
-    if options.k > k > MiningOptions.k:
-        log.warning(
-            "k %d: the larger corpus has only %s, and a margin over all of them tells little; the default is %d",
-            options.k,
-            counted(lines, "line"),
-            MiningOptions.k,
-        )
-    return k
-
-
 def _checkpoint(sides: Sequence[Side]) -> Path | None:
     """Return the place for the progress of exact search: beside the source's embedding, named after both."""
     src, tgt = (side.npy for side in sides)
@@ -340,12 +321,7 @@ def mine_sides(
 ) -> Bitext:
     """Do everything after the search: margins (or log odds), retrieval, threshold, duplicates.
 
-    Args:
-        src: the source.
-        tgt: the target.
-        neighbours: with k columns, and one more if the threshold is estimated.
-        options: the definition of a pair.
-        basis: see `Basis`.
+    `neighbours` have k columns, and one more if the threshold is estimated.
     """
     options, basis, sides = options or MiningOptions(), basis or Basis(), (src, tgt)
     k, rescore, gold = basis.k or options.k, basis.rescore, basis.gold
@@ -420,8 +396,7 @@ def _choose_cut(
 ) -> Cut:
     """Return the cut that the options ask for; `noise` estimates that of the run.
 
-    Raises:
-        BitextmineError: gold is of other corpora, or the corpora are too small for an estimate that is asked for.
+    BitextmineError: gold is of other corpora, or the corpora are too small for an estimate that is asked for.
     """
     kind, number = rule_of(options.threshold)  # type: ignore[arg-type]
     if kind in ("given", "none"):

@@ -23,11 +23,7 @@ def text_of(
     lang: str | None = None,
     errors: str = "strict",
 ) -> Corpus:
-    """Return the corpus at a path, or of lines in memory.
-
-    Raises:
-        UsageError: the path is ``-`` or a pipe, or a line is not a string.
-    """
+    """Return the corpus at a path, or of lines in memory; UsageError for ``-``, a pipe, or a line that is no text."""
     lang = language_code(f"{name}_lang", lang) or None
     if isinstance(lines_or_path, (str, os.PathLike)):
         if not os.fspath(lines_or_path):
@@ -68,13 +64,8 @@ def find_pairs(
 ) -> list[Pair]:
     """Return each source with each target.
 
-    Args:
-        files: both corpora, or none.
-        src: languages and files of the sources. With files, their languages in the same order, or none.
-        tgt: the same for the targets.
-        directory: the folder to search for corpora of these languages.
-        name: picks one of several in the folder.
-        errors: as for `Corpus`.
+    `files` are both corpora, or none; `src` and `tgt` languages and files of a side (with files, their languages in the
+    same order, or none). Corpora without a file are searched in `directory`; `name` picks one of several.
 
     Raises:
         UsageError: the arguments contradict each other; a file is a pipe.
@@ -101,8 +92,6 @@ def find_pairs(
                 f"{option} is given {len(langs)} times, but there are {len(paths)} {side} files: give the language of "
                 "each, in the same order, or of none"
             )
-        if len(set(langs)) < len(langs) and not paths:
-            raise UsageError(f"{option} names a language twice: {', '.join(langs)}")
         for path in paths:
             _check_file(path, f"{option}-file")
         sides.append(
@@ -118,8 +107,7 @@ def output_names(
 ) -> list[str | os.PathLike[str]]:
     """Return the output of each pair of corpora: the name, with {src} and {tgt} replaced by their languages.
 
-    Raises:
-        UsageError: two pairs have the same output, or there is gold for more than two corpora.
+    UsageError: two pairs have the same output, or there is gold for more than two corpora.
     """
     name = os.fspath(output)
     if "{src}" not in name and "{tgt}" not in name and len(pairs) == 1:

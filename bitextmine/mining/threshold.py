@@ -278,8 +278,7 @@ class Cut:
 def cut_by_estimate(kind: str, number: float, known: Estimate, at_rate: Callable[[float], float]) -> Cut:
     """Return the cut of a rule that needs an estimate; `at_rate` gives the threshold of a false-positive rate.
 
-    Raises:
-        NoEstimate: no threshold has so high a precision.
+    NoEstimate: no threshold has so high a precision.
     """
     value: float | None
     if kind == F_MEASURE:
@@ -343,17 +342,11 @@ def cut_by_gold(
     gold: int,
     path: str | os.PathLike[str],
 ) -> Cut:
-    """Return the cut of the best F1 on gold pairs.
+    """Return the cut of the best F1 on `gold` pairs in the file `path`.
 
     Gold that mentions lines of less than half of the pairs that score as its own is taken for a sample: only pairs with
-    a line that it mentions are judged. Otherwise every pair that it lacks is wrong.
-
-    Args:
-        score: scores (p,), descending.
-        correct: a mask of the gold pairs.
-        mentioned: a mask of the pairs with a line that gold mentions.
-        gold: the number of gold pairs.
-        path: their file.
+    a line that it mentions are judged. Otherwise every pair that it lacks is wrong. `score` (p,) is descending;
+    `correct` (p,) marks the gold pairs, `mentioned` (p,) the pairs with a line that gold mentions.
     """
     known = mentioned_share(score, correct, mentioned)
     sample = known < SAMPLE

@@ -42,18 +42,13 @@ def search_both(
     rounded to float32; no neighbour is missed, ties go to the lower id. The result is the same, byte for byte, for all
     options, and for a search that was interrupted and resumed.
 
-    Args:
-        x: (n, d), float16 or float32, in memory or memory-mapped; rows are L2-normalised or zero (similarity 0 to
-            everything).
-        y: (m, d), likewise.
-        k: neighbours per row.
-        options: see `SearchOptions`.
-        progress: called with the number of rows of x finished since the last call.
-        checkpoint: saves the state, and resumes from it; the caller removes it.
+    x (n, d) and y (m, d) are float16 or float32, in memory or in a file, with rows L2-normalised or zero (similarity 0
+    to everything). `progress` gets the number of rows of x finished since the last call. `checkpoint` saves the state,
+    which a search resumes from; the caller removes it.
 
     Raises:
-        BitextmineError: different dimensions, k < 1, a NaN or infinity (with its line), an engine that is missing,
-            or too little memory (with the bytes it takes).
+        BitextmineError: different dimensions, k < 1, a NaN or infinity (with its line), an engine that is missing, or
+            too little memory (with the bytes it takes).
     """
     folded = fold(x, y, k, options.names)
     return folded.neighbours(*_search(folded, k, True, options, progress, checkpoint))
@@ -161,10 +156,7 @@ def open_engine(
     """Return the engine that the options name, or the fastest, and the least bytes that it needs.
 
     All engines give the same answer, to the byte. They work within `memory` bytes, and a block of rows given twice
-    changes nothing the second time.
-
-    Raises:
-        BitextmineError: there is no such engine here.
+    changes nothing the second time. BitextmineError: there is no such engine here.
     """
     engine = options.engine
     if engine == Engine.AUTO:

@@ -52,14 +52,9 @@ class SearchOptions:
             answer, 12 bytes per row and neighbour (twice that, and 32 bytes a row, where rows repeat), blocks of both
             sides at work, pages of memory-mapped vectors, and caches. Default: half of what is free.
         threads: default the processors available, or OMP_NUM_THREADS.
-        block_rows: most rows of x compared at a time. Default: what the engine finds best.
-        engine: for tests and measurements, like the next two.
-        arithmetic: of the engine that is named; by default its fastest here.
-        instruction_set: of the compiled engine; by default the best that the processor has.
+        block_rows: most rows of x compared at a time.
+        engine, arithmetic, instruction_set: for tests and measurements; by default the fastest here.
         names: of both sides, for messages.
-
-    Raises:
-        UsageError: a number is no whole number from 1.
     """
 
     device: str = "cpu"

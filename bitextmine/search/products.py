@@ -67,16 +67,10 @@ def rescore(
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Return the exact inner products of each query with its candidates, best first.
 
-    An id that occurs twice in a row counts once.
+    `queries` (n, d) and `pool` (m, d) are float16 or float32; `ids` (n, c) are rows of the pool, -1 for none; one that
+    occurs twice in a row counts once. `k` is the number to return (default: c).
 
-    Args:
-        queries: (n, d), float16 or float32.
-        pool: (m, d), likewise.
-        ids: (n, c), rows of `pool`, -1 for none.
-        k: how many to return (default: c).
-
-    Returns:
-        Similarity float32 (n, k) and id int64 (n, k); missing ones are -1 with -inf, last.
+    Returns similarity float32 (n, k) and id int64 (n, k); missing ones are -1 with -inf, last.
 
     Raises:
         BitextmineError: ids outside the pool, different dimensions, or a NaN in a vector that is used.

@@ -79,13 +79,10 @@ class VectorRows:
 
 @dataclass(frozen=True)
 class Groups:
-    """Groups of rows that are the same, byte for byte.
+    """Groups of rows that are the same, byte for byte, for n rows and g groups.
 
-    Attributes:
-        first: (g,), the lowest row of each group, ascending.
-        of: (n,), the group of each row.
-        members: rows ordered by group, then by number.
-        bounds: where each group begins in `members`.
+    `first` (g,) is the lowest row of each group, ascending; `of` (n,) the group of each row; `members` are the rows
+    ordered by group, then by number; `bounds` (g + 1,) where each group begins there.
     """
 
     first: NDArray[np.int64]
@@ -165,10 +162,7 @@ def scan(vectors: Vectors, name: str) -> tuple[Groups | None, str]:
     """Read every row once; return the groups of identical rows (None: there are none) and a digest of the rows.
 
     A corpus with a line many times over, or embeddings that collapsed, would make each of those rows a candidate of all
-    others. Folding them first keeps the search at its normal speed.
-
-    Raises:
-        BitextmineError: a NaN or an infinity.
+    others. BitextmineError: a NaN or an infinity.
     """
     n = len(vectors)
     digest = hashlib.blake2b(f"{vectors.dtype.str} {vectors.shape}".encode(), digest_size=16)

@@ -258,7 +258,7 @@ def test_several_pairs_of_languages(bm, three):
         ("--src en --tgt fr --tgt de", "standard output takes one output"),
         ("--src en --tgt fr --tgt de -o x.tsv", "-o x.tsv is one output"),
         ("--src en --src de --tgt fr -o {tgt}.tsv", "-o {tgt}.tsv is one output"),
-        ("--src en --tgt fr --tgt fr -o {tgt}.tsv", "--tgt names a language twice"),
+        ("--src en --tgt fr --tgt fr -o {tgt}.tsv", "-o {tgt}.tsv is one output"),
         ("--src en --tgt fr --tgt de -o corpus.{tgt}", "corpus.fr"),
         ("--src en --tgt fr --tgt de -o {tgt}.tsv --gold g.tsv", "--gold"),
         ("--src en --tgt fr --tgt de --tgt-file corpus.fr", "--tgt is given 2 times"),

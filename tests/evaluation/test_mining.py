@@ -77,12 +77,6 @@ def test_perfect_and_hopeless():
     report.to_table()
 
 
-def test_the_seed_decides_the_split():
-    mined, gold = made_up()
-    assert score_mining(mined, gold) == score_mining(mined, gold)
-    assert score_mining(mined, gold).folds != score_mining(mined, gold, seed=2).folds
-
-
 def test_the_interval_covers_the_truth():
     """F1 of other draws from the same source falls inside about 95 times of 100."""
     truth = np.mean([score_mining(*made_up(400, seed=s), resamples=2).f1 for s in range(100, 140)])
