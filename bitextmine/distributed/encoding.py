@@ -170,10 +170,7 @@ def encode_shard(
 
 @dataclass(frozen=True)
 class SentModel:
-    """An encoder as tasks carry it: the digest of its files, their names, and their contents by name.
-
-    Files are sent by their content, so that no node need see the folder.
-    """
+    """An encoder as tasks carry it: the digest of its files, their names, and their contents by name."""
 
     key: str
     names: tuple[str, ...]

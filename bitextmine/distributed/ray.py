@@ -95,11 +95,7 @@ class Ray:
 
     @contextlib.contextmanager
     def open(self) -> Iterator[RayWorkers]:
-        """Connect to the cluster; inside another such block, return that one's workers.
-
-        Raises:
-            BitextmineError: Ray is not installed, there is no such cluster, or its Ray or Python has another version.
-        """
+        """Connect to the cluster, or raise BitextmineError; inside another such block, return that one's workers."""
         if (workers := _open.get(self)) is not None:
             yield workers
             return
@@ -127,11 +123,7 @@ class ExecutorKeywords(TypedDict, total=False):
 
 
 def take_executor(options: dict[str, Any]) -> Executor:
-    """Return the executor that `ExecutorKeywords` ask for, and remove them from `options`.
-
-    Raises:
-        UsageError: a value is wrong, or there are options of a cluster that is not given.
-    """
+    """Return the executor that `ExecutorKeywords` ask for, and remove them from `options`."""
     given = {name: options.pop(name) for name in ExecutorKeywords.__annotations__ if name in options}
     if (address := given.pop("ray", None)) is not None:
         return Ray(address, **{name.removeprefix("ray_"): value for name, value in given.items()})

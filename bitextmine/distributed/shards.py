@@ -83,10 +83,7 @@ class Side:
 
 
 def shard_rows_of(kept: Kept, shard: Shard, side: int) -> VectorRows:
-    """Return the rows of a shard on a worker, and check that they are the driver's.
-
-    The rows of the last task are kept for each `side`.
-    """
+    """Return a shard's rows on a worker, checked to be the driver's; those of the last task are kept per `side`."""
     place = (shard.npy, shard.first, shard.count, shard.digest)
     if kept.get(f"place {side}") != place:
         here = f"a worker on {socket.gethostname()}"
@@ -147,5 +144,4 @@ def _digest(rows: VectorRows, start: int, stop: int) -> str:
     for at in range(start, stop, _BLOCK):
         end = min(at + _BLOCK, stop)
         digest.update(rows.block(at, end).data.cast("B"))
-        rows.release(at, end)
     return digest.hexdigest()

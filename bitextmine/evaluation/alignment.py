@@ -165,10 +165,7 @@ def evaluate_alignment(
     seed: int = 1,
     errors: str = "strict",
 ) -> AlignmentReport:
-    """Score alignments in files (`read_alignments`), each against its gold.
-
-    BitextmineError: malformed files, or a gold without links. UsageError: another number of gold files.
-    """
+    """Score alignments in files (`read_alignments`), each against its gold."""
     if len(found) != len(gold):
         raise UsageError(
             f"{len(found)} alignments and {len(gold)} --gold; give one gold for each, in the same order"

@@ -144,10 +144,7 @@ def evaluate_classification(
 
 
 def read_labelled(path: FileName, errors: str = "strict") -> tuple[list[str], list[str]]:
-    """Read labels and texts from a file of lines "label, tab, text"; further tabs belong to the text.
-
-    BitextmineError names a line without a tab or a label.
-    """
+    """Read labels and texts from a file of lines "label, tab, text"; further tabs belong to the text."""
     labels, texts = [], []
     for number, line in enumerate(iter_lines(path, errors), 1):
         label, tab, text = line.partition("\t")

@@ -19,7 +19,7 @@ from bitextmine.files.atomic import put_in_place, sync_file
 from bitextmine.files.journal import JournalBusyError, journal_folder
 from bitextmine.indexing.faiss_index import core_of, factory_string, list_codes, list_ids, reason
 from bitextmine.indexing.lists import find_centres, nearest_centre
-from bitextmine.search.rows import Vectors, check_pair, release, scan
+from bitextmine.search.rows import Vectors, check_pair, scan
 from bitextmine.system import processors, size
 
 JOB = "index"  # in the journal
@@ -78,7 +78,6 @@ def make_plan(vectors: Vectors, kind: str = "auto", *, seed: int = 1, shard_rows
     for start in range(0, len(chosen), _ADD_ROWS):
         at = chosen[start : start + _ADD_ROWS]
         some[start : start + len(at)] = (vectors[at] != 0).any(axis=1)
-        release(vectors, int(at[0]), int(at[-1]) + 1)
     chosen = chosen[some]
     if not len(chosen):
         raise BitextmineError(f"nothing to index: {len(vectors)} row(s), all of them empty")
@@ -128,7 +127,6 @@ def _train(index: Any, vectors: Vectors, plan: Plan) -> None:
     if len(chosen) > wanted:
         sample = np.sort(np.random.default_rng(plan.seed).choice(chosen, wanted, replace=False))
     rows = np.ascontiguousarray(vectors[sample])
-    release(vectors)
     try:
         centres = _flat_quantiser(core) if faiss.downcast_index(index) is core else None
         if centres is not None and not centres.ntotal and len(rows) >= core.nlist:
@@ -173,7 +171,6 @@ def _add(
 
             assign: Any = add_preassigned
             assign(found, block, nearest_centre(np.asarray(rows), centres), np.ascontiguousarray(at))
-        release(vectors, int(at[0]), int(at[-1]) + 1)
         if progress is not None:
             progress(len(at))
 

@@ -97,10 +97,7 @@ def _has_checksum(file: Path, facts: dict[str, Any]) -> bool:
 
 
 def load_index(path: str | os.PathLike[str]) -> Index:
-    """Return the index in a file, memory-mapped if FAISS can.
-
-    BitextmineError: the index or its manifest are missing, truncated or something else.
-    """
+    """Return the index in a file, memory-mapped if FAISS can; BitextmineError if it is missing or damaged."""
     file = Path(path)
     _check_name(file)
     if not file.exists():
@@ -142,10 +139,7 @@ class _Facts:
 
 
 def _read_facts(file: Path) -> dict[str, Any]:
-    """Return the manifest of an index.
-
-    BitextmineError: it is missing, of something else, or has wrong types; or the index is not as long as it says.
-    """
+    """Return the manifest of an index; BitextmineError if it is wrong, or the index is not as long as it says."""
     manifest = Path(f"{file}.json")
     if not manifest.exists():
         raise BitextmineError(f"{file}: its manifest {manifest.name} is missing; run index again")
@@ -311,12 +305,7 @@ def _measured(
 
 
 def open_index(npy_path: str | os.PathLike[str], run: Run | None = None) -> Index:
-    """Return the index of an embedding; one that is missing, damaged or of other vectors is built, of the type it had.
-
-    Args:
-        npy_path: the embedding.
-        run: memory that building may take.
-    """
+    """Return the index of an embedding, built (of the type it had) if it is missing, damaged or of other vectors."""
     file, manifest = index_paths(npy_path)
     if (wrong := check_index(npy_path)) is not None:
         kind: Any = None

@@ -221,7 +221,6 @@ def search_lists(
             block = Block(rows, start, lists, *router.route(rows), TopK.empty(len(rows), k), bwd)
             best = block.search(mapped, progress)
             fwd.sim[start:stop], fwd.id[start:stop] = best.sim, best.id
-            queries.release(start, stop)
     number_rows(fwd, lists.order)
     return fwd, bwd
 

@@ -192,11 +192,7 @@ def _arithmetic() -> str:
 
 
 def route_rows(kept: Kept, queries: Shard, routing: _Routing) -> None:
-    """Write the lists of some rows, unless the file is there.
-
-    Raises:
-        BitextmineError: this machine would route otherwise than the driver's.
-    """
+    """Write the lists of some rows, unless the file is there; BitextmineError if the driver would find others."""
     if not Path(routing.path).exists():
         _lists_of(kept, queries, routing)
 

@@ -19,10 +19,7 @@ _LITTLE = 0.002
 
 @dataclass(frozen=True)
 class Recall:
-    """The share of queries whose best neighbour was found (at_1), and of the k best (at_k), by similarity.
-
-    `queries` tells the origin of the sample.
-    """
+    """The share of queries whose best neighbour was found (at_1), and of the k best (at_k), by similarity."""
 
     at_1: float
     at_k: float

@@ -162,10 +162,7 @@ class Bitext(Shown):
                 file.write(json_bytes(self.to_dict(), indent=2, sort_keys=False, allow_nan=True))
 
     def plot(self) -> Figure:
-        """Draw the scores and the threshold; of rescored pairs also the expected precision of those above each score.
-
-        The score of a rescored pair is the log odds that it is a translation.
-        """
+        """Draw the scores and the threshold; of rescored pairs also the expected precision above each score."""
         figure, axes = new_figure()
         axes.hist(self.score, bins=50, color="#4477aa", label="pairs")
         axes.set_xlabel("score")

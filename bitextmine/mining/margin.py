@@ -126,10 +126,7 @@ def best_candidates(
 
 
 def candidates(neighbours: Neighbours, k: int, kind: str = Margin.RATIO) -> BestBothWays:
-    """Return the best candidate of every row of both sides, by margin over the k nearest neighbours.
-
-    Only the first k columns of the neighbours are used, both as candidates and for the neighbourhood means.
-    """
+    """Return the best candidate of every row of both sides, by margin over the first k columns of the neighbours."""
     forward = neighbours.fwd_sim[:, :k], neighbours.fwd_id[:, :k]
     backward = neighbours.bwd_sim[:, :k], neighbours.bwd_id[:, :k]
     means = neighbourhood_mean(*forward), neighbourhood_mean(*backward)

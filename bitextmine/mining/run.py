@@ -279,10 +279,7 @@ def _checkpoint(sides: Sequence[Side]) -> Path | None:
 
 @contextlib.contextmanager
 def _unchanged(sides: Sequence[Side], checkpoint: Path | None) -> Iterator[None]:
-    """Raise BitextmineError at the end of the block if the vectors of a side have changed.
-
-    The checkpoint goes, too: the next search would take it for the neighbours of the right vectors.
-    """
+    """Raise BitextmineError, and drop the checkpoint, if the vectors of a side have changed during the block."""
     try:
         yield
     finally:  # also after an error, whose cause the change may be
@@ -319,10 +316,7 @@ def mine_sides(
     options: MiningOptions | None = None,
     basis: Basis | None = None,
 ) -> Bitext:
-    """Do everything after the search: margins (or log odds), retrieval, threshold, duplicates.
-
-    `neighbours` have k columns, and one more if the threshold is estimated.
-    """
+    """Do everything after the search, whose neighbours have k columns, and one more to estimate a threshold."""
     options, basis, sides = options or MiningOptions(), basis or Basis(), (src, tgt)
     k, rescore, gold = basis.k or options.k, basis.rescore, basis.gold
     check_matching(options.retrieval, k, options.margin)
@@ -394,10 +388,7 @@ def _choose_cut(
     noise: Callable[[], NullFit],
     by_log_odds: bool,
 ) -> Cut:
-    """Return the cut that the options ask for; `noise` estimates that of the run.
-
-    BitextmineError: gold is of other corpora, or the corpora are too small for an estimate that is asked for.
-    """
+    """Return the cut that the options ask for; `noise` estimates that of the run. Raises BitextmineError."""
     kind, number = rule_of(options.threshold)  # type: ignore[arg-type]
     if kind in ("given", "none"):
         return Cut(number if kind == "given" else None, kind)

@@ -105,10 +105,7 @@ def find_pairs(
 def output_names(
     output: str | os.PathLike[str], pairs: Sequence[Pair], gold: str | os.PathLike[str] | None = None
 ) -> list[str | os.PathLike[str]]:
-    """Return the output of each pair of corpora: the name, with {src} and {tgt} replaced by their languages.
-
-    UsageError: two pairs have the same output, or there is gold for more than two corpora.
-    """
+    """Return the output of each pair of corpora: the name, with {src} and {tgt} replaced by their languages."""
     name = os.fspath(output)
     if "{src}" not in name and "{tgt}" not in name and len(pairs) == 1:
         return [output]

@@ -276,10 +276,7 @@ class Cut:
 
 
 def cut_by_estimate(kind: str, number: float, known: Estimate, at_rate: Callable[[float], float]) -> Cut:
-    """Return the cut of a rule that needs an estimate; `at_rate` gives the threshold of a false-positive rate.
-
-    NoEstimate: no threshold has so high a precision.
-    """
+    """Return the cut of a rule that needs an estimate, NoEstimate if there is none; `at_rate` gives that of a rate."""
     value: float | None
     if kind == F_MEASURE:
         value, rule, reason = known.at_f(number), f"f{number:g}", f"the best expected F{number:g}"

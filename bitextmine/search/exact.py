@@ -63,10 +63,7 @@ def search_one(
     progress: Callable[[int], object] | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return the k nearest rows of `pool` for each row of `queries`: (similarity (n, k), id (n, k)).
-
-    See `search_both`.
-    """
+    """Return the k nearest rows of `pool` per row of `queries`, as `search_both`: (similarity, id) (n, k)."""
     options = replace(options, names=("queries", "pool"))
     folded = fold(queries, pool, k, options.names)
     best, _ = _search(folded, k, False, options, progress, checkpoint)

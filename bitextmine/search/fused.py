@@ -267,12 +267,10 @@ class FusedSearch:
                 *_addresses(packed.codes, packed.scale, yloss, cols, *col, self._local.work),
             )
             rescored: int = self._lib.fused_tile(ctypes.byref(tile))
-            y.release(j, j + step)
             return rescored
 
         with in_threads(min(self._threads, len(self._tiles))) as mapped:
             self.rescored += sum(mapped(work, range(len(self._tiles))))
-        self._x.release(start, stop)
 
 
 def _addresses(*arrays: NDArray[Any] | None) -> list[int | None]:

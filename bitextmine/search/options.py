@@ -50,7 +50,7 @@ class SearchOptions:
         device: "cpu" or a torch device: "cuda", "cuda:1".
         memory: bytes of the computer's memory (not a GPU's) that the search may take besides arrays given to it: the
             answer, 12 bytes per row and neighbour (twice that, and 32 bytes a row, where rows repeat), blocks of both
-            sides at work, pages of memory-mapped vectors, and caches. Default: half of what is free.
+            sides at work, and caches. Default: half of what is free.
         threads: default the processors available, or OMP_NUM_THREADS.
         block_rows: most rows of x compared at a time.
         engine, arithmetic, instruction_set: for tests and measurements; by default the fastest here.

@@ -49,10 +49,7 @@ def _double(rows: Vectors) -> NDArray[np.float64]:
 def pair_products(
     x: Vectors, y: Vectors, i: NDArray[np.int64], j: NDArray[np.int64], dtype: np.dtype[Any]
 ) -> NDArray[np.float32]:
-    """Return `products` of x's rows i with y's rows j (all within range); compiled if possible.
-
-    Rows are gathered a few hundred at a time, so that they stay in cache.
-    """
+    """Return `products` of x's rows i with y's rows j (all within range); compiled if possible."""
     if x.dtype == y.dtype == dtype and (compiled := fused.compiled_products(x, y, i, j)) is not None:
         return compiled
     out = np.empty(len(i), dtype=np.float32)

@@ -1,5 +1,5 @@
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -8,16 +8,12 @@ from hypothesis import strategies as st
 
 from bitextmine import encoder as encoder_room
 from bitextmine.embeddings import embed as embed_room
-from bitextmine.embeddings.places import embedding_paths
-from bitextmine.embeddings.store import Manifest
-from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.evaluation import retrieval as module
 from bitextmine.evaluation.pools import language_pairs, queries_of, read_queries
 from bitextmine.evaluation.ranking import RankingOptions, rank_in_pool, rank_muse
 from bitextmine.evaluation.retrieval import evaluate_muse, evaluate_retrieval, muse_keys
-from bitextmine.files.lines import read_lines
 from bitextmine.mining.margin import RATIO_FLOOR
 from bitextmine.mining.scorer import Rescorer, candidate_features, packaged_scorer
 from bitextmine.run import Run
@@ -246,7 +242,6 @@ class WordEncoder:
 
     hash: str = "0123456789abcdef"
     device: str = "cpu"
-    seen: list[str] = field(default_factory=list)
 
     def vector(self, line):
         total = np.zeros(16)
@@ -254,21 +249,15 @@ class WordEncoder:
             total += np.random.default_rng(int("".join(filter(str.isdigit, word)) or 0)).standard_normal(16)
         return total / max(np.linalg.norm(total), 1e-9)
 
-    def embed(self, path, encoder, run=None, options=None, *, lang=None):
-        lines = read_lines(path)
-        self.seen.append(path.name)
-        npy, _ = embedding_paths(path)
-        with EmbeddingWriter(npy, len(lines), 16, {"text": lines}) as writer:
-            writer.write(0, np.array([self.vector(line) for line in lines]).astype(np.float16))
-            writer.finish(Manifest(rows=len(lines), dim=16, lang=lang or "", corpus=path.name))
-        return npy
+    def embed(self, text, encoder, run):
+        return np.array([self.vector(line) for line in text.lines()]).astype(np.float16)
 
 
 @pytest.fixture
 def encoder(monkeypatch):
     fake = WordEncoder()
     monkeypatch.setattr(encoder_room, "as_encoder", lambda model, device="auto": fake)
-    monkeypatch.setattr(embed_room, "embed_corpus", fake.embed)
+    monkeypatch.setattr(embed_room, "embed_lines", fake.embed)
     return fake
 
 
@@ -290,9 +279,9 @@ def bench(tmp_path):
     return tmp_path / "q.tsv", folder
 
 
-def test_pools_end_to_end(encoder, bench, tmp_path):
+def test_pools_end_to_end(encoder, bench):
     queries, folder = bench
-    report = evaluate_retrieval(queries, folder, work=tmp_path / "work", run=CPU)
+    report = evaluate_retrieval(queries, folder, run=CPU)
     by = {(r.src, r.tgt, r.measure): r for r in report.results}
     assert list(by)[:3] == [("en", "fr", "cosine"), ("en", "fr", "ratio-4"), ("en", "fr", "csls-10")]
     assert {key[:2] for key in by} == {("en", "fr"), ("fr", "en"), ("en", "de"), ("de", "en")}
@@ -306,7 +295,6 @@ def test_pools_end_to_end(encoder, bench, tmp_path):
     assert sum("3 blank or repeated" in note for note in report.notes) == 2
     assert "pools:en=460,fr=460,de=60" in report.signature
     assert "neighbourhood:source-pool" in report.signature
-    assert (tmp_path / "work" / "pool.fr.npy").exists()
     lines = report.to_table().splitlines()
     assert lines[0].split() == ["P@1", "queries", "pool", "cosine", "ratio-4", "csls-10"]
     assert lines[1].startswith("en-fr") and "91.67 [" in lines[1]
