@@ -108,26 +108,21 @@ def gold_pairs_of(pairs: Iterable[Sequence[Any]], language: str) -> GoldPairs:
 
 def _rows(lines: Iterator[str], where: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the line (from 1) on which each row ends, and its cells."""
-    numbered = enumerate(lines, start=1)
-    head = next(((number, line) for number, line in numbered if line.strip()), None)
-    if head is None:
+    before: list[str] = []
+    for line in lines:
+        before.append(line)
+        if line.strip():
+            break
+    numbered = enumerate(itertools.chain(before, lines), start=1)
+    if before and before[-1].count("\t") >= 2:
+        yield from ((number, text.split("\t")) for number, text in numbered if text.strip())
         return
-    before, line = head
-    if line.count("\t") >= 2:
-        for number, text in itertools.chain([head], numbered):
-            if text.strip():
-                yield number, text.split("\t")
-        return
-    reader = csv.reader(
-        (f"{text}\n" for text in itertools.chain([line], (text for _, text in numbered))), strict=True
-    )
+    reader = csv.reader((f"{text}\n" for _, text in numbered), strict=True)
     try:
-        for cells in reader:
-            if any(cell.strip() for cell in cells):
-                yield before - 1 + reader.line_num, cells
+        yield from ((reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells))
     except csv.Error as e:
-        at = before - 1 + reader.line_num
-        raise BitextmineError(f"{where}: line {at}: not a row of comma-separated cells: {e}") from None
+        at = f"{where}: line {reader.line_num}"
+        raise BitextmineError(f"{at}: not a row of comma-separated cells: {e}") from None
 
 
 def _columns(cells: Sequence[str], at: str) -> tuple[tuple[int, int, int], bool, bool]:

@@ -77,7 +77,7 @@ class Checkpoint:
             self._journal.remove()
             self._journal = None
 
-    def resume(self, key: str, fwd: TopK, bwd: TopK | None) -> int:
+    def resume(self, key: str, fwd: TopK, bwd: TopK) -> int:
         """Load the state of the search `key` into `fwd` and `bwd` (empty so far), which `save` then saves.
 
         Returns the number of rows of x that are done.
@@ -148,9 +148,7 @@ class Checkpoint:
         return 0
 
     def _parts(self, done: int) -> Iterator[NDArray[Any]]:
-        yield from (self._fwd.sim[:done], self._fwd.id[:done])
-        if self._bwd is not None:
-            yield from (self._bwd.sim, self._bwd.id)
+        yield from (self._fwd.sim[:done], self._fwd.id[:done], self._bwd.sim, self._bwd.id)
 
     def _give_up(self, reason: str) -> None:
         self._off = True

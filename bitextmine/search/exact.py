@@ -61,12 +61,11 @@ def search_one(
     options: SearchOptions = _AS_IT_COMES,
     *,
     progress: Callable[[int], object] | None = None,
-    checkpoint: Checkpoint | None = None,
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Return the k nearest rows of `pool` per row of `queries`, as `search_both`: (similarity, id) (n, k)."""
     options = replace(options, names=("queries", "pool"))
     folded = fold(queries, pool, k, options.names)
-    best, _ = _search(folded, k, False, options, progress, checkpoint)
+    best, _ = _search(folded, k, False, options, progress, None)
     return unfold(best.sim, best.id, *folded.groups)
 
 
@@ -120,10 +119,7 @@ def _search(
     fwd, bwd = TopK.empty(of, k), TopK.empty(back, k)
     if not of or not len(y):
         return fwd, bwd
-    known = bwd if both else None
-    if checkpoint is not None and (
-        done := checkpoint.resume(f"{sides.digest} k={k} both={both}", fwd, known)
-    ):
+    if checkpoint is not None and (done := checkpoint.resume(f"{sides.digest} k={k} both=True", fwd, bwd)):
         # Rows that were folded count as well, so that a bar gets to its end.
         log.info("search: %s of %s lines are done, going on", f"{total * done // of:,}", f"{total:,}")
         if progress is not None:
@@ -131,7 +127,7 @@ def _search(
     step = min(options.block_rows or engine.block_rows, engine.block_rows)
     while done < of:
         start, done = done, min(done + step, of)
-        engine.block(start, done, fwd, known)
+        engine.block(start, done, fwd, bwd if both else None)
         if checkpoint is not None:
             checkpoint.save(done, last=done == of)
         if progress is not None:

@@ -61,12 +61,6 @@ def instruction_set() -> str | None:
     return None if lib is None else ISA_NAMES[lib.fused_isa()]
 
 
-def instruction_sets() -> list[str]:
-    """Return those of ISA that this processor has, the best last."""
-    lib = library()
-    return [] if lib is None else [name for name, code in ISA.items() if lib.fused_has(code)]
-
-
 def compiled_runs(dim: int) -> bool:
     """Tell if the compiled engine can search vectors of so many dimensions here."""
     return dim <= _WIDEST and library() is not None

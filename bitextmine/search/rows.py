@@ -79,7 +79,7 @@ def check_finite(vectors: Vectors, name: str, first_row: int = 0) -> None:
     if bad.any():
         raise BitextmineError(
             f"{name}: the vector of line {first_row + int(np.argmax(bad)) + 1} holds a NaN or an infinity; "
-            "embed the corpus again"
+            "make the vectors again"
         )
 
 

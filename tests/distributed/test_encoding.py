@@ -9,7 +9,6 @@ from bitextmine.distributed.encoding import ClusterEncoding
 from bitextmine.embeddings.embed import EmbedOptions, embed_corpus
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.encoder import load_encoder
-from bitextmine.errors import UsageError
 
 from .conftest import Here
 
@@ -125,13 +124,3 @@ def test_a_run_on_one_machine_takes_up_what_a_cluster_has_begun_and_the_other_wa
         embed_corpus(corpus, encoder, options=EmbedOptions(out=tmp_path / "two.npy", chunk_lines=64))
     assert embedded(corpus, model, cluster, tmp_path / "two.npy") == wanted
     assert next(shard.start for shard in cluster.made if shard is not None) == 192
-
-
-def test_an_encoder_without_a_folder_is_refused(tmp_path):
-    encoder = load_encoder("precomputed")
-    cluster = Here()
-    with (
-        ClusterEncoding(cluster, encoder) as encoding,
-        pytest.raises(UsageError, match="give the encoder's name or folder"),
-    ):
-        encoding.prepare(tmp_path, None)

@@ -87,14 +87,6 @@ def test_the_interval_covers_the_truth():
     assert inside >= 34
 
 
-def test_pairs_cut_before_are_remarked():
-    mined, gold = made_up()
-    high = mined.score >= 1.55
-    report = score_mining(ScoredPairs(mined.src[high], mined.tgt[high], mined.score[high]), gold)
-    assert any("--threshold none" in note for note in report.notes)
-    assert score_mining(mined, gold).notes == ()
-
-
 def write(folder, name, lines):
     path = folder / name
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

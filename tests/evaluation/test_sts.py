@@ -195,12 +195,7 @@ def test_the_command(bitextmine, tmp_path):
     run = lambda *args: bitextmine("evaluate", "sts", *args, "--resamples", "50", cwd=tmp_path)  # noqa: E731
     table = run(*files, "--pairs", "en-de").out.splitlines()
     assert table[0].split() == ["set", "languages", "Spearman", "low", "high", "pairs"]
-    assert [line.split()[:2] for line in table[1:5]] == [
-        ["stsb.dev", "en"],
-        ["stsb.dev", "de"],
-        ["stsb.dev", "en-de"],
-        ["mean", "within"],
-    ]
+    assert [line.split()[0] for line in table[1:5]] == ["stsb.dev"] * 3 + ["mean"]
     assert table[-1].startswith("task:sts|")
     told = json.loads(run(*files, "--format", "json").out)
     assert told["kind"] == "sts evaluation"

@@ -86,17 +86,6 @@ def test_lists_that_run_empty_give_no_neighbours():
     assert recall.at_k < 1
 
 
-def test_copies_of_a_row_come_back_together():
-    rng = np.random.default_rng(5)
-    pool = oracle.vectors(rng, 100, 16)
-    pool[[7, 50, 93]] = pool[20]
-    index = build_index(pool)
-    assert index.rows == 97
-    sim, ids = index.search(pool[20:21], pool, 5)
-    assert ids[0, :4].tolist() == [7, 20, 50, 93]
-    assert len(set(sim[0, :4].tolist())) == 1
-
-
 def test_search_within_a_selection_of_the_rows():
     """Mining folds equal lines and drops empty ones; the index is of all the lines."""
     rng = np.random.default_rng(6)

@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,9 +50,3 @@ def test_blank_lines_have_no_key(blank, level):
 
 def test_lone_surrogates_do_not_stop_it():
     assert unique_lines(["\udc80", "\udc80", "a"]).rows.tolist() == [0, 2]
-
-
-def test_without_drops_rows_and_their_lines():
-    unique = unique_lines(["a", "b", "a", "", "c"]).without(np.array([True, False, False]))
-    assert unique.rows.tolist() == [1, 4]
-    assert unique.line_to_row.tolist() == [-1, 0, -1, -1, 1]

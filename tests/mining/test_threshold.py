@@ -43,11 +43,6 @@ def test_tune_finds_the_best_f1(drawn, missed):
         assert tuned.threshold == pytest.approx(expected)
 
 
-def test_tune_without_a_hit_keeps_nothing():
-    assert tune(np.array([1.0]), np.array([False]), 3).threshold == math.inf
-    assert tune(np.array([]), np.array([], bool), 3).f1 == 0
-
-
 @pytest.mark.parametrize("given_", ["", "high", "nan", math.inf])
 def test_parse_refuses(given_):
     with pytest.raises(BitextmineError, match="expected a number, 'auto' or 'none'"):
