@@ -262,15 +262,10 @@ class RayWorkers(Workers):
         return found
 
     def _no_room(self) -> str:
-        alive = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
-        cpus, gpus = (max((int(has.get(name, 0)) for has in alive), default=0) for name in ("CPU", "GPU"))
         wanted = f"--ray-cpus {self._options.cpus}"
         if self._options.gpus:
             wanted += f", --ray-gpus {self._options.gpus}"
-        return (
-            f"the Ray cluster has no node with room for a worker ({wanted}): {len(alive)} node(s), of which none has "
-            f"more than {cpus} CPUs and {gpus} GPUs"
-        )
+        return f"the Ray cluster has no node with room for a worker ({wanted})"
 
     def _submit(self, task: Task) -> Any:
         from ray.util.scheduling_strategies import NodeLabelSchedulingStrategy, NotIn

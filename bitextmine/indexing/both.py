@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.indexing.faiss_index import Index
+from bitextmine.indexing.faiss_index import Index, shares_found
 from bitextmine.indexing.lists import Lists, Pass, rank_lists, scaled, search_lists
-from bitextmine.indexing.recall import shares_found
 from bitextmine.run import Run
 from bitextmine.search.exact import search_both, search_one
 from bitextmine.search.neighbours import Neighbours, TopK

@@ -27,9 +27,8 @@ from bitextmine.files.ours import check_index_place
 from bitextmine.files.storage import local
 from bitextmine.files.streams import check_writable
 from bitextmine.indexing.build import JOB, Built, Plan, build_on_disk, make_plan
-from bitextmine.indexing.faiss_index import Index, reason
+from bitextmine.indexing.faiss_index import Index, Recall, draw, reason, tune
 from bitextmine.indexing.options import IndexOptions
-from bitextmine.indexing.recall import Recall, draw, tune
 from bitextmine.run import Run
 from bitextmine.search.exact import search_one
 from bitextmine.search.rows import Vectors

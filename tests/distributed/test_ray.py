@@ -306,10 +306,9 @@ def test_a_folder_that_nodes_do_not_see_is_told_of(bitextmine, nodes, folder):
 def test_a_worker_needs_room(bitextmine, nodes, folder):
     args = ("embed", "corpus.fr", "--model", "model", "--ray-cpus", "6400", "--ray")
     said = bitextmine.fails(*args, nodes.address, cwd=folder)
-    assert "the Ray cluster has no node with room for a worker (--ray-cpus 6400): " in said
-    assert "of which none has more than 1 CPUs and 0 GPUs" in said
+    assert "the Ray cluster has no node with room for a worker (--ray-cpus 6400)" in said
     said = bitextmine.fails(*args, "local", cwd=folder)  # this machine's own
-    assert "the Ray cluster has no node with room for a worker (--ray-cpus 6400): 1 node(s)" in said
+    assert "the Ray cluster has no node with room for a worker (--ray-cpus 6400)" in said
 
 
 def test_what_is_no_cluster_is_told_of_at_once(bitextmine, folder):

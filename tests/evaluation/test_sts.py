@@ -8,8 +8,7 @@ from scipy.stats import spearmanr
 
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.evaluation.sts import evaluate_sts
-from bitextmine.evaluation.sts_files import read_gold_pairs
+from bitextmine.evaluation.sts import evaluate_sts, read_gold_pairs
 
 EN = [
     ("A man is playing a guitar.", "A man plays the guitar.", 4.8),

@@ -3,8 +3,7 @@ import numpy as np
 import pytest
 
 from bitextmine.errors import BitextmineError
-from bitextmine.indexing.faiss_index import factory_string
-from bitextmine.indexing.recall import draw, measure, tune
+from bitextmine.indexing.faiss_index import draw, factory_string, measure, tune
 from bitextmine.search.exact import search_one
 
 from ..search import oracle
