@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.arguments import a_path, whole_number
+from bitextmine.arguments import a_path, finite, whole_number
 from bitextmine.console import counted
 from bitextmine.display import Shown
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.evaluation.pools import language_pairs
 from bitextmine.evaluation.report import FileName, Report, cut_note, percent
-from bitextmine.files.layout import as_number
 from bitextmine.files.lines import iter_lines
 from bitextmine.files.streams import display_name, strip_compression
 from bitextmine.languages.codes import is_code, is_short_code
@@ -365,7 +364,7 @@ def _columns(cells: Sequence[str], at: str) -> tuple[tuple[int, int, int], bool,
     if named[0] is not None and named[1] is not None and named[2] is not None:
         return (named[0], named[1], named[2]), True, True
     if len(cells) == 3:
-        first = math.isfinite(as_number(cells[0])) and not math.isfinite(as_number(cells[2]))
+        first = not math.isnan(finite(cells[0])) and math.isnan(finite(cells[2]))
         return ((1, 2, 0) if first else (0, 1, 2)), True, False
     if len(cells) > max(BENCHMARK):
         return BENCHMARK, False, False
@@ -373,11 +372,7 @@ def _columns(cells: Sequence[str], at: str) -> tuple[tuple[int, int, int], bool,
 
 
 def _number(given: Any, at: str) -> float:
-    try:
-        found = math.nan if isinstance(given, bool) else float(given)
-    except (TypeError, ValueError, OverflowError):
-        found = math.nan
-    if not math.isfinite(found):
+    if math.isnan(found := finite(given)):
         raise BitextmineError(f"{at}: the gold score {given!r} is not a finite number")
     return found
 

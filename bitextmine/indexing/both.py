@@ -41,11 +41,6 @@ class Searcher:
     def __init__(self, run: Run, *, target: float = 0.99, sample: int = 2000) -> None:
         self.run, self.target, self.sample = run, target, sample
 
-    def exact(self, x: Indexed, y: Indexed, k: int, progress: Callable[[int], object] | None) -> Neighbours:
-        """Return the result of `search_both` for both sides."""
-        options = SearchOptions(memory=self.run.memory, threads=self.run.threads)
-        return search_both(x.vectors, y.vectors, k, options, progress=progress)
-
     def lists(self, which: Pass, progress: Callable[[int], object] | None) -> tuple[TopK, TopK | None]:
         """Return the result of a pass, in both directions."""
         return search_lists(which, self.run, progress)
@@ -73,7 +68,9 @@ def search_both_indexed(
     on_gpu = x.index.on_gpu or y.index.on_gpu
     if x.index.exact and y.index.exact and not on_gpu:
         n, m = len(x.vectors), len(y.vectors)
-        return here.exact(x, y, k, scaled(progress, n, n + m)), {"search": "exact"}
+        options = SearchOptions(memory=here.run.memory, threads=here.run.threads)
+        found = search_both(x.vectors, y.vectors, k, options, progress=scaled(progress, n, n + m))
+        return found, {"search": "exact"}
     if x.index.inverted is None or y.index.inverted is None or on_gpu:
         if type(here) is not Searcher:
             log.info("search: such indexes are asked by this machine alone")

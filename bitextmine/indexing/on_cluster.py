@@ -27,17 +27,17 @@ from bitextmine.distributed.shards import (
     shard_rows_of,
     write_arrays,
 )
-from bitextmine.distributed.tiles import Grid, Limits, Record, Tile, search_tiles, seed, write_found
+from bitextmine.distributed.tiles import Grid, Limits, Record, Tile, seed, write_found
 from bitextmine.errors import BitextmineError
 from bitextmine.executor import Kept, Shared, Task, Workers
 from bitextmine.files.journal import journal_folder
-from bitextmine.indexing.both import Indexed, Searcher
+from bitextmine.indexing.both import Searcher
 from bitextmine.indexing.lists import ROUTE_ROWS, Block, Lists, Pass, Router, block_rows, by_list, number_rows
 from bitextmine.run import Run
 from bitextmine.search.checkpoint import Checkpoint
 from bitextmine.search.fused import in_threads
-from bitextmine.search.neighbours import Neighbours, TopK
-from bitextmine.search.options import SearchOptions, default_arithmetic
+from bitextmine.search.neighbours import TopK
+from bitextmine.search.options import default_arithmetic
 from bitextmine.search.rows import VectorRows
 from bitextmine.system import budget, processors
 
@@ -88,11 +88,6 @@ class ClusterSearcher(Searcher):
         super().__init__(run)
         self._workers, self._x, self._y = workers, x, y
         self._identity, self._folder = identity, folder.absolute()
-
-    def exact(self, x: Indexed, y: Indexed, k: int, progress: Callable[[int], object] | None) -> Neighbours:
-        """Return the result of `search_both`, for indexes that compare with everything."""
-        options = SearchOptions(memory=self.run.memory)
-        return search_tiles(self._workers, self._x, self._y, k, options, Record(self._folder, progress))
 
     def lists(self, which: Pass, progress: Callable[[int], object] | None) -> tuple[TopK, TopK | None]:
         """Return the result of one pass."""

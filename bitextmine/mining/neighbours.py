@@ -81,11 +81,17 @@ def _through_indexes(
 ) -> tuple[Neighbours, str]:
     from bitextmine.indexing.both import Indexed, Searcher, search_both_indexed
     from bitextmine.indexing.file import open_index
+    from bitextmine.indexing.lists import scaled
 
     run = work.run
     sides = [
         Indexed(side.vectors, open_index(_npy(side), run), side.unique.line_to_row) for side in (src, tgt)
     ]
+    kinds = dict.fromkeys(str(side.index.facts["factory"]) for side in sides)
+    way = f"index-{'/'.join(kinds)}"
+    if all(side.index.exact and not side.index.on_gpu for side in sides):
+        n, m = (len(side.vectors) for side in sides)
+        return _exactly(src, tgt, k, work, scaled(progress, n, n + m), None), way
     with contextlib.ExitStack() as stack:
         searcher = Searcher(run)
         if run.executor.distributed:
@@ -99,8 +105,7 @@ def _through_indexes(
             workers, files = stack.enter_context(run.executor.open()), (_in_file(src), _in_file(tgt))
             searcher = ClusterSearcher(workers, *files, identity, folder=_tiles(src, tgt), run=run)
         found, _ = search_both_indexed(sides[0], sides[1], k, searcher=searcher, progress=progress)
-    kinds = dict.fromkeys(str(side.index.facts["factory"]) for side in sides)
-    return found, f"index-{'/'.join(kinds)}"
+    return found, way
 
 
 def _exactly(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.arguments import finite
 from bitextmine.console import counted, nice_step
 from bitextmine.errors import BitextmineError, UsageError
 
@@ -47,7 +48,7 @@ def parse_threshold(value: str | float | None, *, estimated: bool = False) -> fl
         if text in ("auto", "none"):
             return text
         if estimated and (rule := _ESTIMATED.fullmatch(text)):
-            kind, number = rule[1], _finite(rule[2])
+            kind, number = rule[1], finite(rule[2])
             if kind == F_MEASURE and not 0.01 <= number <= 100:
                 raise UsageError(
                     f"threshold: fBETA takes a weight of recall from 0.01 to 100, as f1 or f0.5, found {value!r}"
@@ -58,20 +59,11 @@ def parse_threshold(value: str | float | None, *, estimated: bool = False) -> fl
                     f"threshold: {kind} takes a share above 0 and below 1, as {kind}{example}, found {value!r}"
                 )
             return f"{kind}{number:g}"
-    number = _finite(value)
+    number = finite(value)
     if math.isnan(number):
         also = " (or a rule: 'f1', 'precision=0.95', 'fpr=0.01')" if estimated else ""
         raise UsageError(f"threshold: expected a number, 'auto' or 'none', found {value!r}{also}")
     return number
-
-
-def _finite(value: Any) -> float:
-    """Return a number or its text as a finite float; NaN for anything else."""
-    try:
-        number = math.nan if isinstance(value, bool) else float(value)
-    except (ValueError, TypeError, OverflowError):
-        return math.nan
-    return number if math.isfinite(number) else math.nan
 
 
 def rule_of(threshold: float | str) -> tuple[str, float]:
