@@ -112,7 +112,14 @@ def evaluate_classification(
     read = [read_labelled(path, run.errors) for path in paths]
     names = sorted(set(read[0][0]))
     labels = [_numbered(path, found, names, train) for path, (found, _) in zip(paths, read, strict=True)]
-    _check_labels(train, names, np.bincount(labels[0]))
+    counts = np.bincount(labels[0])
+    if len(names) < 2:
+        raise BitextmineError(f"{train}: one label, {names[0]!r}; two or more are needed")
+    if counts.min() < 2:
+        raise BitextmineError(
+            f"{train}: one document with the label {names[int(counts.argmin())]!r}; each label needs two, one to learn "
+            "from and one to choose by"
+        )
     from bitextmine.encoder import as_encoder
 
     encoder = as_encoder(model, run.device)
@@ -166,16 +173,6 @@ def _numbered(path: FileName, labels: list[str], names: list[str], train: FileNa
                 f"{path}: line {line}: the label {name!r} is not in {train}, which has {', '.join(names)}"
             )
     return np.array([numbers[name] for name in labels], dtype=np.int64)
-
-
-def _check_labels(train: FileName, names: list[str], counts: NDArray[np.int64]) -> None:
-    if len(names) < 2:
-        raise BitextmineError(f"{train}: one label, {names[0]!r}; two or more are needed")
-    if counts.min() < 2:
-        raise BitextmineError(
-            f"{train}: one document with the label {names[int(counts.argmin())]!r}; each label needs two, one to learn "
-            "from and one to choose by"
-        )
 
 
 def _encode(

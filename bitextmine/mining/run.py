@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from bitextmine.distributed.ray import ExecutorKeywords
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpus import Corpus
+from bitextmine.files.storage import same_place
 from bitextmine.mining.bitext import Bitext, check_output, inputs_of
 from bitextmine.mining.calibration import calibrated, decoy_log_odds, probability
 from bitextmine.mining.choices import Dedup, Duplicates, Margin
@@ -37,7 +38,7 @@ from bitextmine.mining.piece_features import Sentences
 from bitextmine.mining.retrieval import ScoredPairs, retrieve
 from bitextmine.mining.scorer import Rescorer, open_scoring
 from bitextmine.mining.sides import IN_MEMORY, Side, load_side
-from bitextmine.mining.texts import Pair, check_two, text_of
+from bitextmine.mining.texts import Pair, text_of
 from bitextmine.mining.threshold import RATE, Cut, Estimate, NoEstimate, cut_by_estimate, cut_by_gold, rule_of
 from bitextmine.search.checkpoint import remove_checkpoint
 from bitextmine.search.neighbours import Neighbours
@@ -163,7 +164,7 @@ def mine_texts(
     scoring = open_scoring(encoder, model, options.wants_rescoring)
     with contextlib.ExitStack() as cluster:
         cluster.enter_context(work.run.executor.open())
-        embedded = embedded or _embed(texts, model, encoder, work, scoring is not None)
+        embedded = embedded or embed_all([texts], [output], model, encoder, work, scoring is not None)
         made_by: dict[str, object] = {"src": src.lang, "tgt": tgt.lang, "model": encoder.hash}
         del encoder
         sides, cleaning = _cleaned_sides(texts, [embedded[text] for text in texts], options, work)
@@ -192,7 +193,7 @@ def mine_texts(
 
 def embed_all(
     pairs: Sequence[Pair],
-    outputs: Sequence[str | os.PathLike[str]],
+    outputs: Sequence[str | os.PathLike[str] | None],
     model: str | os.PathLike[str] | Encoder,
     encoder: Encoder,
     work: WorkOptions,
@@ -203,8 +204,29 @@ def embed_all(
     `encoder` is that of `model`; `keep_pieces` keeps the tokenised lines for rescoring. BitextmineError: `mine_texts`
     would refuse a corpus or an output.
     """
+    from bitextmine.distributed.encoding import ClusterEncoding
+    from bitextmine.embeddings.embed import EmbedOptions, check_embedding, embed_corpus, embed_lines
+
     _check_inputs(pairs, outputs, work)
-    return _embed([text for pair in pairs for text in pair], model, encoder, work, keep_pieces)
+    texts = list(dict.fromkeys(text for pair in pairs for text in pair))
+    for text in texts:
+        if text.path is not None:
+            options = EmbedOptions(cache=work.cache, overwrite=work.force)
+            check_embedding(text.path, encoder, options, lang=text.lang)
+    run = work.run
+    with contextlib.ExitStack() as cluster:
+        there = None
+        if run.executor.distributed:
+            there = cluster.enter_context(ClusterEncoding(run.executor, model, run.device))
+        options = EmbedOptions(
+            cache=work.cache, force=work.force, wait=work.wait, encoding=there, keep_pieces=keep_pieces
+        )
+        return {
+            text: embed_lines(text, encoder, run, keep_pieces)
+            if text.path is None
+            else embed_corpus(text, encoder, run, options)
+            for text in texts
+        }
 
 
 def _check_inputs(
@@ -216,40 +238,12 @@ def _check_inputs(
     """Refuse bad inputs and outputs before the work."""
     texts = [text for pair in pairs for text in pair]
     for (src, tgt), output in zip(pairs, outputs, strict=True):
-        check_two(src, tgt)
+        if src.path is not None and tgt.path is not None and same_place(src.path) == same_place(tgt.path):
+            raise BitextmineError(f"{src.path}: is both the source and the target corpus; mining needs two")
         if output is not None:
             check_output(output, (src.lang, tgt.lang), inputs_of(texts, gold), force=work.force)
     if work.run.executor.distributed and any(text.path is None for text in texts):
         raise UsageError("the workers of a cluster read embeddings from files; give corpora in files")
-
-
-def _embed(
-    texts: Sequence[Corpus],
-    model: str | os.PathLike[str] | Encoder,
-    encoder: Encoder,
-    work: WorkOptions,
-    keep_pieces: bool,
-) -> dict[Corpus, Path | NDArray[Any]]:
-    from bitextmine.distributed.encoding import ClusterEncoding
-    from bitextmine.embeddings.embed import EmbedOptions, check_embedding, embed_corpus, embed_lines
-
-    for text in texts:
-        if text.path is not None:
-            options = EmbedOptions(cache=work.cache, overwrite=work.force)
-            check_embedding(text.path, encoder, options, lang=text.lang)
-    distributed, run = work.run.executor.distributed, work.run
-    with (
-        ClusterEncoding(run.executor, model, run.device) if distributed else contextlib.nullcontext() as there
-    ):
-        options = EmbedOptions(
-            cache=work.cache, force=work.force, wait=work.wait, encoding=there, keep_pieces=keep_pieces
-        )
-        return {
-            text: embed_lines(text, encoder, run, keep_pieces)
-            if text.path is None
-            else embed_corpus(text, encoder, run, options)
-            for text in dict.fromkeys(texts)
-        }
 
 
 def _cleaned_sides(

@@ -7,9 +7,8 @@ import os
 from collections.abc import Iterable, Sequence
 
 from bitextmine.arguments import language_code
-from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.errors import UsageError
 from bitextmine.files.corpus import Corpus, find_corpus
-from bitextmine.files.storage import same_place
 from bitextmine.files.streams import read_once
 
 Pair = tuple[Corpus, Corpus]
@@ -46,12 +45,6 @@ def _check_file(path: str | os.PathLike[str], option: str) -> None:
             f"{option}: the corpus cannot be {what}, which has no place for its embedding beside it; name a file (.gz, "
             ".xz and .zst are unpacked)"
         )
-
-
-def check_two(src: Corpus, tgt: Corpus) -> None:
-    """Raise BitextmineError if both corpora are the same file."""
-    if src.path is not None and tgt.path is not None and same_place(src.path) == same_place(tgt.path):
-        raise BitextmineError(f"{src.path}: is both the source and the target corpus; mining needs two")
 
 
 def find_pairs(

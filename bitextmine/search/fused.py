@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 from bitextmine import compiled
 from bitextmine.errors import BitextmineError
 from bitextmine.search.neighbours import TopK
-from bitextmine.search.options import Arithmetic, InstructionSet, SearchOptions
+from bitextmine.search.options import Arithmetic, SearchOptions
 from bitextmine.search.rows import VectorRows, check_finite, check_length
 from bitextmine.system import processors
 
-ISA = {each.value: code for code, each in enumerate(InstructionSet, 1)}  # as in fused.c
+_SETS = ("portable", "neon", "dotprod", "avx2", "avxvnni", "avx512vnni", "amx")  # plain C, ARM, x86
+ISA = {name: code for code, name in enumerate(_SETS, 1)}  # as in fused.c
 ISA_NAMES = {code: name for name, code in ISA.items()}
 _WIDEST = 1 << 15  # dimensions; sums of int8 products of more would not fit 32 bits
 _PANEL, _MR, _MOST_MR = 64, 6, 16

@@ -30,18 +30,6 @@ class Arithmetic(StrEnum):
     FLOAT32 = "float32"
 
 
-class InstructionSet(StrEnum):
-    """Instruction sets of the compiled engine: plain C, ARM, x86."""
-
-    PORTABLE = "portable"
-    NEON = "neon"
-    DOTPROD = "dotprod"
-    AVX2 = "avx2"
-    AVXVNNI = "avxvnni"
-    AVX512VNNI = "avx512vnni"
-    AMX = "amx"
-
-
 @dataclass(frozen=True)
 class SearchOptions:
     """How an exact search is done; the answer is the same, byte for byte, for all of them.
@@ -63,7 +51,7 @@ class SearchOptions:
     block_rows: int | None = None
     engine: Engine = Engine.AUTO
     arithmetic: Arithmetic | None = None
-    instruction_set: InstructionSet | None = None
+    instruction_set: str | None = None
     names: tuple[str, str] = ("source vectors", "target vectors")
 
     def __post_init__(self) -> None:
