@@ -178,7 +178,8 @@ class RayWorkers(Workers):
         self._nodes: list[_Node] = []
         self._looked = self._told = 0.0
         if not self._living():
-            raise BitextmineError(self._no_room())
+            wanted = f"--ray-cpus {options.cpus}" + (f", --ray-gpus {options.gpus}" if options.gpus else "")
+            raise BitextmineError(f"the Ray cluster has no node with room for a worker ({wanted})")
 
     @property
     def slots(self) -> int:
@@ -260,12 +261,6 @@ class RayWorkers(Workers):
                 store = int(has.get("object_store_memory", 0))
                 found.append(_Node(node["NodeManagerAddress"], room, store))
         return found
-
-    def _no_room(self) -> str:
-        wanted = f"--ray-cpus {self._options.cpus}"
-        if self._options.gpus:
-            wanted += f", --ray-gpus {self._options.gpus}"
-        return f"the Ray cluster has no node with room for a worker ({wanted})"
 
     def _submit(self, task: Task) -> Any:
         from ray.util.scheduling_strategies import NodeLabelSchedulingStrategy, NotIn

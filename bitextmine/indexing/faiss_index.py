@@ -364,8 +364,10 @@ def tune(index: Index, pool: Vectors, sample: RecallSample, target: float = 0.99
 
 
 def _lossy(index: Index) -> bool:
+    """Tell if the codes are something else than the vectors as they are stored."""
     ivf = index.inverted
-    return not index.exact and (ivf is None or not stored_as_they_are(ivf))
+    halves = isinstance(ivf, faiss.IndexIVFScalarQuantizer) and ivf.sq.qtype == faiss.ScalarQuantizer.QT_fp16
+    return not (index.exact or (halves and not ivf.by_residual))
 
 
 def _without(
@@ -391,15 +393,6 @@ def list_codes(lists: Any, number: int) -> NDArray[np.uint8]:
         return np.empty(0, np.uint8)
     codes: NDArray[np.uint8] = faiss.rev_swig_ptr(lists.get_codes(number), size)
     return codes
-
-
-def stored_as_they_are(ivf: Any) -> bool:
-    """Tell if an inverted file's codes are the float16 vectors themselves."""
-    return (
-        isinstance(ivf, faiss.IndexIVFScalarQuantizer)
-        and ivf.sq.qtype == faiss.ScalarQuantizer.QT_fp16
-        and not ivf.by_residual
-    )
 
 
 def gpus() -> int:

@@ -27,7 +27,7 @@ from bitextmine.distributed.shards import (
     shard_rows_of,
     write_arrays,
 )
-from bitextmine.distributed.tiles import Grid, Limits, Record, Tile, seed, write_found
+from bitextmine.distributed.tiles import Grid, Limits, Record, seed, write_found
 from bitextmine.errors import BitextmineError
 from bitextmine.executor import Kept, Shared, Task, Workers
 from bitextmine.files.journal import journal_folder
@@ -135,7 +135,10 @@ def _tasks(
     for number, row in enumerate(rows):
         i0, i1 = row[0][:2]
         for ahead in range(number + bool(number), min(number + 2, len(rows))):
-            yield from _route(grid, routings[ahead], rows[ahead])
+            if not all(grid.path(tile).exists() for tile in rows[ahead]):
+                a, b = rows[ahead][0][:2]
+                what, args = f"finding lists for rows {a + 1} to {b}", (grid.x.shard(a, b), routings[ahead])
+                yield Task(f"{_HERE}:route_rows", args, what)
         for tile in row:
             j0, j1 = tile[2:]
             first, last = lists[j0, j1]
@@ -145,13 +148,6 @@ def _tasks(
             work = _Tile(*shards, routings[number], first, bounds, which.k, memory, limits, path)
             what = f"comparing rows {i0 + 1} to {i1} with lists {first + 1} to {last}"
             yield Task(f"{_HERE}:compare_lists", (work,), what, key=tile)
-
-
-def _route(grid: Grid, routing: _Routing, row: list[Tile]) -> Iterator[Task]:
-    i0, i1 = row[0][:2]
-    if not all(grid.path(tile).exists() for tile in row):
-        what = f"finding lists for rows {i0 + 1} to {i1}"
-        yield Task(f"{_HERE}:route_rows", (grid.x.shard(i0, i1), routing), what)
 
 
 def _spans(bounds: NDArray[np.int64], size: int) -> Iterator[tuple[int, int]]:
