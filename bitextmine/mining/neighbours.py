@@ -113,7 +113,7 @@ def _exactly(
     tgt: Side,
     k: int,
     work: WorkOptions,
-    progress: Callable[[int], None],
+    progress: Callable[[int], object] | None,
     checkpoint: str | os.PathLike[str] | None,
 ) -> Neighbours:
     from bitextmine.distributed.tiles import Record, search_tiles
