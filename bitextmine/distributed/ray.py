@@ -81,16 +81,11 @@ class Ray:
 
     def device(self, asked: str) -> str:
         """Return a worker's device; raise UsageError if `asked` and the GPUs of a worker disagree."""
-        if asked.startswith("cuda") and not self.gpus:
+        if asked not in ("auto", "cuda" if self.gpus else "cpu"):
             raise UsageError(
-                f"--device {asked} with --ray: give each worker a GPU with --ray-gpus 1, and leave out --device"
+                f"--device {asked} with --ray: a worker has the GPUs that --ray-gpus gives it ({self.gpus}), and Ray "
+                "says which; leave out --device"
             )
-        if asked.startswith("cuda:"):
-            raise UsageError(
-                f"--device {asked} with --ray: Ray says which GPU a worker gets; leave out --device"
-            )
-        if asked == "cpu" and self.gpus:
-            raise UsageError("--device cpu with --ray-gpus: leave out one of the two")
         return asked if self.gpus else "cpu"
 
     @contextlib.contextmanager
@@ -136,14 +131,11 @@ def take_executor(options: dict[str, Any]) -> Executor:
 
 def check_address(address: str) -> None:
     """Raise UsageError unless this can be the address of a cluster."""
-    if isinstance(address, str) and address.startswith("ray://"):
-        raise UsageError(
-            f"ray {address!r}: that is Ray Client's address; run the command on a node of the cluster with --ray auto, "
-            "or name the head as HOST:PORT (6379 is its usual port)"
-        )
     found = _ADDRESS.fullmatch(address) if isinstance(address, str) else None
     if address not in ("auto", "local") and not (found and 0 < int(found[2]) < 1 << 16):
-        raise UsageError(f"ray: expected auto, local or HOST:PORT of a cluster's head, found {address!r}")
+        raise UsageError(
+            f"ray: expected auto, local or HOST:PORT of a cluster's head (6379 as a rule), found {address!r}"
+        )
 
 
 class _Node(NamedTuple):

@@ -156,8 +156,9 @@ def read_labelled(path: FileName, errors: str = "strict") -> tuple[list[str], li
     for number, line in enumerate(iter_lines(path, errors), 1):
         label, tab, text = line.partition("\t")
         if not tab or not label.strip():
-            problem = "no label before the tab" if tab else "no tab"
-            raise BitextmineError(f"{path}: line {number}: {problem}; a line is a label, a tab and the text")
+            raise BitextmineError(
+                f"{path}: line {number}: expected a label, a tab and a text, found {line[:60]!r}"
+            )
         labels.append(label.strip())
         texts.append(text)
     if not labels:

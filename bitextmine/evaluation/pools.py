@@ -22,11 +22,7 @@ Queries = dict[str, list[str]]
 def read_queries(path: str | os.PathLike[str], errors: str = "strict") -> Queries:
     """Read a TSV file with a header of languages and one sentence per row in each; BitextmineError names a bad row."""
     lines = iter_lines(path, errors)
-    header = next(lines, None)
-    if header is None:
-        raise BitextmineError(
-            f"{path}: empty; expected a header of languages, then one sentence per row in each"
-        )
+    header = next(lines, "")
     languages = [cell.strip() for cell in header.split("\t")]
     if len(languages) < 2 or not all(map(is_code, languages)) or len(set(languages)) < len(languages):
         raise BitextmineError(

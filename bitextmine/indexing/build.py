@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import struct
 from collections.abc import Callable, Sequence
@@ -240,10 +239,10 @@ def build_on_disk(
         raise BitextmineError(
             f"{folder}: another process is building this index; wait for it or stop it"
         ) from None
-    except OSError as error:
+    except (OSError, RuntimeError) as error:
+        why = error.strerror or error if isinstance(error, OSError) else reason(error)
         raise BitextmineError(
-            f"{folder}: cannot write the index: {error.strerror or error}; what is done is kept, "
-            "run index again to go on"
+            f"{folder}: cannot write the index: {why}; what is done is kept, run index again to go on"
         ) from None
 
 
@@ -339,16 +338,7 @@ def _whole(file: Path, rows: int) -> bool:
 
 
 def write_index(index: Any, file: Path) -> None:
-    """Write a FAISS index to a file, complete or not at all."""
+    """Write a FAISS index to a file, complete or not at all; RuntimeError passes through."""
     staged = Path(f"{file}.tmp")
-    try:
-        faiss.write_index(index, str(staged))
-    except RuntimeError as error:
-        with contextlib.suppress(OSError):
-            staged.unlink()
-        free = shutil.disk_usage(file.parent).free
-        raise BitextmineError(
-            f"{file.parent}: cannot write the index ({reason(error)}; {free:,} bytes are free there); is the disk "
-            "full? What is done is kept: free some space and run index again to go on"
-        ) from None
+    faiss.write_index(index, str(staged))
     put_in_place(staged, file)

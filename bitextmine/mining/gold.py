@@ -18,7 +18,7 @@ from bitextmine.files.tables import open_table
 from bitextmine.mining.retrieval import ScoredPairs
 from bitextmine.mining.sides import Side
 
-_NUMBER = re.compile(r"[0-9]{1,18}")  # what fits in 64 bits
+_NUMBER = re.compile(r"0*[1-9][0-9]{0,17}")  # from 1, and what fits in 64 bits
 _MINED = ("score", "src_line", "tgt_line")
 
 
@@ -45,12 +45,9 @@ def read_gold(path: str | os.PathLike[str], errors: str = "strict") -> Gold:
         cells = line.split("\t")
         if len(cells) < 2 or not all(_NUMBER.fullmatch(cell.strip()) for cell in cells[:2]):
             raise BitextmineError(
-                f"{path}: line {number}: expected two line numbers separated by a tab, found {line[:60]!r}"
+                f"{path}: line {number}: expected two line numbers, from 1, separated by a tab, found {line[:60]!r}"
             )
-        pair = int(cells[0]), int(cells[1])
-        if min(pair) < 1:
-            raise BitextmineError(f"{path}: line {number}: line numbers count from 1, found {min(pair)}")
-        found.append(pair)
+        found.append((int(cells[0]), int(cells[1])))
     if not found:
         raise BitextmineError(f"{path}: no gold pair in it; expected lines like '12<tab>7'")
     return Gold(*(np.unique(np.array(found, dtype=np.int64), axis=0) - 1).T)

@@ -107,7 +107,7 @@ def test_any_bytes_are_documents_or_an_error_with_a_line(tmp_path_factory, data)
 @pytest.mark.parametrize(
     ("train", "test", "words"),
     [
-        ("a\tx\nb y\n", "a\tx\n", ["train.en: line 2", "no tab"]),
+        ("a\tx\nb y\n", "a\tx\n", ["train.en: line 2", "'b y'"]),
         ("a\tx\na\ty\n", "a\tx\n", ["train.en", "one label, 'a'"]),
         ("a\tx\na\ty\nb\tz\n", "a\tx\n", ["train.en", "one document with the label 'b'"]),
         ("a\tx\na\ty\nb\tz\nb\tw\n", "a\tx\nc\tx\n", ["test.fr: line 2", "'c'", "a, b"]),
