@@ -58,8 +58,8 @@ def search_both_indexed(
     With two inverted files, x's rows are compared with the lists of y that are near them and y's rows with the lists of
     x, and both sides learn from both passes: a true neighbour is missed only if neither finds the other. The number of
     lists is measured on a sample of each side with its exact neighbours, so that the searcher's target is reached in
-    either direction: a few dozen lists instead of hundreds for one pass. Other indexes, and those on GPUs, are asked one
-    by one as they were tuned.
+    either direction: a few dozen lists instead of hundreds for one pass. Other indexes, and those on GPUs, are asked
+    one by one as they were tuned.
 
     `progress` is called with the queries done, of n + m. Also returns the kind of search with its measured recall.
     """
