@@ -23,13 +23,19 @@ def whole_number(name: str, value: Any, least: int = 1) -> int:
     return found
 
 
+def finite(value: Any) -> float:
+    """Return a number or its text as a finite float; NaN for anything else."""
+    try:
+        found = math.nan if _is_boolean(value) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+    return found if math.isfinite(found) else math.nan
+
+
 def real_number(name: str, value: Any) -> float:
     """Return a finite float; text is refused."""
-    try:
-        found = math.nan if isinstance(value, (str, bytes)) or _is_boolean(value) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        found = math.nan
-    if not math.isfinite(found):
+    found = math.nan if isinstance(value, (str, bytes)) else finite(value)
+    if math.isnan(found):
         raise UsageError(f"{name}: expected a number, found {value!r}")
     return found
 

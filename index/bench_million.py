@@ -116,13 +116,12 @@ def one_size(files: list[Path], args: argparse.Namespace) -> dict[str, float]:
     for file in files:
         cost = bitextmine(["index", str(file), "--type", args.type, "--force"], file.parent)
         facts = json.loads(Path(f"{file.with_suffix('.faiss')}.json").read_text())
-        size = facts["bytes"] + facts.get("lists_bytes", 0)
+        size = facts["bytes"]
         print(
             f"index {file.name}: {facts['factory']}, {cost.seconds:.0f} s ({cost.processor_seconds:.0f} s of processor "
-            f"time, {facts['measured']['build_seconds']:.0f} s of the clock's in choosing and building), peak "
+            f"time, {facts['measured']['build_seconds']:.0f} s of the clock's in building), peak "
             f"{cost.peak_mib:,.0f} MiB, {size / facts['distinct_rows']:.0f} bytes per vector"
         )
-        print(f"  {facts.get('auto', {}).get('reason', '')}")
         recall = facts["recall"]
         print(
             f"  alone: {facts['effort']}, {100 * recall['at_1']:.2f}% of the nearest among its own rows",

@@ -187,7 +187,7 @@ def _encoding(run: Run, model: str) -> AbstractContextManager[Encoding | None]:
 @options.text(
     "--type",
     f"{'|'.join(KINDS)}|FACTORY",
-    "Kind of index, or a FAISS factory string such as IVF1024,SQ8; auto: the cheapest, measured on this machine.",
+    "Kind of index, or a FAISS factory string such as IVF1024,SQ8; auto: flat up to 250,000 lines, else ivf.",
     dest="kind",
     shown="auto",
     type=options.index_type,
@@ -205,7 +205,6 @@ def _encoding(run: Run, model: str) -> AbstractContextManager[Encoding | None]:
 )
 @options.neighbours("Neighbours to measure recall with.")
 @options.seed("Random seed of the training rows and the recall sample.")
-@options.count("--queries", "Number of searches that 'auto' plans for.  [default: one per row]")
 @options.packed(
     "place",
     lambda given: [given.pop(name) for name in ("force", "cache", "wait")],

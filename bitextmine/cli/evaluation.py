@@ -86,12 +86,9 @@ def evaluate() -> None:
 @options.count("--csls", "Neighbours for CSLS.", default=10)
 @options.count("--candidates", "Nearest sentences by cosine that the margins rerank.", default=10)
 @options.flag("--rescore", "Also rerank them with the scorer of 'mine --rescore'.")
-@options.text("--work", "FOLDER", "Keep the pools' vectors here for the next run.")
 @printed
 @options.with_run(options.search_memory, options.device, options.batch_tokens, options.errors)
-def evaluate_retrieval(
-    pool: list[Any], muse: list[Any], model: str, work: str | None, run: Run, **ranking: Any
-) -> Any:
+def evaluate_retrieval(pool: list[Any], muse: list[Any], model: str, run: Run, **ranking: Any) -> Any:
     """Measure P@1: nearest sentences that are the translation.
 
     Reports cosine, ratio margin and CSLS with 95% confidence intervals. The pool of a language is its queries plus its
@@ -104,8 +101,8 @@ def evaluate_retrieval(
     from bitextmine.evaluation.ranking import RankingOptions
 
     if queries is None:
-        return retrieval.evaluate_muse(files, langs, RankingOptions(**ranking), run, model=model, work=work)
-    where: Any = {"pairs": pairs, "pivot": pivot, "model": model, "work": work, "run": run}
+        return retrieval.evaluate_muse(files, langs, RankingOptions(**ranking), run, model=model)
+    where: Any = {"pairs": pairs, "pivot": pivot, "model": model, "run": run}
     return retrieval.evaluate_retrieval(queries, distractors, **where, **ranking)
 
 

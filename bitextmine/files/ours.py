@@ -91,14 +91,13 @@ def check_vectors_place(npy: Path, manifest: Path, part: Path, journal: Path, in
         raise _foreign(npy, f"has no {manifest.name} beside it that says what it is", instead)
 
 
-def check_index_place(file: Path, manifest: Path, lists: Path, part: Path, instead: str) -> None:
+def check_index_place(file: Path, manifest: Path, part: Path, instead: str) -> None:
     """Raise BitextmineError if a file at the place of an index, or of its build folder, is not ours."""
     check_ours(manifest, Made.INDEX, instead)
     if is_foreign(part, "index"):
         raise _foreign(part, "is not the folder of an unfinished index", instead)
-    for path in (file, lists):
-        if path.exists() and not manifest.exists() and folder_head(part) is None:
-            raise _foreign(path, f"has no {manifest.name} beside it that says what it is", instead)
+    if file.exists() and not manifest.exists() and folder_head(part) is None:
+        raise _foreign(file, f"has no {manifest.name} beside it that says what it is", instead)
     check_ours(file, Made.FAISS, instead)
 
 
