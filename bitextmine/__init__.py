@@ -17,7 +17,8 @@ from bitextmine.version import __version__
 if TYPE_CHECKING:
     from bitextmine.adaptation.piles import AdaptOptions
     from bitextmine.adaptation.run import adapt
-    from bitextmine.alignment.run import align
+    from bitextmine.alignment.run import AlignOptions, align
+    from bitextmine.documents.options import SplitOptions
     from bitextmine.documents.run import Sentence, split
     from bitextmine.encoder import Encoder, load_encoder
     from bitextmine.evaluation.ranking import RetrievalReport
@@ -30,21 +31,27 @@ if TYPE_CHECKING:
     from bitextmine.reporting import write_report as report
     from bitextmine.run import Run
     from bitextmine.scoring.api import FilteredPairs, filter, score
+    from bitextmine.scoring.filter import FilterOptions
+    from bitextmine.scoring.score import ScoreOptions
     from bitextmine.search.knn import knn
     from bitextmine.search.neighbours import Neighbours
     from bitextmine.training.api import TrainOptions, train
 
 __all__ = [
     "AdaptOptions",
+    "AlignOptions",
     "Bitext",
     "BitextmineError",
     "Encoder",
+    "FilterOptions",
     "FilteredPairs",
     "MiningOptions",
     "Neighbours",
     "RetrievalReport",
     "Run",
+    "ScoreOptions",
     "Sentence",
+    "SplitOptions",
     "StsReport",
     "TrainOptions",
     "UsageError",
@@ -68,8 +75,12 @@ __all__ = [
 # Where each name is looked up when it is first used; after a colon, its name there.
 _LAZY = {
     "AdaptOptions": "bitextmine.adaptation.piles",
+    "AlignOptions": "bitextmine.alignment.run",
+    "FilterOptions": "bitextmine.scoring.filter",
     "MiningOptions": "bitextmine.mining.options",
     "Run": "bitextmine.run",
+    "ScoreOptions": "bitextmine.scoring.score",
+    "SplitOptions": "bitextmine.documents.options",
     "TrainOptions": "bitextmine.training.api",
     "WorkOptions": "bitextmine.mining.options",
     "adapt": "bitextmine.adaptation.run",

@@ -426,6 +426,31 @@ def test_functions_take_the_objects_of_the_commands(encoder, tmp_path):
     ):
         with pytest.raises(UsageError, match=message):
             bitextmine.mine(*texts, model=encoder, **wrong)
+    pairs = [*zip(*texts, strict=True), ("Room 12", "Chambre 12")]
+    scoring = bitextmine.ScoreOptions(columns="numbers,cosine", src="en", tgt="fr", k=2)
+    pandas.testing.assert_frame_equal(
+        bitextmine.score(pairs, options=scoring, model=encoder),
+        bitextmine.score(pairs, columns="numbers,cosine", k=2, model=encoder, run=bitextmine.Run("cpu")),
+    )
+    rules, langs = (
+        RuleSet((make_rule("min", "numbers", 1.0),), "exact"),
+        bitextmine.FilterOptions(src="en", tgt="fr"),
+    )
+    assert bitextmine.filter(pairs * 2, rules=rules, options=langs).counts == {
+        "numbers >= 1": 0,
+        "duplicate": 3,
+    }
+    lax, strict = bitextmine.AlignOptions(max_size=2), bitextmine.AlignOptions(blank_lines=True)
+    links = bitextmine.align(*texts, model=encoder, options=lax)
+    assert "max_size:2|" in links.signature and len(links) == len(bitextmine.align(*texts, max_size=2))
+    with pytest.raises(UsageError, match="blank_lines and documents are for the command"):
+        bitextmine.align(*texts, options=strict)
+    (tmp_path / "book.txt").write_text("Good morning. I am here.\n\nHello.\n")
+    split = bitextmine.SplitOptions(langs=("en",), join="paragraph")
+    assert [one.text for one in bitextmine.split(tmp_path / "book.txt", options=split)] == [
+        "Good morning. I am here.",
+        "Hello.",
+    ]
     with pytest.raises(UsageError, match="options: expected AdaptOptions, found 5"):
         bitextmine.adapt([], tmp_path / "model", options=5)
 
