@@ -242,14 +242,7 @@ def reduce(model: str, texts: tuple[str, ...], out: str, run: Run, force: bool, 
 @overwrite_out
 @options.max_line
 def fit_scorer_command(
-    trained: str,
-    recipe: str | None,
-    data: str | None,
-    cache: str | None,
-    model: str | None,
-    out: str | None,
-    force: bool,
-    **fitting: Any,
+    trained: str, recipe: str | None, out: str | None, force: bool, **fitting: Any
 ) -> None:
     """Fit the scorer that turns margins into log odds in 'mine'.
 
@@ -261,6 +254,7 @@ def fit_scorer_command(
     from bitextmine.training.fit_scorer import Fitting, Trained, fit_scorer
     from bitextmine.training.recipe import load_recipe
 
+    data, model, cache = (fitting.pop(name) for name in ("data", "model", "cache"))
     plan = load_recipe(recipe or Path(trained) / "recipe.json", folder=None if data is None else Path(data))
     found = fit_scorer(Trained(trained, plan, model, cache), out, Fitting(**fitting), force=force)
     click.echo(
