@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from bitextmine.arguments import memory_bytes, one_of, whole_number
+from bitextmine.arguments import memory_bytes, one_of, take_options, whole_number
 from bitextmine.console import progress
 from bitextmine.device import device_name
 from bitextmine.errors import UsageError
@@ -91,4 +91,4 @@ class RunKeywords(TypedDict, total=False):
 def take_run(options: dict[str, Any]) -> Run:
     """Return the run that `RunKeywords` ask for, and remove them from ``options``."""
     given = {name: options.pop(name) for name in RunKeywords.__annotations__ if name in options}
-    return given.pop("run", None) or Run(**given)
+    return take_options(Run, given, "run")

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-from bitextmine.arguments import a_path, one_of
+from bitextmine.arguments import a_path, one_of, take_options
 from bitextmine.console import counted
 from bitextmine.documents.document import Document, NoDocument
 from bitextmine.documents.options import Kind, SplitOptions
@@ -26,7 +26,7 @@ from bitextmine.files.streams import keep_apart
 from bitextmine.languages.clean import STEPS, clean
 from bitextmine.languages.codes import same_code
 from bitextmine.languages.identify import Languages
-from bitextmine.run import Run
+from bitextmine.run import Run, RunKeywords, take_run
 from bitextmine.version import __version__
 
 SAVE_PARAGRAPHS = 5000  # between two records of the journal
@@ -109,42 +109,44 @@ class SplitReport:
         return "".join(parts)
 
 
+class SplitKeywords(RunKeywords, total=False):
+    """`SplitOptions`, `Run`, and those of their fields that concern documents."""
+
+    options: SplitOptions
+    by_language: bool
+    kind: Kind | str | None
+    text_field: str
+    join: str
+    normalize: bool
+
+
 def split(
     inputs: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     lang: str | None = None,
-    *,
-    by_language: bool = False,
-    kind: str | None = None,
-    text_field: str = "text",
-    join: str = "sentence",
-    normalize: bool = True,
-    run: Run | None = None,
+    **options: Unpack[SplitKeywords],
 ) -> Iterator[Sentence]:
     """Yield the sentences of documents, with their origin; does what `bitextmine split` does.
 
     Args:
         inputs: files or folders: plain text, HTML, WARC, JSON Lines, Parquet, also compressed.
         lang: their language (default: as the names tell, like book.en.txt). With `by_language`, the one to keep.
-        by_language: identify the language of each document.
-        kind: ``text``, ``html``, ``warc``, ``jsonl`` or ``parquet`` (default: by suffix, then by content).
-        text_field: the field of JSON Lines or column of Parquet that holds the text.
-        join: what to yield, each ``sentence`` or each ``paragraph``.
-        normalize: remove markup, mojibake, control and zero-width characters and runs of spaces, and apply NFC.
-        run: treatment of invalid UTF-8, and progress.
+        options: fields of `SplitOptions`: ``by_language``, ``kind`` (``text``, ``html``, ``warc``, ``jsonl`` or
+            ``parquet``; default: by suffix, then by content), ``text_field``, ``join`` and ``normalize``; and of `Run`,
+            such as ``errors``. Or these objects as ``options`` and ``run``.
 
     Raises:
         UsageError: an argument has a wrong value.
         BitextmineError: while iterating: an input cannot be read; the language of a document is unknown.
     """
-    one_of("join", join, ("sentence", "paragraph"))
-    if kind is not None:
-        one_of("kind", kind, tuple(Kind))
+    given: dict[str, Any] = {**options, **({} if lang is None else {"langs": (lang,)})}
+    run = take_run(given)
+    how = take_options(SplitOptions, given)
+    one_of("join", how.join, ("sentence", "paragraph"))
+    if how.kind is not None:
+        how = dataclasses.replace(how, kind=Kind(one_of("kind", how.kind, tuple(Kind))))
     if isinstance(inputs, (str, os.PathLike)) or not isinstance(inputs, Iterable):
         inputs = [inputs]
-    several = [a_path("inputs", given) for given in inputs]
-    langs = () if lang is None else (lang,)
-    options = SplitOptions(langs, by_language, Kind(kind) if kind else None, text_field, join, normalize)
-    return Splitter(find_files(several), options, run or Run()).sentences()
+    return Splitter(find_files([a_path("inputs", one) for one in inputs]), how, run).sentences()
 
 
 def split_files(
