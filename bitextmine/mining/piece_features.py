@@ -107,7 +107,9 @@ class PieceFeatures:
                 )
             ]
             some = found[part]
-            addresses = np.array([0 if array is None else array.ctypes.data for array in sides], dtype=np.int64)
+            addresses = np.array(
+                [0 if array is None else array.ctypes.data for array in sides], dtype=np.int64
+            )
             failed: int = compiled.match_features(*values, matcher.rows.shape[1], addresses, len(some), some)
             return failed
 
@@ -122,7 +124,9 @@ class PieceFeatures:
         return found
 
     def _plain(
-        self, both: tuple[Sentences, Sentences], best_of: tuple[NDArray[np.float32], NDArray[np.float32]] | None
+        self,
+        both: tuple[Sentences, Sentences],
+        best_of: tuple[NDArray[np.float32], NDArray[np.float32]] | None,
     ) -> NDArray[np.float32]:
         src, tgt = (side.pieces.take(side.rows) for side in both)
         src_best, src_match, tgt_best, tgt_match = self._matcher.matches(src, tgt)

@@ -119,9 +119,9 @@ class Quality:
             encoder.tokenizer.encode(texts, encoder.max_pieces, encoder.run.thread_count)[0]
             for texts in sides
         ]
+        src, tgt = (Sentences(side, np.arange(len(side))) for side in pieces)
         best = tuple(np.empty(len(side.ids), dtype=np.float32) for side in pieces)
-        every = (Sentences(side, np.arange(len(side))) for side in pieces)
-        features = self._pieces.features(*every, (best[0], best[1]))
+        features = self._pieces.features(src, tgt, (best[0], best[1]))
         words = []
         for side, cosines, texts, code, no in zip(pieces, best, sides, langs, negated, strict=True):
             found = _marked_words(texts, code, no)
@@ -142,10 +142,7 @@ class Quality:
         return np.array([name.startswith(SPACE) for name in tokenizer.names()])
 
     def _lowest(
-        self,
-        pieces: Pieces,
-        best: NDArray[np.float32],
-        marked: Sequence[tuple[int, list[int], list[int]]],
+        self, pieces: Pieces, best: NDArray[np.float32], marked: Sequence[tuple[int, list[int], list[int]]]
     ) -> NDArray[np.float64]:
         """Return (n, 2) the lowest cosine of a name, and of a negating word, with its counterpart; 1 for none."""
         real = pieces.ids < len(self._begins)  # not an n-gram
