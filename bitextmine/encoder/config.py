@@ -19,7 +19,7 @@ Count = Annotated[int, Meta(ge=1)]
 CountOrZero = Annotated[int, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, lt=1)]
 # Keys that are left out of a config.json where they are 0, so that older versions can read it.
-OPTIONAL = ("ngrams", "order_columns", "order_weight", "length_share", "bottleneck", "recurrent", "pairs")
+OPTIONAL = ("transliterate", "ngrams", "order_columns", "order_weight", "length_share", "bottleneck", "recurrent", "pairs")
 SUMS_ONLY = ("ngrams", "length_share", "order_columns")
 
 
@@ -31,6 +31,7 @@ class EncoderConfig:
         layers: transformer layers; with 0, a vector is the mean of subword vectors, and heads, ffn and dropout are
             not used.
         max_pieces: the longest sentence that is encoded; the rest of a longer one is cut.
+        transliterate: its tokenizer spells Greek and Cyrillic words in Latin letters (`Tokenizer`).
         ngrams: n-grams, with vectors after the pieces' vectors (`Ngrams`); they count as pieces of a sentence.
         length_share: share of a vector's squared length in its last columns, which hold the sentence's length
             (`columns`).
@@ -53,6 +54,7 @@ class EncoderConfig:
     dropout: Share = 0.1
     max_pieces: Count = 200
     languages: tuple[str, ...] = ()
+    transliterate: bool = False
     ngrams: CountOrZero = 0
     length_share: Share = 0.0
     order_columns: CountOrZero = 0

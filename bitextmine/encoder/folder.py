@@ -104,7 +104,7 @@ def read_folder(folder: Path) -> tuple[EncoderConfig, Tokenizer]:
         raise _missing(path)
     config = EncoderConfig.from_json(read_json(path), str(path))
     ngrams = read_ngrams(folder, config.ngrams)
-    tokenizer = Tokenizer(folder / TOKENIZER)
+    tokenizer = Tokenizer(folder / TOKENIZER, config.transliterate)
     if tokenizer.vocab_size != config.vocab_size:
         raise BitextmineError(
             f"{folder / TOKENIZER}: {tokenizer.vocab_size} pieces, but {CONFIG} says vocab_size {config.vocab_size}"

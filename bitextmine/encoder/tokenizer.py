@@ -15,6 +15,7 @@ from bitextmine.encoder.ngrams import SPACE, Ngrams
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.words import Words
 from bitextmine.errors import BitextmineError
+from bitextmine.languages.scripts import transliterate
 
 # Characters tokenised per piece wanted: a line of a megabyte then costs no more than a long sentence. A piece spans 16
 # characters at most, unless blanks vanish.
@@ -28,6 +29,9 @@ KNOWN_RULES = re.compile(rb"\n(?:\x08nmt_nfkc|\x0bnmt_nfkc_cf)\x12")
 class Tokenizer:
     """Cuts lines into pieces with a SentencePiece model, which also normalises and folds case.
 
+    With ``transliterate`` the model is given Greek and Cyrillic words of four letters or more in Latin letters
+    (`scripts.transliterate`), so that names and shared roots have the same pieces in all scripts.
+
     By default a model's pieces end at spaces. A line's pieces are then those of its words, and each word is cut once
     and remembered: ten times as fast. SentencePiece's result for the whole line differs only where two ways to cut a
     word are equally likely to the last bit of a float32 sum (2 of 120,000 lines of Europarl).
@@ -36,8 +40,9 @@ class Tokenizer:
         BitextmineError: the file is missing or is no SentencePiece model.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], transliterate: bool = False) -> None:
         self.path = Path(path)
+        self.transliterate = transliterate
         if not self.path.is_file():
             raise BitextmineError(f"{self.path}: no such file: a model folder needs its tokenizer.model")
         self._model = sentencepiece.SentencePieceProcessor()
@@ -116,7 +121,8 @@ class Tokenizer:
 
     def _cut(self, texts: Sequence[str], threads: int = 1) -> Pieces:
         """Return the pieces of each text, and their n-grams, from SentencePiece."""
-        pieces = Pieces.from_lists(self._model.encode(list(texts), num_threads=threads))
+        spelled = map(transliterate, texts) if self.transliterate else texts
+        pieces = Pieces.from_lists(self._model.encode(list(spelled), num_threads=threads))
         return pieces if self.ngrams is None else self.ngrams.extend(pieces)
 
     def _is_by_words(self) -> bool:

@@ -48,6 +48,11 @@ def export_encoder(
             f"{model}: has {config.ngrams} n-grams, which reach across the pieces of a word, and no tokenizer of ONNX "
             "Runtime makes those: use --to sentence-transformers, or train with model.ngrams 0"
         )
+    if config.transliterate and to == ONNX:
+        raise BitextmineError(
+            f"{model}: spells Greek and Cyrillic in Latin letters, which no tokenizer of ONNX Runtime does: use --to "
+            "sentence-transformers, or train with model.transliterate false"
+        )
     made = not out.exists()
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -63,7 +68,7 @@ def export_encoder(
         else:
             from bitextmine.exporting import sentence_transformers as theirs
 
-            if config.ngrams or config.order_columns or config.length_share:
+            if config.ngrams or config.order_columns or config.length_share or config.transliterate:
                 theirs.write_own_module(folder, out)
             else:
                 plain, weights = unrolled(config, read_weights(config, folder / WEIGHTS))

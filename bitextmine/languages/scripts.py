@@ -32,6 +32,31 @@ def latin(word: str) -> str:
     return "".join(c for c in plain if not unicodedata.combining(c)).translate(LATIN)
 
 
+# Runs of Greek or Cyrillic letters long enough to be a name or a term. Shorter words are mostly function words, which
+# would become Latin words of other meaning (он, on; мы, my).
+_TERM = re.compile("[\u0370-\u03ff\u1f00-\u1fff\u0400-\u052f][\u0370-\u03ff\u1f00-\u1fff\u0400-\u052f\u0300-\u036f]{3,}")
+# Spelled like names and terms in Latin letters: дж as j (джон), ия as ia (мария), ου as u (ουκρανια).
+_WITHIN = {"дж": "j", "кс": "x", "ия": "ia", "ія": "ia", "νγκ": "ng", "ου": "u", "αυ": "au", "ευ": "eu", "τζ": "j"}
+_FIRST = {"уэ": "we", "уи": "wi", "уо": "wo", "уа": "wa", "ουα": "wa", "ουι": "wi", "ουε": "we"}
+_FIRST |= {"μπ": "b", "ντ": "d", "γκ": "g"}
+
+
+def transliterate(text: str) -> str:
+    """Return a text with its Greek and Cyrillic words of four letters or more in Latin letters, in lower case."""
+    return _TERM.sub(_latin_term, text)
+
+
+def _latin_term(found: re.Match[str]) -> str:
+    plain = unicodedata.normalize("NFKD", found.group().casefold().replace("йо", "yo"))
+    plain = "".join(c for c in plain if not unicodedata.combining(c))
+    for letters, spelled in _FIRST.items():
+        if plain.startswith(letters):
+            plain = spelled + plain.removeprefix(letters)
+    for letters, spelled in _WITHIN.items():
+        plain = plain.replace(letters, spelled)
+    return plain.translate(LATIN)
+
+
 # Letters and signs of scripts without spaces between words: Thai, Lao, Tibetan, Burmese, Khmer, kana, Han.
 UNSPACED = (
     "\u0e01-\u0e4e\u0e81-\u0ecd\u0f40-\u0fbc\u1000-\u103f\u1780-\u17d3\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff"

@@ -248,6 +248,8 @@ def _key(recipe: Recipe, corpus: Corpus, tokenizer: Tokenizer) -> str:
         d.max_ratio_slack,
         recipe.model.max_pieces,
     ]
+    if tokenizer.transliterate:
+        rules.append("transliterate")
     if d.language_filter:
         rules += [*corpus.langs, d.language_share]
     digest.update(json.dumps(rules).encode())
@@ -263,7 +265,7 @@ def _build(stem: Path, rules: LineFilter, tokenizer: Tokenizer, on_pairs: Callab
     counts = dict.fromkeys(("read", "kept", *FILTERED), 0)
     cut = 0
     # One tokenizer per side: each caches words, few of them shared by two languages, and serves one thread at a time.
-    tokenizers = (tokenizer, Tokenizer(tokenizer.path))
+    tokenizers = (tokenizer, Tokenizer(tokenizer.path, tokenizer.transliterate))
     with ThreadPoolExecutor(2, thread_name_prefix="tokenise") as pool:
 
         def tokenise(texts: tuple[list[str], list[str]]) -> list[_Side]:

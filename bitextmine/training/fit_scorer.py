@@ -169,7 +169,7 @@ def fit_scorer(
     encoder = load_encoder(model, "cpu")
     comparing = PieceFeatures(*encoder.piece_rows())
     folder = root / "work" / "cache" if trained.cache is None else Path(trained.cache)
-    tokenizer, own = Tokenizer(root / TOKENIZER), encoder.tokenizer
+    tokenizer, own = Tokenizer(root / TOKENIZER, recipe.model.transliterate), encoder.tokenizer
     if not isinstance(own, Tokenizer) or own.pieces() != tokenizer.pieces():
         raise BitextmineError(
             f"{tokenizer.path}: not the vocabulary of {os.fspath(model)}; name an encoder that has it with --model"

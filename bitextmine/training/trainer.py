@@ -185,7 +185,7 @@ def _prepare(
     if world.first:
         tokenizer = open_vocabulary(recipe, job.work, start, journal)
     else:
-        tokenizer = Tokenizer(job.work / TOKENIZER)
+        tokenizer = Tokenizer(job.work / TOKENIZER, recipe.model.transliterate)
     caches = open_caches(job.work / "cache", recipe, tokenizer, job.run)
     if start is not None and world.first and saved is None:
         warn_of_unknown(start, unknown_shares(caches, tokenizer))
@@ -301,7 +301,7 @@ def _make_student(job: _Job, assistant: Path) -> None:
     digest = f"{folder_hash(assistant)} {m.layers} {m.recurrent} {m.bottleneck} {data}"
     if note.exists() and note.read_text(encoding="utf-8") == digest:
         return
-    tokenizer = Tokenizer(assistant / TOKENIZER)
+    tokenizer = Tokenizer(assistant / TOKENIZER, m.transliterate)
     caches = open_caches(job.work / "cache", job.recipe, tokenizer, job.run) if m.bottleneck else []
     folder.mkdir(parents=True, exist_ok=True)
     note.unlink(missing_ok=True)

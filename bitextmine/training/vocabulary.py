@@ -20,6 +20,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import replacing
 from bitextmine.files.journal import Journal
 from bitextmine.files.storage import Remote
+from bitextmine.languages.scripts import transliterate
 from bitextmine.training.cache import PairCache
 from bitextmine.training.pairs import pair_chunks
 from bitextmine.training.recipe import Recipe
@@ -45,14 +46,14 @@ def open_vocabulary(
     Raises:
         BitextmineError: as `train_vocabulary`, or a corpus cannot be read.
     """
-    path = work / TOKENIZER
+    path, latin = work / TOKENIZER, recipe.model.transliterate
     given = start.folder / TOKENIZER if start else recipe.vocabulary.tokenizer
     if given and not recipe.vocabulary.grow:
         source = Tokenizer(recipe.path(os.fspath(given)) if start is None else given).path
         if source.resolve() != path.resolve():
             with replacing(path) as file:
                 file.write(source.read_bytes())
-        return Tokenizer(path)
+        return Tokenizer(path, latin)
     paths = [[recipe.corpus(name) for name in corpus.files] for corpus in recipe.data.corpora]
     try:
         sizes = [[p.size() if isinstance(p, Remote) else p.stat().st_size for p in some] for some in paths]
@@ -68,7 +69,7 @@ def open_vocabulary(
             _train_fresh(recipe, path)
         if journal is not None:
             journal.append({"vocabulary": sizes}, sync=True)
-    return Tokenizer(path)
+    return Tokenizer(path, latin)
 
 
 def _train_fresh(recipe: Recipe, path: Path) -> None:
@@ -127,7 +128,7 @@ def train_vocabulary(recipe: Recipe, path: Path, lines: Iterable[str]) -> None:
         BitextmineError: SentencePiece cannot train on the lines.
     """
     v = recipe.vocabulary
-    kept = [line for line in lines if line.strip()]
+    kept = [transliterate(line) if recipe.model.transliterate else line for line in lines if line.strip()]
     if not kept:
         raise BitextmineError("the corpora contain no text to train a vocabulary on")
     try:

@@ -145,3 +145,10 @@ def test_a_vocabulary_whose_pieces_cross_spaces_is_asked_for_whole_lines(tmp_pat
     assert tokenizer._words is None
     assert lists(tokenizer.encode(["new york is big", ""])[0]) == [plain.encode("new york is big"), []]
     assert np.array_equal(tokenizer.encode([])[0].offsets, [0])
+
+
+def test_greek_and_cyrillic_words_get_the_pieces_of_their_latin_spelling():
+    plain, latin = Tokenizer(PACKAGED), Tokenizer(PACKAGED, transliterate=True)
+    found, _ = latin.encode(["«Обама» он в Вашингтоне", "Livingston"])
+    expected, _ = plain.encode(["«obama» он в vashingtone", "Livingston"])
+    assert lists(found) == lists(expected)

@@ -281,3 +281,14 @@ def test_text_that_the_vocabulary_does_not_know_is_named(tmp_path, caplog):
         caplog.clear()
         warn_of_unknown(start, shares)
     assert [record.args[0] for record in caplog.records] == ["zh"]
+
+
+def test_an_encoder_keeps_its_transliteration(make_recipe, tmp_path):
+    """Names of several scripts have one vector, in the trained encoder and in one that continues from it."""
+    recipe = make_recipe(model__transliterate=True)
+    train(recipe, tmp_path / "first")
+    train(from_(make_recipe, tmp_path, str(tmp_path / "first")), tmp_path / "second")
+    for name in ("first", "second"):
+        encoder = load_encoder(tmp_path / name)
+        latin, cyrillic = encoder.encode(["obama marina", "Обама Марина"])
+        np.testing.assert_array_equal(latin, cyrillic)

@@ -96,6 +96,7 @@ class Model:
     bottleneck: CountOrZero = 0
     dropout: ShareBelowOne = 0.1
     max_pieces: Count = 200
+    transliterate: bool = False
     spelling: bool = False
     ngrams: CountOrZero = 0
     length_share: ShareBelowOne = 0.0
