@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import operator
 import os
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.system import parse_size
+
+Options = TypeVar("Options")
+
+
+def take_options(kind: type[Options], given: Mapping[str, Any], name: str = "options") -> Options:
+    """Return an object of options: the one in `given` under `name`, if any, with the other keywords in its fields.
+
+    So a function takes the object that its command makes, single fields, or both; then the fields win.
+
+    Raises:
+        UsageError: the object is of another class.
+        TypeError: a keyword is no field.
+    """
+    rest: dict[str, Any] = {**given}
+    if (chosen := rest.pop(name, None)) is None:
+        return kind(**rest)
+    if not isinstance(chosen, kind):
+        raise UsageError(f"{name}: expected {kind.__name__}, found {chosen!r}")
+    changed: Any = dataclasses.replace
+    return changed(chosen, **rest)
 
 
 def whole_number(name: str, value: Any, least: int = 1) -> int:
@@ -23,13 +45,19 @@ def whole_number(name: str, value: Any, least: int = 1) -> int:
     return found
 
 
+def finite(value: Any) -> float:
+    """Return a number or its text as a finite float; NaN for anything else."""
+    try:
+        found = math.nan if _is_boolean(value) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+    return found if math.isfinite(found) else math.nan
+
+
 def real_number(name: str, value: Any) -> float:
     """Return a finite float; text is refused."""
-    try:
-        found = math.nan if isinstance(value, (str, bytes)) or _is_boolean(value) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        found = math.nan
-    if not math.isfinite(found):
+    found = math.nan if isinstance(value, (str, bytes)) else finite(value)
+    if math.isnan(found):
         raise UsageError(f"{name}: expected a number, found {value!r}")
     return found
 

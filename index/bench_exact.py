@@ -28,8 +28,8 @@ import numpy as np
 
 from bitextmine.errors import UsageError
 from bitextmine.search.exact import search_both
-from bitextmine.search.fused import instruction_set
-from bitextmine.search.options import Arithmetic, Engine, InstructionSet, SearchOptions
+from bitextmine.search.fused import ISA, instruction_set
+from bitextmine.search.options import Arithmetic, Engine, SearchOptions
 from bitextmine.system import parse_size
 
 FAISS = "faiss.knn x2"
@@ -40,8 +40,8 @@ def method(words: str) -> dict[str, Any]:
     engine, *details = words.split(":")
     found: dict[str, Any] = {"engine": Engine(engine)}
     for detail in details:
-        if detail in list(InstructionSet):
-            found["instruction_set"] = InstructionSet(detail)
+        if detail in ISA:
+            found["instruction_set"] = detail
         else:
             found["arithmetic"] = Arithmetic(detail)
     SearchOptions(**found)  # refuses what does not go together

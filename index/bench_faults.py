@@ -165,9 +165,9 @@ def both(run: Run) -> None:
 def shard(run: Run) -> None:
     for lang in ("en", "fr"):
         folder = run.folder / f"corpus.{lang}.npy.shards"
-        run.until(lambda folder=folder: list(folder.glob("*-*.npy")))  # type: ignore[misc]
+        run.until(lambda folder=folder: list(folder.glob("*-*.npz")))  # type: ignore[misc]
         with run.held():
-            found = sorted(folder.glob("*-*.npy"))
+            found = sorted(folder.glob("*-*.npz"))
             if found and lang == "en":
                 found[0].unlink()
             elif found:

@@ -142,7 +142,7 @@ USERS = {
         ("corpus.en", "corpus.fr", "corpus.en.origin.tsv", "corpus.fr.origin.tsv", "report.txt"),
         (*range(1, 12), 14, 17, 19, 20, 21),
     ),
-    "index": User(_embedding, _INDEX, ("x.fr.faiss", "x.fr.faiss.lists"), (1, 2, 3, 4, 6, 9, 12, 16, 20, 24)),
+    "index": User(_embedding, _INDEX, ("x.fr.faiss",), (1, 2, 3, 4, 6, 9, 12, 16, 20, 24)),
 }
 
 

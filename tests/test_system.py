@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from bitextmine import system as memory
 from bitextmine.errors import BitextmineError
-from bitextmine.search.rows import is_mapped, release
 from bitextmine.system import bfloat16_instructions, parse_size, size
 
 
@@ -43,13 +42,6 @@ def test_an_amount_shown_can_be_given_and_is_enough(count):
     assert count <= parse_size(size(count)) <= 1.1 * count + 1024
 
 
-def test_half_of_what_is_free():
-    free = memory.available()
-    assert 1 << 20 < free < 1 << 50
-    assert 0 < memory.budget() <= free
-    assert memory.budget(5) == 5
-
-
 def test_control_groups_limit_it(tmp_path, monkeypatch):
     """Version 2, and the group above has the narrower limit."""
     of = tmp_path / "cgroup"
@@ -76,25 +68,6 @@ def test_control_groups_of_version_1(tmp_path):
     assert memory._limits(str(tmp_path / "fs"), str(tmp_path / "none")) == []
 
 
-@pytest.mark.parametrize("mode", ["r", "r+", "c"])
-def test_released_pages_read_the_same(tmp_path, mode):
-    rows = np.random.default_rng(1).random((5000, 64), dtype=np.float32)
-    np.save(tmp_path / "rows.npy", rows)
-    mapped = np.load(tmp_path / "rows.npy", mmap_mode=mode)
-    if mode != "r":
-        mapped[7] = rows[7] = 3
-    release(mapped)
-    release(mapped, 10, 20)
-    release(mapped[100:200], 5, 6)
-    release(mapped, 4990, 6000)
-    release(mapped[::2, ::2])
-    release(mapped, 3, 3)
-    assert (mapped == rows).all()
-    assert is_mapped(mapped) == (mode != "c")
-    release(rows)
-    assert not is_mapped(rows)
-
-
 @pytest.mark.parametrize(
     ("cpuinfo", "found"),
     [
@@ -117,7 +90,7 @@ def test_bfloat16_as_the_system_tells(cpuinfo, found, monkeypatch):
 
 PEAK = """
     import json, sys
-    import numpy as np
+    from bitextmine.embeddings.store import VectorFile
     from bitextmine.search.exact import search_both
     from bitextmine.search.options import SearchOptions
 
@@ -125,7 +98,7 @@ PEAK = """
         with open("/proc/self/status") as lines:
             return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
-    x, y = (np.load(name, mmap_mode="r") for name in sys.argv[1:3])
+    x, y = map(VectorFile, sys.argv[1:3])
     how = {"threads": 2, **json.loads(sys.argv[3])}
     if how["engine"] == "torch":  # slower, most of all on a busy machine
         y = y[:100]

@@ -409,7 +409,7 @@ def measure(model: Path | str, out: Path, args: argparse.Namespace, reference: P
 
 def sts_cosines(encoder: Any, folder: Path) -> dict[str, np.ndarray]:
     """As `evaluate sts` has them: sts/LANG, and sts/en-LANG with English first sentences; sts/gold."""
-    from bitextmine.evaluation.sts_files import read_gold_pairs
+    from bitextmine.evaluation.sts import read_gold_pairs
 
     sets = {lang: read_gold_pairs(folder / f"stsb.{lang}.dev.csv") for lang in LANGUAGES}
     lines = sorted({line for one in sets.values() for side in (one.first, one.second) for line in side})

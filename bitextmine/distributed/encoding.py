@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import itertools
 import json
@@ -17,16 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bitextmine.distributed.shards import shard_rows
+from bitextmine.distributed.shards import result_of, shard_rows, write_arrays
 from bitextmine.embeddings.embed import EncodedLines, Lines
-from bitextmine.embeddings.npy import DTYPE, npy_header, open_vectors, shards_path, vectors_digest
+from bitextmine.embeddings.npy import DTYPE, shards_path
 from bitextmine.encoder.folder import resolve
 from bitextmine.encoder.hub import FILES
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.executor import Executor, Kept, Shared, Task, Workers
-from bitextmine.files.atomic import replacing, staging_folder
+from bitextmine.files.atomic import staging_folder
 from bitextmine.files.journal import journal_folder, remove_folder
-from bitextmine.files.jsonfile import read_json, write_json
 
 if TYPE_CHECKING:
     from bitextmine.embeddings.writer import EmbeddingWriter
@@ -74,14 +74,7 @@ class ClusterEncoding(contextlib.ExitStack):
     def encode(
         self, lines: Iterator[Lines], rows: int, writer: EmbeddingWriter, batch_tokens: int | None
     ) -> Iterator[EncodedLines]:
-        """Yield the lines with their vectors, in order.
-
-        Args:
-            lines: chunks of the corpus.
-            rows: the number of lines of the whole corpus.
-            writer: writes the vectors.
-            batch_tokens: see `Run`.
-        """
+        """Yield the chunks of a corpus of so many rows with their vectors, in order; `writer` writes them."""
         size = self._workers.shard_rows or shard_rows(rows, least=self.chunk_lines)
         folder = shards_path(writer.npy_path.absolute())
         tasks = self._tasks(lines, size, folder, batch_tokens)
@@ -90,19 +83,16 @@ class ClusterEncoding(contextlib.ExitStack):
             journal_folder(folder, "shards", writer.identity),
             self._workers.stage(f"embed {writer.npy_path.name}"),
         ):
-            for task, facts in self._workers.map(tasks, ahead=self._workers.slots):
+            for task, _ in self._workers.map(tasks, ahead=self._workers.slots):
                 shard: _Shard = task.key
-                try:
-                    vectors = _read_shard(shard.path, facts)
-                except BitextmineError:
-                    vectors = _read_shard(shard.path, self._workers.run(task))
+                found = result_of(self._workers, task, shard.path)
                 at = 0
-                for part, cut in zip(shard.lines, facts["cut"], strict=True):
-                    yield EncodedLines(part, vectors[at : at + part.count_fresh], cut)
+                for part, cut in zip(shard.lines, found["cut"].tolist(), strict=True):
+                    yield EncodedLines(part, found["rows"][at : at + part.count_fresh], cut)
                     at += part.count_fresh
                 finished.append((shard.stop, shard.path))
                 while finished and finished[0][0] <= writer.safe_rows:
-                    _remove(finished.pop(0)[1])
+                    finished.pop(0)[1].unlink(missing_ok=True)
             writer.sync()
             remove_folder(folder, "shards")
 
@@ -127,9 +117,9 @@ class _Shard:
     """Chunks of lines that one worker encodes, and the file for their rows."""
 
     def __init__(self, folder: Path, lines: Sequence[Lines]) -> None:
-        self.lines = [part.without_text() for part in lines]  # the text is in the call
+        self.lines = [dataclasses.replace(part, fresh=()) for part in lines]  # the text is in the call
         self.start, self.stop = lines[0].start, lines[-1].start + lines[-1].count
-        self.path = folder / f"{self.start}-{self.stop}.npy"
+        self.path = folder / f"{self.start}-{self.stop}.npz"
 
 
 def encoder_facts(kept: Kept, model: SentModel, device: str, batch_tokens: int | None) -> dict[str, Any]:
@@ -148,24 +138,14 @@ def encode_shard(
     facts: dict[str, Any],
     texts: Sequence[list[str]],
     path: str,
-) -> dict[str, Any]:
-    """Encode chunks of lines on a worker, and write their rows to a file; a finished file is not made again.
+) -> None:
+    """Write the vectors of chunks of lines to a file, and the number of lines that were cut in each.
 
-    Args:
-        kept: the worker's state.
-        how: the encoder, its device and batches.
-        facts: those of the first worker (`encoder_facts`); other ones would mean other bytes, and are an error.
-        texts: the chunks.
-        path: the file.
-
-    Returns:
-        The digest of the rows, and the number of lines that were cut in each chunk.
+    A finished file stays as it is. `how` is the encoder, its device and batches. `facts` are those of the first worker
+    (`encoder_facts`); other ones would mean other bytes, and are an error.
     """
-    beside = Path(path).with_suffix(".json")  # a worker of a killed run may have finished both
-    with contextlib.suppress(BitextmineError, OSError):
-        found = read_json(beside)
-        if vectors_digest(path) == found.get("digest"):
-            return found
+    if Path(path).exists():
+        return
     model, device, batch_tokens = how
     encoder = encoder_of(kept, model, device)
     here = encoder_facts(kept, model, device, batch_tokens)
@@ -186,38 +166,12 @@ def encode_shard(
             with np.errstate(over="ignore"):  # the driver finds what is infinite
                 parts.append(np.ascontiguousarray(vectors, dtype=DTYPE))
             cuts.append(cut)
-    rows = np.concatenate(parts)
-    data = rows.data.cast("B") if rows.size else b""
-    try:
-        with replacing(path) as file:
-            file.write(npy_header(*rows.shape))
-            file.write(data)
-    except OSError as e:
-        raise BitextmineError(f"{path}: cannot write: {e.strerror or e}") from None
-    made = {"digest": hashlib.blake2b(data, digest_size=32).hexdigest(), "cut": cuts}
-    write_json(beside, made)
-    return made
-
-
-def _read_shard(path: Path, facts: dict[str, Any]) -> np.ndarray:
-    """Return the rows in a file; raise BitextmineError if it is missing or another one."""
-    if vectors_digest(path) != facts["digest"]:
-        raise BitextmineError(f"{path}: not what the worker wrote")
-    return open_vectors(path)
-
-
-def _remove(path: Path) -> None:
-    for each in (path.with_suffix(".json"), path):
-        with contextlib.suppress(OSError):
-            each.unlink()
+    write_arrays(path, {"rows": np.concatenate(parts), "cut": np.array(cuts)})
 
 
 @dataclass(frozen=True)
 class SentModel:
-    """An encoder as tasks carry it: the digest of its files, their names, and their contents by name.
-
-    Files are sent by their content, so that no node need see the folder.
-    """
+    """An encoder as tasks carry it: the digest of its files, their names, and their contents by name."""
 
     key: str
     names: tuple[str, ...]
@@ -227,9 +181,7 @@ class SentModel:
 def send_model(workers: Workers, model: str | os.PathLike[str] | Encoder) -> SentModel:
     """Send the files of an encoder to the workers; each node that needs them fetches them once.
 
-    Raises:
-        UsageError: the encoder was not read from a folder.
-        BitextmineError: there is no room for it.
+    UsageError: the encoder was not read from a folder. BitextmineError: there is no room for it.
     """
     if isinstance(model, (str, os.PathLike)):
         folder = resolve(model)

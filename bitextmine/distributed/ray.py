@@ -22,13 +22,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, TypedDict
+from typing import Any, ClassVar, NamedTuple, TypedDict
 
-from bitextmine.arguments import a_path, whole_number
+from bitextmine.arguments import whole_number
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.executor import LOCAL, Done, Executor, Shared, Task, Workers
-from bitextmine.files.streams import check_writable
-from bitextmine.files.urls import is_remote
 from bitextmine.system import processors
 from bitextmine.version import __version__
 
@@ -39,11 +37,7 @@ _QUEUED = 2  # tasks for each worker: one that runs, one that waits
 _TRIES = 5  # a task that has cost so many workers is given up
 _LOOK_SECONDS = 2.0  # between looks at the list of nodes
 _TELL_SECONDS = 30.0  # between warnings of a wait
-_JOIN_SECONDS = 60.0  # a node that has just joined refuses tasks until all others know it
 _CONNECT_SECONDS = 10.0
-# The first bytes of a gRPC client, with empty settings, and the type of the frame that answers.
-_HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"
-_SETTINGS = b"\x04"
 
 _open: dict[Ray, RayWorkers] = {}
 
@@ -58,7 +52,6 @@ class Ray:
         cpus: processors of a worker.
         gpus: GPUs of a worker.
         rows: the most lines in a shard (None: by the size of the corpora).
-        report: a file that gets a line of JSON for each stage.
 
     Raises:
         UsageError: a value has the wrong type or is out of range.
@@ -68,7 +61,6 @@ class Ray:
     cpus: int = 1
     gpus: int = 0
     rows: int | None = None
-    report: str | os.PathLike[str] | None = None
     distributed: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -77,33 +69,19 @@ class Ray:
         object.__setattr__(self, "gpus", whole_number("ray_gpus", self.gpus, 0))
         if self.rows is not None:
             object.__setattr__(self, "rows", whole_number("ray_rows", self.rows))
-        if self.report is not None:
-            a_path("ray_report", self.report)
-            if is_remote(self.report):
-                raise UsageError(f"ray_report {self.report}: expected a file of this machine, found a URL")
-            check_writable(self.report)
 
     def device(self, asked: str) -> str:
         """Return a worker's device; raise UsageError if `asked` and the GPUs of a worker disagree."""
-        if asked.startswith("cuda") and not self.gpus:
+        if asked not in ("auto", "cuda" if self.gpus else "cpu"):
             raise UsageError(
-                f"--device {asked} with --ray: give each worker a GPU with --ray-gpus 1, and leave out --device"
+                f"--device {asked} with --ray: a worker has the GPUs that --ray-gpus gives it ({self.gpus}), and Ray "
+                "says which; leave out --device"
             )
-        if asked.startswith("cuda:"):
-            raise UsageError(
-                f"--device {asked} with --ray: Ray says which GPU a worker gets; leave out --device"
-            )
-        if asked == "cpu" and self.gpus:
-            raise UsageError("--device cpu with --ray-gpus: leave out one of the two")
         return asked if self.gpus else "cpu"
 
     @contextlib.contextmanager
     def open(self) -> Iterator[RayWorkers]:
-        """Connect to the cluster; inside another such block, return that one's workers.
-
-        Raises:
-            BitextmineError: Ray is not installed, there is no such cluster, or its Ray or Python has another version.
-        """
+        """Connect to the cluster, or raise BitextmineError; inside another such block, return that one's workers."""
         if (workers := _open.get(self)) is not None:
             yield workers
             return
@@ -127,15 +105,10 @@ class ExecutorKeywords(TypedDict, total=False):
     ray_cpus: int
     ray_gpus: int
     ray_rows: int | None
-    ray_report: str | os.PathLike[str] | None
 
 
 def take_executor(options: dict[str, Any]) -> Executor:
-    """Return the executor that `ExecutorKeywords` ask for, and remove them from `options`.
-
-    Raises:
-        UsageError: a value is wrong, or there are options of a cluster that is not given.
-    """
+    """Return the executor that `ExecutorKeywords` ask for, and remove them from `options`."""
     given = {name: options.pop(name) for name in ExecutorKeywords.__annotations__ if name in options}
     if (address := given.pop("ray", None)) is not None:
         return Ray(address, **{name.removeprefix("ray_"): value for name, value in given.items()})
@@ -148,23 +121,17 @@ def take_executor(options: dict[str, Any]) -> Executor:
 
 def check_address(address: str) -> None:
     """Raise UsageError unless this can be the address of a cluster."""
-    if isinstance(address, str) and address.startswith("ray://"):
-        raise UsageError(
-            f"ray {address!r}: that is Ray Client's address; run the command on a node of the cluster with --ray auto, "
-            "or name the head as HOST:PORT (6379 is its usual port)"
-        )
     found = _ADDRESS.fullmatch(address) if isinstance(address, str) else None
     if address not in ("auto", "local") and not (found and 0 < int(found[2]) < 1 << 16):
-        raise UsageError(f"ray: expected auto, local or HOST:PORT of a cluster's head, found {address!r}")
+        raise UsageError(
+            f"ray: expected auto, local or HOST:PORT of a cluster's head (6379 as a rule), found {address!r}"
+        )
 
 
-@dataclass(frozen=True)
-class _Node:
+class _Node(NamedTuple):
     """A living node; workers: the number it has room for; store: bytes of its object store."""
 
-    id: str
     address: str
-    host: str
     workers: int
     store: int
 
@@ -182,17 +149,19 @@ class RayWorkers(Workers):
     """Tasks on a cluster."""
 
     def __init__(self, ray: Any, options: Ray) -> None:
-        super().__init__(options.rows, options.report)
+        super().__init__(options.rows)
         self._ray, self._options = ray, options
         # Made once: the processes keep state with the function.
         remote = ray.remote(num_cpus=options.cpus, num_gpus=options.gpus, max_retries=0)
         self._run = remote(_remote_function())
-        self._folders: dict[str, str] = {}
-        self._checked = False
+        self._folders: set[str] = set()
         self._unfit: set[str] = set()
         self._objects: dict[int, list[Any]] = {}
         self._nodes: list[_Node] = []
         self._looked = self._told = 0.0
+        if not self._living():
+            wanted = f"--ray-cpus {options.cpus}" + (f", --ray-gpus {options.gpus}" if options.gpus else "")
+            raise BitextmineError(f"the Ray cluster has no node with room for a worker ({wanted})")
 
     @property
     def slots(self) -> int:
@@ -215,7 +184,6 @@ class RayWorkers(Workers):
         left: Iterator[Task] | None = iter(tasks)
         order: deque[_Sent] = deque()
         running: dict[Any, _Sent] = {}
-        self.share([])
         try:
             while True:
                 while left is not None and len(running) < self.slots and len(order) < self.slots + ahead:
@@ -260,16 +228,8 @@ class RayWorkers(Workers):
                 )
 
     def share(self, folders: Iterable[Path]) -> None:
-        """Raise BitextmineError unless every node has this version of the package and the same, writable folders."""
-        wanted = {str(folder.absolute()): "" for folder in folders}
-        if self._checked and not wanted.keys() - self._folders.keys():
-            return
-        self._folders |= wanted
-        with _tokens(self._folders) as tokens:
-            asked = [(node, self._ask(node, tokens)) for node in self._living()]
-            if not sum(self._runs(node, ref, tokens) for node, ref in asked):
-                raise BitextmineError(self._no_room())
-        self._checked = True
+        """Have nodes check that they see these folders and can write there; those that cannot get no tasks."""
+        self._folders.update(str(folder.absolute()) for folder in folders)
 
     def _living(self) -> list[_Node]:
         """Return the nodes with room for a worker."""
@@ -281,20 +241,8 @@ class RayWorkers(Workers):
                 room = min(room, int(has.get("GPU", 0)) // gpus)
             if node["Alive"] and room and node["NodeID"] not in self._unfit:
                 store = int(has.get("object_store_memory", 0))
-                names = node["NodeID"], node["NodeManagerAddress"], node.get("NodeManagerHostname", "")
-                found.append(_Node(*names, room, store))
+                found.append(_Node(node["NodeManagerAddress"], room, store))
         return found
-
-    def _no_room(self) -> str:
-        alive = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
-        cpus, gpus = (max((int(has.get(name, 0)) for has in alive), default=0) for name in ("CPU", "GPU"))
-        wanted = f"--ray-cpus {self._options.cpus}"
-        if self._options.gpus:
-            wanted += f", --ray-gpus {self._options.gpus}"
-        return (
-            f"the Ray cluster has no node with room for a worker ({wanted}): {len(alive)} node(s), of which none has "
-            f"more than {cpus} CPUs and {gpus} GPUs"
-        )
 
     def _submit(self, task: Task) -> Any:
         from ray.util.scheduling_strategies import NodeLabelSchedulingStrategy, NotIn
@@ -305,7 +253,7 @@ class RayWorkers(Workers):
         packed = pickle.dumps((task.function, task.args), protocol=5)
         try:
             return self._run.options(name="bitextmine", scheduling_strategy=where).remote(
-                __version__, self._options.cpus, self._folders, self._objects, packed
+                __version__, self._options.cpus, sorted(self._folders), self._objects, packed
             )
         except (self._ray.exceptions.ObjectStoreFullError, self._ray.exceptions.OutOfDiskError):
             raise BitextmineError(_FULL) from None
@@ -327,9 +275,7 @@ class RayWorkers(Workers):
                 sent.done = answer
                 self._report.add(answer)
                 return
-            if node not in self._unfit:  # one that has joined since `share`
-                log.warning("node %s of the Ray cluster: %s; it gets no tasks", node, answer)
-            self._unfit.add(node)
+            self._leave_out(node, answer)
         running[self._submit(sent.task)] = sent
 
     def _lose(self, sent: _Sent, reason: str) -> None:
@@ -343,38 +289,17 @@ class RayWorkers(Workers):
             )
         log.warning("%s: the worker is lost (%s); trying again", sent.task.what, reason)
 
-    def _ask(self, node: _Node, tokens: dict[str, str]) -> Any:
-        """Ask a node if it can run tasks; it does not wait for processors."""
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-        there = NodeAffinitySchedulingStrategy(node.id, soft=False)
-        ask = self._run.options(num_cpus=0, num_gpus=0, max_retries=1, scheduling_strategy=there)
-        return ask.remote(__version__, self._options.cpus, tokens, {}, None)
-
-    def _runs(self, node: _Node, ref: Any, tokens: dict[str, str]) -> bool:
-        """Return True if a node can run tasks, False if it left meanwhile; raise BitextmineError with the reason."""
-        errors = self._ray.exceptions
-        begin = told = time.monotonic()
-        while node.id in {each.id for each in self._living()}:
-            try:
-                _, wrong = self._ray.get(ref, timeout=1.0)
-            except errors.GetTimeoutError:
-                if time.monotonic() - told >= _TELL_SECONDS:
-                    told = time.monotonic()
-                    log.warning("waiting for node %s to answer (Ctrl-C stops)", node.address)
-            except errors.RayError as e:
-                late = time.monotonic() - begin >= _JOIN_SECONDS
-                if late or not isinstance(e, errors.TaskUnschedulableError):
-                    raise BitextmineError(
-                        f"node {node.address} of the Ray cluster: no worker starts there: {_first_line(e)}"
-                    ) from None
-                time.sleep(0.5)
-                ref = self._ask(node, tokens)
-            else:
-                if wrong is not None:
-                    raise BitextmineError(f"node {node.address} ({node.host}) of the Ray cluster: {wrong}")
-                return True
-        return False
+    def _leave_out(self, node: str, problem: str) -> None:
+        """Give no more tasks to a node; raise BitextmineError if it was the last one."""
+        if node in self._unfit:
+            return
+        self._unfit.add(node)
+        facts = next(each for each in self._ray.nodes() if each["NodeID"] == node)
+        names = facts["NodeManagerAddress"], facts.get("NodeManagerHostname", "")
+        said = "node {} ({}) of the Ray cluster: {}".format(*names, problem)
+        if not self._living():
+            raise BitextmineError(said)
+        log.warning("%s; it gets no tasks", said)
 
 
 _FULL = (
@@ -388,19 +313,11 @@ def _remote_function() -> Callable[..., Any]:
     kept: dict[str, Any] = {}
 
     def run(
-        version: str, cpus: int, folders: dict[str, str], objects: dict[int, list[Any]], packed: bytes | None
+        version: str, cpus: int, folders: list[str], objects: dict[int, list[Any]], packed: bytes
     ) -> tuple[str, Any]:
-        """Run a task, if there is one.
+        """Run a task, packed, of a driver of this version; return the node, and the outcome or what keeps it from any.
 
-        Args:
-            version: of the driver's package.
-            cpus: processors of a worker.
-            folders: for each folder that has to be there, the name of a file in it ("" for none).
-            objects: references to shared objects.
-            packed: the task.
-
-        Returns:
-            The node, and the outcome of the task (None without one), or what keeps the node from running any.
+        `folders` have to be there; `objects` are references to shared objects.
         """
         import os
         import pickle
@@ -424,16 +341,14 @@ def _remote_function() -> Callable[..., Any]:
                 node,
                 f"has bitextmine {found}, and this is {version}; install the same version on all nodes",
             )
-        for folder, name in folders.items():
-            if not Path(folder, name).exists():
+        for folder in folders:
+            if not Path(folder).is_dir():
                 return node, (
                     f"does not see this machine's folder {folder}; put the corpora on storage that all nodes share, "
                     "under the same path, or the vectors into a folder there with --cache"
                 )
             if not os.access(folder, os.W_OK):
                 return node, f"cannot write into {folder}; all nodes write their results there"
-        if packed is None:
-            return node, None
         from bitextmine.executor import Shared, run_task
 
         if "workers" not in kept:
@@ -446,25 +361,6 @@ def _remote_function() -> Callable[..., Any]:
         return node, done
 
     return run
-
-
-@contextlib.contextmanager
-def _tokens(folders: Iterable[str]) -> Iterator[dict[str, str]]:
-    """Put a file of a random name into each folder: a node that sees it sees the same folder."""
-    name = f".bitextmine-{os.getpid()}-{secrets.token_hex(8)}.token"
-    made: list[Path] = []
-    try:
-        for folder in folders:
-            try:
-                Path(folder, name).touch()
-            except OSError as e:
-                raise BitextmineError(f"{folder}: cannot write: {e.strerror or e}") from None
-            made.append(Path(folder, name))
-        yield {str(path.parent): name for path in made}
-    finally:
-        for path in made:
-            with contextlib.suppress(OSError):
-                path.unlink()
 
 
 @contextlib.contextmanager
@@ -562,24 +458,12 @@ def _check_reachable(address: str, shown: str) -> None:
     """Raise BitextmineError at once; Ray itself tries for minutes."""
     host, _, port = address.rpartition(":")
     try:
-        there = socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS)
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS).close()
     except OSError as e:
         raise BitextmineError(
             f"{shown}: no such cluster: {e.strerror or e}; is 'ray start --head' running there, and the port its own "
             "(6379 as a rule)?"
         ) from None
-    head = b""
-    with there, contextlib.suppress(OSError):
-        if os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"):
-            return
-        there.sendall(_HTTP2)
-        while len(head) < 4 and (more := there.recv(4 - len(head))):
-            head += more
-    if head[3:] != _SETTINGS:
-        raise BitextmineError(
-            f"{shown}: no such cluster: the program that listens there is not the head of one; is the port that of "
-            "'ray start --head' (6379 as a rule)?"
-        )
 
 
 def _first_line(error: BaseException) -> str:

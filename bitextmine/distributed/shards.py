@@ -1,4 +1,4 @@
-"""Shards of rows: their bounds, the driver's description of them, and the worker's view of the same rows.
+"""Shards of rows: bounds, the driver's description, the worker's view of the same rows, and the files of results.
 
 Bounds depend on the corpora alone, so that any cluster finds the same ones.
 """
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from bitextmine.embeddings.store import VectorFile
 from bitextmine.errors import BitextmineError
-from bitextmine.executor import Kept
+from bitextmine.executor import Kept, Task, Workers
+from bitextmine.files.atomic import replacing
 from bitextmine.search.rows import VectorRows
 
 _BLOCK = 1 << 13
@@ -39,12 +40,9 @@ def spans(start: int, rows: int, size: int) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class FileRows:
-    """Rows of an embedding's file.
+    """Rows of an embedding's file: their numbers `lines` (n,) int64 (None: all rows).
 
-    Attributes:
-        npy: the file.
-        lines: their numbers (n,) int64; None: all rows.
-        vectors: the same rows (n, d), for the driver.
+    `vectors` are the same rows (n, d), for the driver.
     """
 
     npy: Path
@@ -85,10 +83,7 @@ class Side:
 
 
 def shard_rows_of(kept: Kept, shard: Shard, side: int) -> VectorRows:
-    """Return the rows of a shard on a worker, and check that they are the driver's.
-
-    The rows of the last task are kept for each `side`.
-    """
+    """Return a shard's rows on a worker, checked to be the driver's; those of the last task are kept per `side`."""
     place = (shard.npy, shard.first, shard.count, shard.digest)
     if kept.get(f"place {side}") != place:
         here = f"a worker on {socket.gethostname()}"
@@ -114,10 +109,39 @@ def shard_rows_of(kept: Kept, shard: Shard, side: int) -> VectorRows:
     return found
 
 
+def result_of(workers: Workers, task: Task, path: Path) -> dict[str, NDArray[Any]]:
+    """Return the arrays that a finished task left in a file; one that is missing or damaged is made again."""
+    try:
+        return read_arrays(path)
+    except BitextmineError:
+        path.unlink(missing_ok=True)
+        workers.run(task)
+        return read_arrays(path)
+
+
+def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
+    """Return the arrays that a worker wrote; raise BitextmineError if the file is missing or damaged."""
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            return {name: found[name] for name in found.files}
+    except Exception as e:  # zipfile, zlib and NumPy have one each
+        raise BitextmineError(
+            f"{path}: not what a worker wrote: {e}; nodes must share the folder, under the same path"
+        ) from None
+
+
+def write_arrays(path: str, arrays: dict[str, NDArray[Any]]) -> None:
+    """Write arrays to a file, complete or not at all."""
+    try:
+        with replacing(path) as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+    except OSError as e:
+        raise BitextmineError(f"{path}: cannot write: {e.strerror or e}") from None
+
+
 def _digest(rows: VectorRows, start: int, stop: int) -> str:
     digest = hashlib.blake2b(f"{rows.dtype.str} {rows.dim} {stop - start}".encode(), digest_size=16)
     for at in range(start, stop, _BLOCK):
         end = min(at + _BLOCK, stop)
         digest.update(rows.block(at, end).data.cast("B"))
-        rows.release(at, end)
     return digest.hexdigest()

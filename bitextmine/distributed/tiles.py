@@ -18,10 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import counted
-from bitextmine.distributed.shards import FileRows, Shard, Side, shard_rows, shard_rows_of, spans
+from bitextmine.distributed.shards import (
+    FileRows,
+    Shard,
+    Side,
+    result_of,
+    shard_rows,
+    shard_rows_of,
+    spans,
+    write_arrays,
+)
 from bitextmine.errors import BitextmineError
 from bitextmine.executor import Kept, Stage, Task, Workers
-from bitextmine.files.atomic import replacing
 from bitextmine.files.journal import journal_folder, remove_folder
 from bitextmine.search.checkpoint import Checkpoint
 from bitextmine.search.exact import fold, open_engine
@@ -37,12 +45,9 @@ Limits = tuple[NDArray[np.float32], NDArray[np.float32]]
 
 @dataclass(frozen=True)
 class Record:
-    """How far a search is.
+    """How far a search is: `checkpoint` keeps what is merged, `folder` the tiles until then, shared with the workers.
 
-    Attributes:
-        folder: for tiles until they are merged and saved; shared with the workers.
-        progress: called with the number of rows of x finished since the last call.
-        checkpoint: keeps what is merged.
+    `progress` is called with the number of rows of x finished since the last call.
     """
 
     folder: Path
@@ -55,13 +60,8 @@ def search_tiles(
 ) -> Neighbours:
     """Return the k nearest neighbours in both directions, as `search_both` does.
 
-    Args:
-        workers: compute the tiles.
-        x: one side, in a file that the workers see.
-        y: the other.
-        k: neighbours per row.
-        options: those of each worker; the driver holds the answer, 12 bytes per row and neighbour.
-        record: keeps how far the search is.
+    Both sides are in files that the workers see. `options` are those of each worker; the driver holds the answer, 12
+    bytes per row and neighbour.
     """
     record = replace(record, folder=record.folder.absolute())  # workers have another working folder
     workers.share([record.folder.parent, x.npy.parent, y.npy.parent])
@@ -103,14 +103,9 @@ class Grid:
     it. The result of a tile lies in a file until it is merged and saved.
 
     Attributes:
-        workers: compute the tiles.
-        x: rows of one side.
-        y: rows of the other.
-        fwd: the k best of x's rows.
-        bwd: the k best of y's rows.
+        fwd, bwd: the k best of x's rows and of y's rows.
         size: rows of x in a tile.
         across: bounds of the tiles in y.
-        record: keeps how far the search is.
         name: the beginning of the files' names.
         title: the name of the search in the log.
         done: rows of x that are compared with all of y.
@@ -150,10 +145,8 @@ class Grid:
     def search(self, key: str, tasks: Iterable[Task], stage: str) -> None:
         """Resume from the checkpoint, run the tasks, and merge the tiles that they find.
 
-        Args:
-            key: the vectors and k, for the checkpoint.
-            tasks: those of the tiles, in order, with the tile as key; tasks without a key may stand between them.
-            stage: the name of the work in the report.
+        `key` is that of the checkpoint. The tasks are those of the tiles, in order, with the tile as key; tasks without
+        a key may stand between them. `stage` names the work in the report.
         """
         if self.record.checkpoint is not None:
             self.done = self.record.checkpoint.resume(key, self.fwd, self.bwd)
@@ -163,31 +156,22 @@ class Grid:
             return
         total = sum(1 for _ in self.tiles())
         # Known beforehand: a tile may also be there because its worker died when it was written, and was not counted.
-        finished = {tile for tile in self.tiles() if self.path(tile).exists()}
+        finished = sum(self.path(tile).exists() for tile in self.tiles())
         if finished or self.done:
             rows, tiles = f"{self.done:,} of {len(self.x.rows):,} lines", counted(total, "tile")
-            log.info(
-                "%s: %s and %d of the other %s are done, going on", self.title, rows, len(finished), tiles
-            )
+            log.info("%s: %s and %d of the other %s are done, going on", self.title, rows, finished, tiles)
         with self.workers.stage(stage) as costs:
-            self._merge_all(tasks, finished, costs)
-            costs.finished = len(finished)
-            costs.title = f"{self.title}: {counted(total, 'tile')}, {len(finished)} of them found finished"
+            self._merge_all(tasks, costs)
+            costs.title = f"{self.title}: {counted(total, 'tile')}, {finished} of them found finished"
 
-    def _merge_all(self, tasks: Iterable[Task], finished: set[Tile], costs: Stage) -> None:
+    def _merge_all(self, tasks: Iterable[Task], costs: Stage) -> None:
         width, kept = len(self.y.rows), list[Path]()
         for task, _ in self.workers.map(tasks, ahead=self.workers.slots):
             if task.key is None:
                 continue
-            i0, i1, j0, j1 = tile = task.key
-            path = self.path(tile)
-            try:
-                found = read_arrays(path)
-            except BitextmineError:
-                path.unlink(missing_ok=True)
-                finished.discard(tile)
-                self.workers.run(task)
-                found = read_arrays(path)
+            i0, i1, j0, j1 = task.key
+            path = self.path(task.key)
+            found = result_of(self.workers, task, path)
             with costs.timed("merging"):
                 _merge(self.fwd, i0, found, "fwd", j0)
                 _merge(self.bwd, j0, found, "bwd", i0)
@@ -212,15 +196,6 @@ def _merge(best: TopK, start: int, found: dict[str, NDArray[Any]], way: str, bas
         best.sim[rows], best.id[rows] = sim, ids
     else:
         best.add(rows, sim, ids)
-
-
-def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
-    """Return the arrays that a worker wrote; raise BitextmineError if the file is missing or damaged."""
-    try:
-        with np.load(path, allow_pickle=False) as found:
-            return {name: found[name] for name in found.files}
-    except Exception as e:  # zipfile, zlib and NumPy have one each
-        raise BitextmineError(f"{path}: not what a worker wrote: {e}") from None
 
 
 # --- on a worker ---
@@ -277,12 +252,3 @@ def write_found(path: str, fwd: TopK, bwd: TopK, limits: Limits) -> None:
             ids = np.take_along_axis(np.where(there, ids, -1), order, axis=1)
         found |= {f"{way}_row": rows.astype(np.uint32), f"{way}_id": ids.astype(np.int32), f"{way}_sim": sim}
     write_arrays(path, found)
-
-
-def write_arrays(path: str, arrays: dict[str, NDArray[Any]]) -> None:
-    """Write arrays to a file, complete or not at all."""
-    try:
-        with replacing(path) as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
-    except OSError as e:
-        raise BitextmineError(f"{path}: cannot write: {e.strerror or e}") from None

@@ -126,9 +126,7 @@ def read_alignments(path: FileName, errors: str = "strict") -> list[list[Pair]]:
 
     A file has Vecalign's format ([0, 1]:[2], a cost may follow), with blank lines between documents, or is the TSV of
     'align --ids' (score, source lines, target lines from 1, ...). There is at least one document, perhaps empty.
-
-    Raises:
-        BitextmineError: a malformed line.
+    BitextmineError names a malformed line.
     """
     name = display_name(path)
     documents: list[list[Pair]] = [[]]
@@ -167,12 +165,7 @@ def evaluate_alignment(
     seed: int = 1,
     errors: str = "strict",
 ) -> AlignmentReport:
-    """Score alignments in files (`read_alignments`), each against its gold.
-
-    Raises:
-        BitextmineError: unreadable or malformed files, or a gold without links.
-        UsageError: another number of gold files.
-    """
+    """Score alignments in files (`read_alignments`), each against its gold."""
     if len(found) != len(gold):
         raise UsageError(
             f"{len(found)} alignments and {len(gold)} --gold; give one gold for each, in the same order"

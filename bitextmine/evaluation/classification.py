@@ -36,10 +36,8 @@ STRENGTHS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 class ClassificationResult:
     """Accuracy on one test file: shares from 0 to 1.
 
-    Attributes:
-        accuracy, std: mean and standard deviation of the runs (0 for one run).
-        low, high: Wilson's 95% interval of the mean, for this number of documents.
-        largest: the share of the most frequent label, the accuracy of guessing it.
+    `accuracy` and `std` are mean and standard deviation of the runs (0 for one run), `low` and `high` Wilson's 95%
+    interval of the mean for this number of documents, `largest` the share of the most frequent label.
     """
 
     test: str
@@ -105,10 +103,7 @@ def evaluate_classification(
 
     Files have lines "label, tab, text", one document per line. Each run is trained on nine tenths of the documents of
     every label; the strength of the L2 term is the best of STRENGTHS on `dev`, or else on the remaining tenth.
-
-    Raises:
-        BitextmineError: unreadable or malformed files, fewer than two labels, a label with fewer than two documents, or
-            labels in `dev` or `tests` that `train` does not have.
+    BitextmineError: malformed files, or labels too few, too rare, or not in `train`.
     """
     run, runs = run or Run(), whole_number("runs", runs)
     if not tests:
@@ -117,7 +112,14 @@ def evaluate_classification(
     read = [read_labelled(path, run.errors) for path in paths]
     names = sorted(set(read[0][0]))
     labels = [_numbered(path, found, names, train) for path, (found, _) in zip(paths, read, strict=True)]
-    _check_labels(train, names, np.bincount(labels[0]))
+    counts = np.bincount(labels[0])
+    if len(names) < 2:
+        raise BitextmineError(f"{train}: one label, {names[0]!r}; two or more are needed")
+    if counts.min() < 2:
+        raise BitextmineError(
+            f"{train}: one document with the label {names[int(counts.argmin())]!r}; each label needs two, one to learn "
+            "from and one to choose by"
+        )
     from bitextmine.encoder import as_encoder
 
     encoder = as_encoder(model, run.device)
@@ -149,17 +151,14 @@ def evaluate_classification(
 
 
 def read_labelled(path: FileName, errors: str = "strict") -> tuple[list[str], list[str]]:
-    """Read labels and texts from a file of lines "label, tab, text"; further tabs belong to the text.
-
-    Raises:
-        BitextmineError: a line without a tab or a label, or an empty file.
-    """
+    """Read labels and texts from a file of lines "label, tab, text"; further tabs belong to the text."""
     labels, texts = [], []
     for number, line in enumerate(iter_lines(path, errors), 1):
         label, tab, text = line.partition("\t")
         if not tab or not label.strip():
-            problem = "no label before the tab" if tab else "no tab"
-            raise BitextmineError(f"{path}: line {number}: {problem}; a line is a label, a tab and the text")
+            raise BitextmineError(
+                f"{path}: line {number}: expected a label, a tab and a text, found {line[:60]!r}"
+            )
         labels.append(label.strip())
         texts.append(text)
     if not labels:
@@ -175,16 +174,6 @@ def _numbered(path: FileName, labels: list[str], names: list[str], train: FileNa
                 f"{path}: line {line}: the label {name!r} is not in {train}, which has {', '.join(names)}"
             )
     return np.array([numbers[name] for name in labels], dtype=np.int64)
-
-
-def _check_labels(train: FileName, names: list[str], counts: NDArray[np.int64]) -> None:
-    if len(names) < 2:
-        raise BitextmineError(f"{train}: one label, {names[0]!r}; two or more are needed")
-    if counts.min() < 2:
-        raise BitextmineError(
-            f"{train}: one document with the label {names[int(counts.argmin())]!r}; each label needs two, one to learn "
-            "from and one to choose by"
-        )
 
 
 def _encode(
@@ -242,10 +231,7 @@ def fit(
     """Minimise the mean cross-entropy plus l2 / 2 times the squared weights (not of the bias) by L-BFGS.
 
     `vectors` are (n, d), `labels` (n,) from 0 to classes - 1; l2 > 0 makes the minimum unique. `start` are initial
-    weights, such as those of another l2.
-
-    Returns:
-        Weights (classes, d + 1), the last column the bias.
+    weights. Returns weights (classes, d + 1), the last column the bias.
     """
     from scipy.optimize import minimize
 

@@ -204,10 +204,8 @@ def evaluate_mining(
 
     `mined` is the output of ``mine --ids --threshold none`` (score, source line, target line, ...), `gold` a TSV file
     of line numbers from 1. With both corpora equal texts are one sentence: a pair is correct if its texts, up to white
-    space and Unicode form, are those of a gold pair, and copies of one pair count once.
-
-    Raises:
-        BitextmineError: unreadable or malformed files, line numbers outside the corpora, or fewer than two gold pairs.
+    space and Unicode form, are those of a gold pair, and copies of one pair count once. BitextmineError: malformed
+    files, line numbers outside the corpora, or fewer than two gold pairs.
     """
     standard, pairs = read_gold(gold, errors), read_mined(mined, errors)
     groups = []

@@ -2,50 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from numpy.typing import NDArray
-
-from bitextmine.arguments import a_path
 from bitextmine.console import counted
-from bitextmine.embeddings.places import embedding_paths
-from bitextmine.embeddings.store import open_embedding
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.cells import one_cell
-from bitextmine.files.lines import LineHasher, iter_lines, line_digest, some_lines
-from bitextmine.files.ours import Made, is_ours
-from bitextmine.files.streams import COMPRESSION_SUFFIXES, open_output
+from bitextmine.files.lines import iter_lines
+from bitextmine.files.streams import COMPRESSION_SUFFIXES
 from bitextmine.languages.codes import is_code
 from bitextmine.mining.dedup import line_key
-from bitextmine.run import Run
-
-if TYPE_CHECKING:
-    from bitextmine.encoder import Encoder
-
 
 # The same sentences in several languages: row i of each list translates row i of the others.
 Queries = dict[str, list[str]]
 
 
 def read_queries(path: str | os.PathLike[str], errors: str = "strict") -> Queries:
-    """Read a TSV file with a header of languages and one sentence per row in each of them.
-
-    Raises:
-        BitextmineError: a bad header, a row with another number of cells, an empty cell, or no row.
-    """
+    """Read a TSV file with a header of languages and one sentence per row in each; BitextmineError names a bad row."""
     lines = iter_lines(path, errors)
-    header = next(lines, None)
-    if header is None:
-        raise BitextmineError(
-            f"{path}: empty; expected a header of languages, then one sentence per row in each"
-        )
+    header = next(lines, "")
     languages = [cell.strip() for cell in header.split("\t")]
     if len(languages) < 2 or not all(map(is_code, languages)) or len(set(languages)) < len(languages):
         raise BitextmineError(
@@ -136,53 +113,3 @@ def language_pairs(
             "to be written like en-fr,fr-en"
         )
     return [known[word] for word in words]
-
-
-@dataclass(frozen=True)
-class Bench:
-    """An encoder, and a folder for texts and embeddings."""
-
-    encoder: Encoder
-    folder: Path
-    run: Run
-
-    def embed(self, name: str, lines: Iterable[str], lang: str) -> tuple[Path, NDArray]:
-        """Write lines to a file and embed it; return its path, and its vectors (lines, d) float16.
-
-        Another text of that name, without an embedding of ours beside it, is an error.
-        """
-        from bitextmine.embeddings.embed import embed_corpus
-
-        text = self.folder / name
-        ours = not text.exists() or is_ours(embedding_paths(text)[1], Made.EMBEDDING)
-        with open_output(text) as out:
-            written = LineHasher()
-            for some in some_lines(lines, 4096):
-                out.writelines(f"{line}\n".encode() for line in some)
-                written.update(some)
-            # A run killed between text and embedding leaves this very text.
-            if not ours and line_digest(iter_lines(text, "replace")) != written.hexdigest():
-                raise BitextmineError(
-                    f"{text}: this file was not written by an evaluation; move it away, or name another --work"
-                )
-        npy = embed_corpus(text, self.encoder, self.run, lang=lang)
-        return text, open_embedding(npy)[0]
-
-
-@contextlib.contextmanager
-def open_bench(
-    model: str | os.PathLike[str] | Encoder, folder: str | os.PathLike[str] | None, run: Run
-) -> Iterator[Bench]:
-    """Yield a bench in a folder that stays, or in a temporary one."""
-    from bitextmine.encoder import as_encoder
-
-    with contextlib.ExitStack() as stack:
-        if folder is None:
-            path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bitextmine-")))
-        else:
-            path = Path(a_path("work", folder))
-            try:
-                path.mkdir(parents=True, exist_ok=True)
-            except OSError as e:
-                raise BitextmineError(f"{folder}: cannot make this folder: {e.strerror or e}") from None
-        yield Bench(as_encoder(model, run.device), path, run)

@@ -37,9 +37,6 @@ class RankingOptions:
         csls: neighbours of CSLS.
         candidates: the nearest by cosine, among which these choose.
         rescore: rank by the scorer of `mine --rescore`, too.
-
-    Raises:
-        UsageError: a number below 1, or a scorer without margins.
     """
 
     k: int = 4

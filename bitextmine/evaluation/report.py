@@ -86,11 +86,9 @@ def bootstrap(
 ) -> tuple[float, float]:
     """Return the 95% percentile bootstrap interval of a statistic of sums of counts.
 
-    Items with equal counts are interchangeable, so the draw is one multinomial over the distinct ones: exact, and fast
-    for any number.
-
     `groups` are integer matrices (items, c), the items of each resampled with replacement; `statistic` maps one matrix
-    of sums (resamples, c) per group to values (resamples,).
+    of sums (resamples, c) per group to values (resamples,). Items with equal counts are interchangeable, so the draw is
+    one multinomial over the distinct ones: exact, and fast for any number.
     """
     rng = np.random.default_rng(seed)
     sums = []

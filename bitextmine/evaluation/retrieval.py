@@ -7,23 +7,20 @@ counts. `evaluate_muse` has the other protocol.
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.arguments import a_path
+from bitextmine.arguments import a_path, take_options
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.evaluation.pools import (
-    Bench,
     Queries,
     find_distractors,
     language_pairs,
-    open_bench,
     queries_of,
     read_queries,
     sentences_of,
@@ -54,8 +51,9 @@ Distractors = FileName | Mapping[str, Iterable[str]]
 
 
 class RetrievalKeywords(RunKeywords, total=False):
-    """The fields of `RankingOptions` and `Run`."""
+    """`RankingOptions`, `Run`, and the fields of both."""
 
+    options: RankingOptions
     k: int
     csls: int
     candidates: int
@@ -69,7 +67,6 @@ def evaluate_retrieval(
     pairs: str = "all",
     pivot: str | None = "en",
     model: FileName | Encoder = "default",
-    work: FileName | None = None,
     **options: Unpack[RetrievalKeywords],
 ) -> RetrievalReport:
     """Measure P@1, how often the best sentence of a pool is the translation, as ``evaluate retrieval`` does.
@@ -85,8 +82,6 @@ def evaluate_retrieval(
         pairs: directions, as "en-fr,fr-en"; "all" means to and from `pivot`.
         pivot: the language of "all"; "en" stands for the first language if there is no English, None for every pair.
         model: an encoder, or the name of one.
-        work: a folder that keeps the pools' text and embeddings for the next run with the same model (default: nothing
-            is left on disk).
         options: fields of `RankingOptions`, such as ``k`` and ``rescore``, and of `Run`, such as ``device``.
 
     Returns:
@@ -104,7 +99,7 @@ def evaluate_retrieval(
     """
     given: dict[str, Any] = {**options}
     run = take_run(given)
-    ranking = RankingOptions(**given)
+    ranking = take_options(RankingOptions, given)
     if isinstance(queries, Mapping):
         asked = queries_of(queries)
     else:
@@ -112,62 +107,65 @@ def evaluate_retrieval(
     if distractors is not None and not isinstance(distractors, Mapping):
         a_path("distractors", distractors)
     directions, count = language_pairs(pairs, list(asked), pivot), len(next(iter(asked.values())))
-    with open_bench(model, work, run) as bench:
-        # Before the work: not every encoder has pieces to compare.
-        scoring = open_scoring(bench.encoder, model, ranking.rescore)
-        pools, notes = _pools(bench, asked, distractors, directions)
-        rescorer = None if scoring is None else _rescorer(pools, scoring)
-        results = [
-            result
-            for direction in directions
-            for result in _direction(pools, direction, count, ranking, run, rescorer)
-        ]
+    from bitextmine.encoder import as_encoder
+
+    encoder = as_encoder(model, run.device)
+    # Before the work: not every encoder has pieces to compare.
+    scoring = open_scoring(encoder, model, ranking.rescore)
+    pools, notes = _pools(encoder, run, asked, distractors, directions)
+    results = [
+        result
+        for direction in directions
+        for result in _direction(pools, direction, count, ranking, run, scoring)
+    ]
     sizes = ",".join(f"{lang}={len(pool.unique.rows)}" for lang, pool in pools.items())
     parts = {"task": "retrieval", "protocol": "pools", "queries": count, "pools": sizes}
-    parts |= _how(ranking, bench, ranking.candidates, "source-pool")
+    parts |= _how(ranking, encoder, ranking.candidates, "source-pool")
     if scoring is not None:
         parts["scorer"] = scoring.scorer.hash
     return RetrievalReport(tuple(results), signature=signature(**parts), notes=tuple(notes))
 
 
-def _how(ranking: RankingOptions, bench: Bench, candidates: int | str, neighbourhood: str) -> dict[str, Any]:
+def _how(ranking: RankingOptions, encoder: Encoder, candidates: int | str, of: str) -> dict[str, Any]:
     """Return the parts of a signature that both protocols have."""
-    where = {"candidates": candidates, "neighbourhood": neighbourhood}
-    return {
-        "k": ranking.k,
-        "csls": ranking.csls,
-        **where,
-        "interval": "wilson-95",
-        "model": bench.encoder.hash,
-    }
+    where = {"k": ranking.k, "csls": ranking.csls, "candidates": candidates, "neighbourhood": of}
+    return {**where, "interval": "wilson-95", "model": encoder.hash}
 
 
-class _Pool(NamedTuple):
+@dataclass(frozen=True)
+class _Pool:
     """The distinct sentences of a language; the queries come first."""
 
-    text: Path
+    text: Corpus
     vectors: NDArray
     unique: Unique
 
+    def sentences(self, scoring: Scoring) -> Sentences:
+        from bitextmine.embeddings.embed import corpus_pieces
 
-# Makes a scorer from two languages and rows of their pools.
-_RescorerOf = Callable[[str, str, NDArray[np.int64], NDArray[np.int64]], Rescorer]
+        return Sentences(corpus_pieces(self.text, scoring.encoder), self.unique.rows)
 
 
 def _pools(
-    bench: Bench, asked: Queries, distractors: Distractors | None, directions: Sequence[tuple[str, str]]
+    encoder: Encoder,
+    run: Run,
+    asked: Queries,
+    distractors: Distractors | None,
+    directions: Sequence[tuple[str, str]],
 ) -> tuple[dict[str, _Pool], list[str]]:
     """Return the pools of all languages in the directions, and notes on them."""
+    from bitextmine.embeddings.embed import embed_lines
+
     pools: dict[str, _Pool] = {}
     notes = []
     for lang in dict.fromkeys(lang for pair in directions for lang in pair):
-        extra = None if distractors is None else _distractors(distractors, lang, bench.run.errors)
+        extra = None if distractors is None else _distractors(distractors, lang, run.errors)
         if distractors is not None and extra is None:
             here = "" if isinstance(distractors, Mapping) else f".{lang}.txt in {distractors}"
             notes.append(f"{lang}: no distractors{here}: its pool is the queries alone")
-        text, matrix = bench.embed(f"pool.{lang}", itertools.chain(asked[lang], extra or ()), lang)
-        unique = unique_lines(iter_lines(text))
-        pools[lang] = _Pool(text, packed_rows(matrix, unique.rows), unique)
+        text = Corpus([*asked[lang], *(extra or ())], lang, name=f"pool.{lang}")
+        unique = unique_lines(text.lines())
+        pools[lang] = _Pool(text, packed_rows(embed_lines(text, encoder, run), unique.rows), unique)
         if repeated := unique.lines - len(unique.rows):
             notes.append(f"{lang}: {repeated:,} blank or repeated sentences left out of the pool")
     for lang in distractors if isinstance(distractors, Mapping) else ():
@@ -183,36 +181,26 @@ def _distractors(given: Distractors, lang: str, errors: str) -> Iterable[str] | 
     return None if path is None else iter_lines(path, errors)
 
 
-def _rescorer(pools: Mapping[str, _Pool], scoring: Scoring) -> _RescorerOf:
-    from bitextmine.embeddings.embed import corpus_pieces
-
-    pieces = {
-        lang: Sentences(corpus_pieces(Corpus(pool.text), scoring.encoder), pool.unique.rows)
-        for lang, pool in pools.items()
-    }
-    return lambda src, tgt, rows, targets: Rescorer(
-        scoring.pieces,
-        pieces[src].take(rows),
-        pieces[tgt].take(targets),
-        scoring.scorer,
-        sizes=(len(pieces[src]), len(pieces[tgt])),
-    )
-
-
 def _direction(
     pools: Mapping[str, _Pool],
     direction: tuple[str, str],
     queries: int,
     ranking: RankingOptions,
     run: Run,
-    rescorer: _RescorerOf | None,
+    scoring: Scoring | None,
 ) -> list[RetrievalResult]:
     """Return P@1 from one language to another, by each measure."""
     src, tgt = (pools[lang] for lang in direction)
-    query_rows = src.unique.line_to_row[:queries]
-    scorer = None if rescorer is None else functools.partial(rescorer, *direction)
+    query_rows, gold = (pool.unique.line_to_row[:queries] for pool in (src, tgt))
+
+    def rescorer(rows: NDArray[np.int64], targets: NDArray[np.int64]) -> Rescorer:
+        assert scoring is not None
+        a, b = (pool.sentences(scoring) for pool in (src, tgt))
+        sides = a.take(rows), b.take(targets)
+        return Rescorer(scoring.pieces, *sides, scoring.scorer, sizes=(len(a), len(b)))
+
+    scorer = None if scoring is None else rescorer
     ranked = rank_in_pool(query_rows, src.vectors, tgt.vectors, ranking, run, scorer)
-    gold = tgt.unique.line_to_row[:queries]
     return results_of(direction, ranked, gold, len(tgt.unique.rows), ranking)
 
 
@@ -230,17 +218,12 @@ def evaluate_muse(
     run: Run,
     *,
     model: FileName | Encoder = "default",
-    work: FileName | None = None,
 ) -> RetrievalReport:
     """Measure P@1 both ways, where line i of one file is the translation of line i of the other.
 
     Every sentence of the pool is a candidate, and neighbourhoods are taken among the queries. The protocol needs more
-    than 200,000 lines; with fewer the report says so. Languages default to those of the file names. `work` is a folder
-    that keeps texts and embeddings for the next run with the same model.
-
-    Raises:
-        UsageError: the scorer, which needs candidates, is asked for.
-        BitextmineError: the files are not aligned, or their languages are unknown or the same.
+    than 200,000 lines; with fewer the report says so. Languages default to those of the file names. BitextmineError:
+    the files are not aligned, or their languages are unknown or the same.
     """
     if ranking.rescore:
         raise UsageError("--rescore goes with --queries: MUSE's protocol has no candidates to score again")
@@ -249,22 +232,25 @@ def evaluate_muse(
     sides = [corpus_language(*each) for each in zip(files, langs, options, strict=True)]
     if sides[0] == sides[1]:
         raise BitextmineError(f"{names[0]} and {names[1]} are both in '{sides[0]}'; give two languages")
-    results, notes = [], []
-    with open_bench(model, work, run) as bench:
-        *keys, at, sentences = muse_keys(
-            iter_lines(files[0], run.errors), iter_lines(files[1], run.errors), names
+    from bitextmine.embeddings.embed import embed_lines
+    from bitextmine.encoder import as_encoder
+
+    results, notes, encoder = [], [], as_encoder(model, run.device)
+    *keys, at, sentences = muse_keys(
+        iter_lines(files[0], run.errors), iter_lines(files[1], run.errors), names
+    )
+    if len(keys[0]) < MUSE_KEYS:
+        notes.append(
+            f"{sentences:,} sentences are left of {names[0]} and {names[1]}, fewer than the {MUSE_KEYS:,} of "
+            f"MUSE's protocol: this is {len(at):,} against {len(keys[0]):,}, not {MUSE_QUERIES:,} against 200k"
         )
-        if len(keys[0]) < MUSE_KEYS:
-            notes.append(
-                f"{sentences:,} sentences are left of {names[0]} and {names[1]}, fewer than the {MUSE_KEYS:,} of "
-                f"MUSE's protocol: this is {len(at):,} against {len(keys[0]):,}, not {MUSE_QUERIES:,} against 200k"
-            )
-        vectors = [bench.embed(f"muse.{lang}", side, lang)[1] for lang, side in zip(sides, keys, strict=True)]
-        for i, j in ((0, 1), (1, 0)):
-            ranked = rank_muse(np.ascontiguousarray(vectors[i][at]), vectors[j], ranking, run)
-            results += results_of((sides[i], sides[j]), ranked, at, len(keys[j]), ranking)
+    texts = (Corpus(side, lang, name=f"muse.{lang}") for lang, side in zip(sides, keys, strict=True))
+    vectors = [embed_lines(text, encoder, run) for text in texts]
+    for i, j in ((0, 1), (1, 0)):
+        ranked = rank_muse(np.ascontiguousarray(vectors[i][at]), vectors[j], ranking, run)
+        results += results_of((sides[i], sides[j]), ranked, at, len(keys[j]), ranking)
     parts = {"protocol": "muse-sent-translation", "queries": len(at), "keys": len(keys[0]), "case": "lower"}
-    mark = signature(task="retrieval", **parts, **_how(ranking, bench, "all", "queries"))
+    mark = signature(task="retrieval", **parts, **_how(ranking, encoder, "all", "queries"))
     return RetrievalReport(tuple(results), signature=mark, notes=tuple(notes))
 
 

@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.indexing.faiss_index import Index
-from bitextmine.indexing.lists import Lists, Pass, rank_lists, scaled, search_lists
-from bitextmine.indexing.recall import shares_found
+from bitextmine.indexing.faiss_index import Index, shares_found
+from bitextmine.indexing.lists import Lists, Pass, rank_lists, search_lists
 from bitextmine.run import Run
-from bitextmine.search.exact import search_both, search_one
+from bitextmine.search.exact import search_one
 from bitextmine.search.neighbours import Neighbours, TopK
-from bitextmine.search.options import SearchOptions
 from bitextmine.search.rows import Groups, VectorRows, Vectors, check_pair, unfold
 
 log = logging.getLogger(__name__)
@@ -36,19 +34,11 @@ class Indexed:
 class Searcher:
     """Compares rows in this process. A subclass may compare them elsewhere, with the same results.
 
-    Args:
-        run: the resources.
-        target: recall@1 to reach.
-        sample: rows of each side to measure it on.
+    `target` is the recall@1 to reach, on a `sample` of the rows of each side.
     """
 
     def __init__(self, run: Run, *, target: float = 0.99, sample: int = 2000) -> None:
         self.run, self.target, self.sample = run, target, sample
-
-    def exact(self, x: Indexed, y: Indexed, k: int, progress: Callable[[int], object] | None) -> Neighbours:
-        """Return the result of `search_both` for both sides."""
-        options = SearchOptions(memory=self.run.memory, threads=self.run.threads)
-        return search_both(x.vectors, y.vectors, k, options, progress=progress)
 
     def lists(self, which: Pass, progress: Callable[[int], object] | None) -> tuple[TopK, TopK | None]:
         """Return the result of a pass, in both directions."""
@@ -68,24 +58,13 @@ def search_both_indexed(
     With two inverted files, x's rows are compared with the lists of y that are near them and y's rows with the lists of
     x, and both sides learn from both passes: a true neighbour is missed only if neither finds the other. The number of
     lists is measured on a sample of each side with its exact neighbours, so that the searcher's target is reached in
-    either direction: a few dozen lists instead of hundreds for one pass. Two flat indexes mean exact search; otherwise,
-    and on GPUs, each index is asked as it was tuned.
+    either direction: a few dozen lists instead of hundreds for one pass. Other indexes, and those on GPUs, are asked
+    one by one as they were tuned.
 
-    Args:
-        x: one side, n rows.
-        y: the other, m rows.
-        k: neighbours per row.
-        searcher: compares the rows; the result is the same for all of them (None: this process).
-        progress: called with the queries done, of n + m.
-
-    Returns:
-        The neighbours, and the kind of search with its measured recall.
+    `progress` is called with the queries done, of n + m. Also returns the kind of search with its measured recall.
     """
     here = searcher or Searcher(Run())
     on_gpu = x.index.on_gpu or y.index.on_gpu
-    if x.index.exact and y.index.exact and not on_gpu:
-        n, m = len(x.vectors), len(y.vectors)
-        return here.exact(x, y, k, scaled(progress, n, n + m)), {"search": "exact"}
     if x.index.inverted is None or y.index.inverted is None or on_gpu:
         if type(here) is not Searcher:
             log.info("search: such indexes are asked by this machine alone")
@@ -94,22 +73,12 @@ def search_both_indexed(
             for this, that in ((x, y), (y, x))
         )
         return Neighbours(*fwd, *bwd), {"search": "each index"}
-    return _through_lists(x, y, k, _Sample(_listed(x, y), _listed(y, x), k, here), here, progress)
-
-
-def _through_lists(
-    x: Indexed,
-    y: Indexed,
-    k: int,
-    sample: _Sample,
-    searcher: Searcher,
-    progress: Callable[[int], object] | None,
-) -> tuple[Neighbours, dict[str, Any]]:
+    sample = _Sample(_listed(x, y), _listed(y, x), k, here)
     source, target = sample.sides
     share = sample.enough()
     in_y, in_x = (max(1, round(share * len(side.centres))) for side in (target, source))
-    one, back = searcher.lists(source.against(target, in_y, k, forward=True), progress)
-    other, forth = searcher.lists(target.against(source, in_x, k, forward=False), progress)
+    one, back = here.lists(source.against(target, in_y, k, forward=True), progress)
+    other, forth = here.lists(target.against(source, in_x, k, forward=False), progress)
     assert back is not None
     assert forth is not None
     for side in (x, y):

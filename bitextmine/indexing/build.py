@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from bitextmine.files.atomic import put_in_place, sync_file
 from bitextmine.files.journal import JournalBusyError, journal_folder
 from bitextmine.indexing.faiss_index import core_of, factory_string, list_codes, list_ids, reason
 from bitextmine.indexing.lists import find_centres, nearest_centre
-from bitextmine.search.rows import Vectors, check_pair, release, scan
+from bitextmine.search.rows import Vectors, check_pair, scan
 from bitextmine.system import processors, size
 
 JOB = "index"  # in the journal
@@ -58,15 +58,9 @@ class Plan:
 
 
 def make_plan(vectors: Vectors, kind: str = "auto", *, seed: int = 1, shard_rows: int | None = None) -> Plan:
-    """Read the vectors (n, d) once, and plan their index.
+    """Read the vectors (n, d), float16 or float32, once, and plan their index, of a kind as in `IndexOptions`.
 
     Of identical rows the first goes in; zero rows stay out, as their similarity to everything is 0.
-
-    Args:
-        vectors: (n, d), float16 or float32.
-        kind: auto, flat, ivf, pq, hnsw (see `factory_string`) or a FAISS factory string.
-        seed: for the training rows.
-        shard_rows: see `Plan`.
 
     Raises:
         BitextmineError: a vector holds a NaN, there are no rows or too few to train, or FAISS refuses the string.
@@ -83,7 +77,6 @@ def make_plan(vectors: Vectors, kind: str = "auto", *, seed: int = 1, shard_rows
     for start in range(0, len(chosen), _ADD_ROWS):
         at = chosen[start : start + _ADD_ROWS]
         some[start : start + len(at)] = (vectors[at] != 0).any(axis=1)
-        release(vectors, int(at[0]), int(at[-1]) + 1)
     chosen = chosen[some]
     if not len(chosen):
         raise BitextmineError(f"nothing to index: {len(vectors)} row(s), all of them empty")
@@ -133,7 +126,6 @@ def _train(index: Any, vectors: Vectors, plan: Plan) -> None:
     if len(chosen) > wanted:
         sample = np.sort(np.random.default_rng(plan.seed).choice(chosen, wanted, replace=False))
     rows = np.ascontiguousarray(vectors[sample])
-    release(vectors)
     try:
         centres = _flat_quantiser(core) if faiss.downcast_index(index) is core else None
         if centres is not None and not centres.ntotal and len(rows) >= core.nlist:
@@ -178,17 +170,15 @@ def _add(
 
             assign: Any = add_preassigned
             assign(found, block, nearest_centre(np.asarray(rows), centres), np.ascontiguousarray(at))
-        release(vectors, int(at[0]), int(at[-1]) + 1)
         if progress is not None:
             progress(len(at))
 
 
 @dataclass(frozen=True)
 class Built:
-    """An index in its part folder: its file, the file of separate lists, shards in all and from an earlier run."""
+    """An index in its part folder: its file, shards in all and from an earlier run."""
 
     file: Path
-    lists: Path | None
     shards: int
     resumed: int
 
@@ -249,10 +239,10 @@ def build_on_disk(
         raise BitextmineError(
             f"{folder}: another process is building this index; wait for it or stop it"
         ) from None
-    except OSError as error:
+    except (OSError, RuntimeError) as error:
+        why = error.strerror or error if isinstance(error, OSError) else reason(error)
         raise BitextmineError(
-            f"{folder}: cannot write the index: {error.strerror or error}; what is done is kept, "
-            "run index again to go on"
+            f"{folder}: cannot write the index: {why}; what is done is kept, run index again to go on"
         ) from None
 
 
@@ -273,55 +263,54 @@ def _build(
             if progress is not None:
                 progress(stop - start)
             continue
-        index: Any = faiss.read_index(str(trained))
+        index = faiss.read_index(str(trained))
         _add(index, vectors, plan.chosen[start:stop], progress)
         write_index(index, file)
         del index  # before the next one is read
     if len(files) == 1:
-        return Built(files[0], None, 1, there)
-    merged, lists = folder / "merged.faiss", folder / "merged.lists"
-    index = faiss.read_index(str(trained))
-    lists.unlink(missing_ok=True)
-    _merge_shards(index, files, lists)
-    write_index(index, merged)
-    return Built(merged, lists, len(files), there)
+        return Built(files[0], 1, there)
+    merged = folder / "merged.faiss"
+    _merge_shards(trained, files, merged)
+    return Built(merged, len(files), there)
 
 
-def _merge_shards(index: Any, shards: Sequence[Path], file: Path) -> None:
-    """Move the inverted lists of the shards into an empty trained index, in one new file.
+def _merge_shards(trained: Path, shards: Sequence[Path], file: Path) -> None:
+    """Write an index with the inverted lists of all shards, as `faiss.write_index` would if it fitted into memory.
 
-    The file is in the format of FAISS's OnDiskInvertedLists: list by list, in a list shard by shard, codes then ids.
-    faiss.contrib.ondisk does the same but prints, and writes through a memory map, where a full disk is a signal.
+    FAISS writes the lists of an inverted file last: their sizes, then list by list the codes and the ids. Those of an
+    empty index are cut off. faiss.contrib.ondisk writes through a memory map, where a full disk is a signal.
     """
     # The indexes are kept: they own the lists.
     opened: list[Any] = [faiss.read_index(str(shard), faiss.IO_FLAG_MMAP) for shard in shards]
     parts: list[Any] = [faiss.extract_index_ivf(shard).invlists for shard in opened]
+    index: Any = faiss.read_index(str(trained))
     ivf: Any = faiss.extract_index_ivf(index)
-    each = [[part.list_size(i) for part in parts] for i in range(ivf.nlist)]
-    sizes = np.array(each, dtype=np.uint64).sum(axis=1)
-    with file.open("wb") as out:
-        for number in range(ivf.nlist):
-            for part in parts:
-                out.write(list_codes(part, number).data)
-            for part in parts:
-                out.write(list_ids(part, number).data)
-        sync_file(out)
-        total = out.tell()
-    lists: Any = faiss.OnDiskInvertedLists(ivf.nlist, ivf.code_size, str(file))
-    lists.set_all_lists_sizes(faiss.swig_ptr(sizes))
-    lists.totsize = total
-    lists.do_mmap()
+    sizes = np.array([sum(part.list_size(i) for part in parts) for i in range(ivf.nlist)], dtype=np.uint64)
     index.ntotal = ivf.ntotal = int(sizes.sum())
-    ivf.replace_invlists(lists, True)
-    lists.this.disown()
+    head = faiss.serialize_index(index).tobytes()
+    lists = struct.pack("<4sQQ", b"ilar", ivf.nlist, ivf.code_size)
+    empty = lists + struct.pack("<4sQ", b"sprs", 0)
+    if not head.endswith(empty):
+        raise RuntimeError(f"FAISS {faiss.__version__} writes inverted lists in another way")
+    staged = Path(f"{file}.tmp")
+    with staged.open("wb") as out:
+        out.write(head.removesuffix(empty) + lists)
+        if 2 * np.count_nonzero(sizes) > len(sizes):
+            out.write(struct.pack("<4sQ", b"full", len(sizes)) + sizes.tobytes())
+        else:
+            some = np.flatnonzero(sizes).astype(np.uint64)
+            pairs = np.stack([some, sizes[some]], axis=1)
+            out.write(struct.pack("<4sQ", b"sprs", pairs.size) + pairs.tobytes())
+        for number in range(ivf.nlist):
+            for read in (list_codes, list_ids):
+                for part in parts:
+                    out.write(read(part, number).data)
+        sync_file(out)
+    put_in_place(staged, file)
 
 
 def bytes_each(plan: Plan) -> int:
-    """Return the bytes of a vector in the index, roughly: its code, its id, its links.
-
-    Raises:
-        UsageError: FAISS does not tell for such an index.
-    """
+    """Return the bytes of a vector in the index, roughly (its code, id, links); UsageError if FAISS does not tell."""
     empty = _empty(plan)
     core: Any = core_of(empty)
     if isinstance(core, faiss.IndexIVF):
@@ -349,16 +338,7 @@ def _whole(file: Path, rows: int) -> bool:
 
 
 def write_index(index: Any, file: Path) -> None:
-    """Write a FAISS index to a file, complete or not at all."""
+    """Write a FAISS index to a file, complete or not at all; RuntimeError passes through."""
     staged = Path(f"{file}.tmp")
-    try:
-        faiss.write_index(index, str(staged))
-    except RuntimeError as error:
-        with contextlib.suppress(OSError):
-            staged.unlink()
-        free = shutil.disk_usage(file.parent).free
-        raise BitextmineError(
-            f"{file.parent}: cannot write the index ({reason(error)}; {free:,} bytes are free there); is the disk "
-            "full? What is done is kept: free some space and run index again to go on"
-        ) from None
+    faiss.write_index(index, str(staged))
     put_in_place(staged, file)

@@ -1,10 +1,8 @@
-"""FAISS indexes over stored vectors: their kinds, and searching them with exact similarities."""
+"""FAISS indexes over stored vectors: their kinds, searching them with exact similarities, and their recall."""
 
 from __future__ import annotations
 
 import logging
-import os
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +17,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.indexing.lists import Lists, Pass, search_lists
 from bitextmine.run import Run
 from bitextmine.search.exact import search_one
+from bitextmine.search.neighbours import best_first
 from bitextmine.search.options import SearchOptions
 from bitextmine.search.products import rescore
 from bitextmine.search.rows import Groups, VectorRows, Vectors, check_finite, check_pair, scan, unfold
@@ -26,11 +25,13 @@ from bitextmine.system import processors
 
 log = logging.getLogger(__name__)
 
-FLAT_UP_TO = 50_000
+FLAT_UP_TO = 250_000  # rows; up to about so many exact search takes less time than building an index
 _QUERY_ROWS = 1 << 12
 _LEAST_PER_LIST = 39  # below that k-means warns that its centroids are guesses
 _LEAST_BY_LIST = 8  # queries per list from which going list by list pays
 _MOST_ON_GPU = 2048  # neighbours, and lists, that faiss can ask a GPU for
+_MOST_RESCORED = 64  # candidates per neighbour
+_LITTLE = 0.002
 
 
 def factory_string(kind: str, rows: int, dim: int) -> str:
@@ -39,7 +40,7 @@ def factory_string(kind: str, rows: int, dim: int) -> str:
     flat compares with everything. ivf holds the vectors as they are stored, in about 2 sqrt(rows) lists, fewer if there
     are not 39 rows for each; a list can be read in one piece from disk and compared exactly. pq holds four bits for
     every two or so numbers in such lists. hnsw holds 8 bits per number and 32 links. auto is flat up to FLAT_UP_TO rows
-    and ivf above; `choose` measures.
+    and ivf above.
     """
     if kind == "auto":
         kind = "flat" if rows <= FLAT_UP_TO else "ivf"
@@ -55,34 +56,6 @@ def factory_string(kind: str, rows: int, dim: int) -> str:
     return kind
 
 
-class MappedLists:
-    """The inverted lists of an index read from `file`, which map `lists` (perhaps the same file).
-
-    Indexes without lists, or with lists in memory, have nothing to check.
-    """
-
-    def __init__(self, index: Any, file: Path, lists: Path) -> None:
-        self._file, self._fd = file, -1
-        found: Any = faiss.try_extract_index_ivf(index)
-        mapped: Any = None if found is None else faiss.downcast_InvertedLists(found.invlists)
-        if not isinstance(mapped, faiss.OnDiskInvertedLists) or not mapped.totsize:
-            return
-        try:
-            self._fd = os.open(lists, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError as error:
-            raise BitextmineError(f"{lists}: cannot read: {error.strerror or error}") from None
-        weakref.finalize(self, os.close, self._fd)
-        self._size = os.fstat(self._fd).st_size
-
-    def check(self) -> None:
-        """Raise BitextmineError if the file was truncated or grew since it was opened; costs nothing."""
-        if self._fd >= 0 and os.fstat(self._fd).st_size != self._size:
-            raise BitextmineError(
-                f"{self._file}: the index changed while it was in use, and the results are discarded; run the same "
-                "command again"
-            )
-
-
 @dataclass
 class Index:
     """A FAISS index whose ids are rows of the vectors it was built from; of identical rows it has the first.
@@ -93,7 +66,7 @@ class Index:
     faiss: Any
     facts: dict[str, Any] = field(default_factory=dict)
     factor: int = 4  # candidates that are rescored, for each neighbour that is wanted
-    mapped: MappedLists | None = None  # of an index on disk
+    mapped: Path | None = None  # the file of an index on disk
     _folded: tuple[Vectors, Groups | None] | None = None
     _lists: tuple[Vectors, NDArray[np.int64] | None, Lists] | None = None
 
@@ -165,12 +138,24 @@ class Index:
             if progress is not None:
                 progress(len(block))
         self.check_mapped()
+        self._check_ids(found, -1)
         return found
+
+    def _check_ids(self, ids: NDArray[np.int64], least: int) -> None:
+        """Raise BitextmineError for ids that are no rows of the vectors: the index is damaged."""
+        rows = self.facts.get("rows", 1 << 62)
+        if ids.size and not least <= int(ids.min()) <= int(ids.max()) < rows:
+            raise BitextmineError(
+                f"the index is damaged: its ids are not those of {rows:,} rows; run index --force"
+            )
 
     def check_mapped(self) -> None:
         """Raise BitextmineError if the index's file lost its end since it was loaded."""
-        if self.mapped is not None:
-            self.mapped.check()
+        if self.mapped is not None and self.mapped.stat().st_size != self.facts["bytes"]:
+            raise BitextmineError(
+                f"{self.mapped}: the index changed while it was in use, and the results are discarded; run the same "
+                "command again"
+            )
 
     def _check_dim(self, queries: Vectors) -> None:
         if (width := queries.shape[-1]) != self.dim:
@@ -216,13 +201,9 @@ class Index:
         Similarities are exact. A flat index is searched by `search_one`, an inverted file list by list if there are
         queries enough; of any other, several times k candidates are rescored. Missing neighbours are -1 with -inf.
 
-        Args:
-            queries: (n, d).
-            pool: the vectors that the index was built from, or with `rows` a selection of them.
-            k: neighbours.
-            rows: for each vector of the index its row in `pool`, or -1.
-            progress: called with the number of queries done.
-            run: memory and threads.
+        `queries` are (n, d); `pool` holds the vectors that the index was built from, or with `rows` a selection of
+        them: for each vector of the index its row in `pool`, or -1. `progress` is called with the number of queries
+        done.
         """
         run = run or Run()
         dtype = check_pair(queries, pool, "queries", "indexed vectors")
@@ -269,6 +250,7 @@ class Index:
         sizes = np.array([stored.list_size(i) for i in range(stored.nlist)], dtype=np.int64)
         ids = np.concatenate([list_ids(stored, i) for i in range(stored.nlist)])
         self.check_mapped()
+        self._check_ids(ids, 0)
         of = np.repeat(np.arange(stored.nlist), sizes)
         row = ids if rows is None else rows[ids]
         if groups is not None:
@@ -287,6 +269,114 @@ class Index:
         return found
 
 
+@dataclass(frozen=True)
+class Recall:
+    """The share of queries whose best neighbour was found (at_1), and of the k best (at_k), by similarity."""
+
+    at_1: float
+    at_k: float
+    k: int
+    sample: int
+    seed: int
+    queries: str = "its own rows, each left out of its own answer"
+
+
+@dataclass(frozen=True)
+class RecallSample:
+    """Queries with their exact neighbours: vectors (s, d), similarities (s, k), -inf if missing.
+
+    `own` (s,) is the query's own row in the pool, which does not count.
+    """
+
+    vectors: Vectors
+    sim: NDArray[np.float32]
+    own: NDArray[np.int64]
+    seed: int
+
+
+def draw(pool: Vectors, k: int, *, size: int = 1000, seed: int = 1) -> RecallSample:
+    """Return a seeded sample of the pool's own rows with their exact k best in the pool.
+
+    Zero rows, which have only ties, are not drawn. A row is not its own neighbour.
+    """
+    if size < 1:
+        raise BitextmineError(f"the recall sample must have at least 1 row, found {size}")
+    drawn = np.sort(np.random.default_rng(seed).permutation(len(pool))[:size])
+    own = drawn[(pool[drawn] != 0).any(axis=1)].astype(np.int64)
+    vectors = np.ascontiguousarray(pool[own])
+    sim, ids = search_one(vectors, pool, k + 1)
+    return RecallSample(vectors, _without(sim, ids, own, k)[0], own, seed)
+
+
+def measure(index: Index, pool: Vectors, sample: RecallSample) -> Recall:
+    """Return the recall of the index on a sample, rescoring included."""
+    k = sample.sim.shape[1]
+    found = _without(*index.search(sample.vectors, pool, k + 1), sample.own, k)[0]
+    return Recall(*shares_found(found, sample.sim), k, len(sample.vectors), sample.seed)
+
+
+def shares_found(found: NDArray[np.float32], exact: NDArray[np.float32]) -> tuple[float, float]:
+    """Return the recall@1 and recall@k of similarities (s, k) against the exact ones; a tie counts as found."""
+    there = ~np.isneginf(exact)
+    worst = np.where(there, exact, np.inf).min(axis=1, initial=np.inf)
+    hits = np.minimum((found >= worst[:, None]).sum(axis=1), there.sum(axis=1)).sum()
+    has, total = there[:, 0], int(there.sum())
+    at_1 = float((found[has, 0] >= exact[has, 0]).mean()) if has.any() else 1.0
+    return at_1, float(hits / total) if total else 1.0
+
+
+def tune(index: Index, pool: Vectors, sample: RecallSample, target: float = 0.99) -> Recall:
+    """Set the least nprobe or efSearch, to about a tenth, whose recall@1 on the sample reaches the target.
+
+    If none does, it is the highest. Where more of it no longer helps, the codes lose the rest: then more candidates are
+    rescored.
+    """
+    recall = measure(index, pool, sample)
+    below = 0
+    while recall.at_1 < target:
+        before, effort = recall, index.effort()
+        if effort is not None and effort[1] < effort[2]:
+            below = effort[1]
+            index.set_effort(min(2 * effort[1], effort[2]))
+            recall = measure(index, pool, sample)
+        if recall.at_1 >= target:
+            break
+        more = effort is None or effort[1] >= effort[2] // 2 or recall.at_1 - before.at_1 < _LITTLE
+        if more and _lossy(index) and index.factor < _MOST_RESCORED:
+            index.factor *= 2
+            recall = measure(index, pool, sample)
+        elif effort is None or effort[1] >= effort[2]:
+            break
+    effort = index.effort()
+    if effort is None or not below or recall.at_1 < target:
+        return recall
+    high = effort[1]
+    while high - below > max(1, high // 10):
+        middle = (below + high) // 2
+        index.set_effort(middle)
+        found = measure(index, pool, sample)
+        if found.at_1 >= target:
+            high, recall = middle, found
+        else:
+            below = middle
+    index.set_effort(high)
+    return recall
+
+
+def _lossy(index: Index) -> bool:
+    """Tell if the codes are something else than the vectors as they are stored."""
+    ivf = index.inverted
+    halves = isinstance(ivf, faiss.IndexIVFScalarQuantizer) and ivf.sq.qtype == faiss.ScalarQuantizer.QT_fp16
+    return not (index.exact or (halves and not ivf.by_residual))
+
+
+def _without(
+    sim: NDArray[np.float32], ids: NDArray[np.int64], own: NDArray[np.int64], k: int
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    mine = ids == own[:, None]
+    return best_first(np.where(mine, -np.inf, sim).astype(np.float32), np.where(mine, -1, ids), k)
+
+
 def list_ids(lists: Any, number: int) -> NDArray[np.int64]:
     """Return the ids of an inverted list, without a copy."""
     size = lists.list_size(number)
@@ -303,15 +393,6 @@ def list_codes(lists: Any, number: int) -> NDArray[np.uint8]:
         return np.empty(0, np.uint8)
     codes: NDArray[np.uint8] = faiss.rev_swig_ptr(lists.get_codes(number), size)
     return codes
-
-
-def stored_as_they_are(ivf: Any) -> bool:
-    """Tell if an inverted file's codes are the float16 vectors themselves."""
-    return (
-        isinstance(ivf, faiss.IndexIVFScalarQuantizer)
-        and ivf.sq.qtype == faiss.ScalarQuantizer.QT_fp16
-        and not ivf.by_residual
-    )
 
 
 def gpus() -> int:

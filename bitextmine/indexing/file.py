@@ -9,7 +9,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,11 +26,9 @@ from bitextmine.files.jsonfile import read_json, write_json
 from bitextmine.files.ours import check_index_place
 from bitextmine.files.storage import local
 from bitextmine.files.streams import check_writable
-from bitextmine.indexing.build import JOB, Built, Plan, build_on_disk, make_plan, write_index
-from bitextmine.indexing.choose import choose
-from bitextmine.indexing.faiss_index import FLAT_UP_TO, Index, MappedLists, factory_string, list_ids, reason
+from bitextmine.indexing.build import JOB, Built, Plan, build_on_disk, make_plan
+from bitextmine.indexing.faiss_index import Index, Recall, draw, reason, tune
 from bitextmine.indexing.options import IndexOptions
-from bitextmine.indexing.recall import Recall, draw, tune
 from bitextmine.run import Run
 from bitextmine.search.exact import search_one
 from bitextmine.search.rows import Vectors
@@ -58,40 +56,18 @@ def check_index_output(npy_path: str | os.PathLike[str], *, force: bool = False)
     if not file.exists():
         check_writable(manifest)
     if not force:
-        check_index_place(
-            file, manifest, lists_path(file), Path(f"{file}.part"), "index a copy of the corpus elsewhere"
-        )
+        check_index_place(file, manifest, Path(f"{file}.part"), "index a copy of the corpus elsewhere")
 
 
-def lists_path(index_path: str | os.PathLike[str]) -> Path:
-    """Return the place of separate lists: ``corpus.fr.faiss`` -> ``corpus.fr.faiss.lists``."""
-    return Path(f"{os.fspath(index_path)}.lists")
-
-
-def _put_in_place(built: Built, file: Path, facts: dict[str, Any]) -> dict[str, Any]:
-    """Move the parts to their final names, the manifest last, and return the facts with the sizes.
-
-    A reader sees all of it or an error, never parts of two.
-    """
-    manifest, lists = Path(f"{file}.json"), lists_path(file)
+def _put_in_place(built: Path, file: Path, facts: dict[str, Any]) -> dict[str, Any]:
+    """Move an index to its name, the manifest last, and return the facts with its size and checksum."""
+    manifest = Path(f"{file}.json")
     facts = {"kind": "index", "version": __version__, **facts}
-    if built.lists is not None:
-        merged: Any = _read(built.file)
-        ivf: Any = faiss.extract_index_ivf(merged)
-        stored: Any = faiss.downcast_InvertedLists(ivf.invlists)
-        stored.filename = lists.name
-        write_index(merged, built.file)
-        del stored, ivf, merged
-        facts["lists_bytes"] = built.lists.stat().st_size
-    facts["bytes"] = built.file.stat().st_size
-    facts["sha256"] = _checksum(built.file, built.lists)
+    facts |= {"bytes": built.stat().st_size, "sha256": _checksum(built)}
     try:
         manifest.unlink(missing_ok=True)  # an index without a manifest is not mistaken for another's
-        lists.unlink(missing_ok=True)
         sync_folder(file.parent)
-        if built.lists is not None:
-            built.lists.replace(lists)
-        built.file.replace(file)
+        built.replace(file)
         sync_folder(file.parent)
     except OSError as error:
         raise BitextmineError(f"{file}: cannot write: {error.strerror or error}") from None
@@ -99,59 +75,41 @@ def _put_in_place(built: Built, file: Path, facts: dict[str, Any]) -> dict[str, 
     return facts
 
 
-def _checksum(file: Path, lists: Path | None) -> str:
-    """Return the SHA-256 of the index and its separate lists, one after the other."""
-    digest = hashlib.sha256()
-    for part in filter(None, (file, lists)):
-        with part.open("rb") as opened:
-            digest.update(hashlib.file_digest(opened, "sha256").digest())
-    return digest.hexdigest()
+def _checksum(file: Path) -> str:
+    """Return the SHA-256 of the SHA-256 of a file."""
+    with file.open("rb") as opened:
+        return hashlib.sha256(hashlib.file_digest(opened, "sha256").digest()).hexdigest()
 
 
 def verify_index(file: Path) -> str:
     """Return the result of comparing an index with the checksum of its manifest; BitextmineError if it is damaged."""
-    facts = _read_facts(Path(f"{file}.json"))
-    if (wrong := _wrong_size(file, facts)) is not None:
-        raise BitextmineError(f"{wrong}; run index --force")
+    facts = _read_facts(file)
     if not _has_checksum(file, facts):
         raise BitextmineError(
             f"{file}: damaged: its checksum is not that of {file.name}.json; run index --force"
         )
-    return "checksum matches" if "sha256" in facts else "no checksum: made by an older version"
+    return "checksum matches"
 
 
 def _has_checksum(file: Path, facts: dict[str, Any]) -> bool:
-    lists = lists_path(file) if "lists_bytes" in facts else None
-    return facts.get("sha256") in (None, _checksum(file, lists))
+    return bool(facts.get("sha256") == _checksum(file))
 
 
 def load_index(path: str | os.PathLike[str]) -> Index:
-    """Return the index in a file, memory-mapped if FAISS can.
-
-    Raises:
-        BitextmineError: the index, its lists or its manifest are missing, truncated or something else.
-    """
+    """Return the index in a file, memory-mapped if FAISS can; BitextmineError if it is missing or damaged."""
     file = Path(path)
     _check_name(file)
-    manifest = Path(f"{file}.json")
     if not file.exists():
         raise BitextmineError(f"{file}: no such index; run index first")
-    if not manifest.exists():
-        raise BitextmineError(f"{file}: its manifest {manifest.name} is missing; run index again")
-    facts = _read_facts(manifest)
-    if (wrong := _wrong_size(file, facts)) is not None:
-        raise BitextmineError(f"{wrong}; run index again")
+    facts = _read_facts(file)
     found = _read(file)
-    lists = lists_path(file)
-    mapped = MappedLists(found, file, lists if lists.exists() else file)
     for key, value in (("dim", int(found.d)), ("distinct_rows", int(found.ntotal))):
         if (told := facts.get(key)) != value:
             raise BitextmineError(
-                f"{file}: {key} is {value}, but {manifest.name} says {told}; run index again"
+                f"{file}: {key} is {value}, but {file.name}.json says {told}; run index again"
             )
-    _check_ids(found, facts["rows"], file)
-    mapped.check()
-    index = Index(found, facts, mapped=mapped)
+    index = Index(found, facts, mapped=file)
+    index.check_mapped()
     index.factor = facts.get("rescored_per_neighbour", index.factor)
     for value in facts.get("effort", {}).values():
         index.set_effort(value)
@@ -177,11 +135,13 @@ class _Facts:
     rescored_per_neighbour: _Effort = 1
     effort: dict[str, _Effort] = field(default_factory=dict)
     measured: _Times | None = None
-    auto: dict[str, Any] | None = None
 
 
-def _read_facts(manifest: Path) -> dict[str, Any]:
-    """Return the manifest of an index; raise BitextmineError if it is of something else or has wrong types."""
+def _read_facts(file: Path) -> dict[str, Any]:
+    """Return the manifest of an index; BitextmineError if it is wrong, or the index is not as long as it says."""
+    manifest = Path(f"{file}.json")
+    if not manifest.exists():
+        raise BitextmineError(f"{file}: its manifest {manifest.name} is missing; run index again")
     facts = read_json(manifest)
     if facts.get("kind") != "index":
         raise BitextmineError(f"{manifest}: describes a thing of kind {facts.get('kind')!r}, not an index")
@@ -189,29 +149,15 @@ def _read_facts(manifest: Path) -> dict[str, Any]:
         msgspec.convert(facts, _Facts)
     except msgspec.ValidationError as error:
         raise BitextmineError(f"{manifest}: {error}; run index again") from None
+    if "lists_bytes" in facts:
+        raise BitextmineError(
+            f"{file}: its lists are in a file of their own, as of version 0.3.0; run index again"
+        )
+    if (found := file.stat().st_size) != facts.get("bytes"):
+        raise BitextmineError(
+            f"{file}: {found:,} bytes, but {manifest.name} says {facts.get('bytes')}; run index again"
+        )
     return facts
-
-
-def _check_ids(found: Any, rows: int, file: Path) -> None:
-    """Raise BitextmineError unless the ids in an index are different rows of so many."""
-    core: Any = faiss.downcast_index(found)
-    if isinstance(core, faiss.IndexIDMap):
-        parts = iter([faiss.vector_to_array(core.id_map)])
-    elif isinstance(core, faiss.IndexIVF):
-        parts = (list_ids(core.invlists, number) for number in range(core.nlist))
-    else:
-        return  # numbered as they were added
-    seen = np.zeros(rows, dtype=bool)
-    total = 0
-    for ids in parts:
-        total += len(ids)
-        if len(ids) and not 0 <= ids.min() <= ids.max() < rows:
-            raise BitextmineError(
-                f"{file}: damaged: its ids are not those of {rows:,} rows; run index --force"
-            )
-        seen[ids] = True
-    if not total == np.count_nonzero(seen) == found.ntotal:
-        raise BitextmineError(f"{file}: damaged: it has an id twice; run index --force")
 
 
 def _check_name(file: Path) -> None:
@@ -224,31 +170,9 @@ def _check_name(file: Path) -> None:
         ) from None
 
 
-def _wrong_size(file: Path, facts: dict[str, Any]) -> str | None:
-    """Return the reason if the files are not as long as their manifest says."""
-    wanted = [(file, facts.get("bytes"))]
-    if "lists_bytes" in facts:
-        wanted.append((lists_path(file), facts["lists_bytes"]))
-    for path, size in wanted:
-        if not path.exists():
-            return f"{path}: missing: the lists of {file.name} are in it"
-        if (found := path.stat().st_size) != size:
-            return f"{path}: {found:,} bytes, but {file.name}.json says {size}"
-    return None
-
-
 def _read(file: Path) -> Any:
-    apart = lists_path(file).exists() or file.with_suffix(".lists").exists()
     try:
-        if not apart:
-            return faiss.read_index(str(file), faiss.IO_FLAG_MMAP)
-        # The lists are in the same folder, wherever that is now. IO_FLAG_ONDISK_SAME_DIR means that too, but prints.
-        found: Any = faiss.read_index(str(file), faiss.IO_FLAG_SKIP_IVF_DATA | faiss.IO_FLAG_READ_ONLY)
-        ivf: Any = faiss.extract_index_ivf(found)
-        lists: Any = faiss.downcast_InvertedLists(ivf.invlists)
-        lists.filename = str(file.parent / Path(lists.filename).name)
-        lists.do_mmap()
-        return found
+        return faiss.read_index(str(file), faiss.IO_FLAG_MMAP)
     except (RuntimeError, MemoryError) as error:
         raise BitextmineError(f"{file}: not a whole FAISS index ({reason(error)}); run index again") from None
 
@@ -260,15 +184,12 @@ def check_index(npy_path: str | os.PathLike[str], kind: str | None = None) -> st
         return "not indexed yet"
     _, embedding = open_embedding(npy_path)
     try:
-        facts = _read_facts(manifest)
+        facts = _read_facts(file)
     except BitextmineError as error:
         return f"unusable: {error}"
-    if _wrong_size(file, facts) is not None:
-        whole = lists_path(file).exists() or "lists_bytes" not in facts
-        return "truncated" if whole else "its lists are missing"
     if facts.get("embedding") != _identity(embedding):
         return "the vectors changed"
-    if facts["bytes"] + facts.get("lists_bytes", 0) <= _CHEAP and not _has_checksum(file, facts):
+    if facts["bytes"] <= _CHEAP and not _has_checksum(file, facts):
         return "damaged: its checksum is wrong"
     if kind is not None and facts.get("type") != kind:
         return f"made as {facts.get('type')!r}, not {kind!r}"
@@ -300,7 +221,7 @@ class IndexReport:
         done = f"built in {self.seconds:.1f} s" if self.built else "up to date"
         if self.resumed:
             done += f", {counted(self.resumed, 'part')} of it by a run before"
-        size = (facts["bytes"] + facts.get("lists_bytes", 0)) / facts["distinct_rows"]
+        size = facts["bytes"] / facts["distinct_rows"]
         k = min(recall["k"], facts["distinct_rows"])  # of the nearest, and there are no more
         more = f", {100 * recall['at_k']:.2f}% of the {k} best" if k > 1 else ""
         lines = [
@@ -314,8 +235,6 @@ class IndexReport:
                 f"{counted(times['queries'], 'query', 'queries')} took {times['search_seconds']:.3g} s through the "
                 f"index and {times['exact_seconds']:.3g} s by exact search"
             )
-        if "auto" in facts:
-            lines.append("auto: " + str(facts["auto"]["reason"]))
         return "\n".join(lines)
 
 
@@ -330,13 +249,7 @@ def index_corpus(
     Its recall is measured against exact search on a seeded sample of its own rows, each left out of its own answer;
     nprobe (ivf) or efSearch (hnsw) is raised until recall@1 reaches the target. The work lies in CORPUS.faiss.part
     until it is complete, and an interrupted run resumes. Every run makes the same index (hnsw apart) and the same
-    manifest, times apart.
-
-    Args:
-        npy_path: the embedding.
-        options: the kind of index and the recall.
-        run: memory that building may take.
-        progress: called with the number of rows added.
+    manifest, times apart. `progress` is called with the number of rows added.
     """
     options, memory = options or IndexOptions(), (run or Run()).memory_budget
     vectors, embedding = open_embedding(npy_path)
@@ -351,19 +264,11 @@ def index_corpus(
     head = folder_head(part)
     if options.force and (head is None or head.job != JOB):  # of another program
         shutil.rmtree(part, ignore_errors=True)
-    identity: dict[str, Any] = {"embedding": _identity(embedding)}
-    if options.kind == "auto" and len(plan.chosen) > FLAT_UP_TO:
-        before = {} if head is None else head.identity
-        if "auto" in before and before["embedding"] == identity["embedding"]:
-            identity["auto"] = before["auto"]  # a resumed run keeps it, even if the machine is busier now
-        else:
-            disk = shutil.disk_usage(file.parent).free
-            identity["auto"] = choose(vectors, plan.chosen, options, disk=disk)
-        plan = replace(plan, spec=factory_string(identity["auto"]["kind"], len(plan.chosen), plan.dim))
+    identity = {"embedding": _identity(embedding)}
     built = build_on_disk(vectors, plan, part, identity, memory=memory, progress=progress)
     seconds = time.perf_counter() - begin
     facts = {**plan.facts(), **identity, **_measured(built, vectors, plan, options, seconds)}
-    facts = _put_in_place(built, file, facts)
+    facts = _put_in_place(built.file, file, facts)
     shutil.rmtree(part, ignore_errors=True)
     return IndexReport(file, facts, seconds, True, built.resumed)
 
@@ -399,12 +304,7 @@ def _measured(
 
 
 def open_index(npy_path: str | os.PathLike[str], run: Run | None = None) -> Index:
-    """Return the index of an embedding; one that is missing, damaged or of other vectors is built, of the type it had.
-
-    Args:
-        npy_path: the embedding.
-        run: memory that building may take.
-    """
+    """Return the index of an embedding, built (of the type it had) if it is missing, damaged or of other vectors."""
     file, manifest = index_paths(npy_path)
     if (wrong := check_index(npy_path)) is not None:
         kind: Any = None

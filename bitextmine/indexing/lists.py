@@ -179,14 +179,11 @@ def block_rows(dim: int, probes: int, k: int, threads: int, memory: int) -> int:
 
 @dataclass(frozen=True)
 class Pass:
-    """A search of queries in the `probes` lists whose centres are nearest to each, for k neighbours.
+    """A search of `queries` in the `probes` lists whose centres are nearest to each, for k neighbours.
 
     Attributes:
-        queries: the rows to search for.
         lists: the rows to search in.
         centres: of the lists, float32 (lists, d).
-        probes: lists per query.
-        k: neighbours.
         both: also find the k best queries for each listed row, among those that its list was compared with.
         forward: the queries are the rows of x, not y, in a search of both sides.
         listed: the distinct rows that `lists` numbers, in a search of both sides.
@@ -208,10 +205,8 @@ def search_lists(
     """Return the k best rows for each query of a pass; the memory and threads of `run` do not change them.
 
     Similarities are exact, order and ties as in `search_both`. `progress` is called with the number of queries done.
-
-    Returns:
-        The queries' neighbours, with row numbers as in lists.order; those of the listed rows, in the order of
-        lists.order, with query numbers.
+    Returns the queries' neighbours, with row numbers as in lists.order, and those of the listed rows, in that order,
+    with query numbers.
     """
     queries, lists, k = which.queries, which.lists, which.k
     router = Router(which.centres, which.probes)
@@ -226,7 +221,6 @@ def search_lists(
             block = Block(rows, start, lists, *router.route(rows), TopK.empty(len(rows), k), bwd)
             best = block.search(mapped, progress)
             fwd.sim[start:stop], fwd.id[start:stop] = best.sim, best.id
-            queries.release(start, stop)
     number_rows(fwd, lists.order)
     return fwd, bwd
 
@@ -241,14 +235,11 @@ def number_rows(best: TopK, order: NDArray[np.int64]) -> None:
 
 @dataclass
 class Block:
-    """Queries to compare with their lists: the state shared by the threads, and the results of each.
+    """Queries (b, d) to compare with their lists: the state shared by the threads, and the results of each.
 
     Attributes:
-        queries: (b, d).
         start: number of the first query; queries in `bwd` have lower ones.
-        lists: the listed rows.
-        at: the queries of each list (`Router.route`).
-        begins: where each list's queries begin in `at`.
+        at, begins: the queries of each list, and where each list's begin (`Router.route`).
         known: the k best so far of each query; their ids are none of the places in `lists`.
         bwd: the k best so far of each listed row, which are updated.
     """

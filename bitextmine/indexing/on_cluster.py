@@ -18,28 +18,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.distributed.shards import FileRows, Shard, Side, shard_rows, shard_rows_of
-from bitextmine.distributed.tiles import (
-    Grid,
-    Limits,
-    Record,
-    Tile,
+from bitextmine.distributed.shards import (
+    FileRows,
+    Shard,
+    Side,
     read_arrays,
-    search_tiles,
-    seed,
+    shard_rows,
+    shard_rows_of,
     write_arrays,
-    write_found,
 )
+from bitextmine.distributed.tiles import Grid, Limits, Record, seed, write_found
 from bitextmine.errors import BitextmineError
 from bitextmine.executor import Kept, Shared, Task, Workers
 from bitextmine.files.journal import journal_folder
-from bitextmine.indexing.both import Indexed, Searcher
+from bitextmine.indexing.both import Searcher
 from bitextmine.indexing.lists import ROUTE_ROWS, Block, Lists, Pass, Router, block_rows, by_list, number_rows
 from bitextmine.run import Run
 from bitextmine.search.checkpoint import Checkpoint
 from bitextmine.search.fused import in_threads
-from bitextmine.search.neighbours import Neighbours, TopK
-from bitextmine.search.options import SearchOptions, default_arithmetic
+from bitextmine.search.neighbours import TopK
+from bitextmine.search.options import default_arithmetic
 from bitextmine.search.rows import VectorRows
 from bitextmine.system import budget, processors
 
@@ -61,16 +59,8 @@ class _Routing:
 class _Tile:
     """Some queries to compare with the rows of some lists.
 
-    Attributes:
-        queries: the rows to search for.
-        listed: the rows of the lists, in their order.
-        routing: how the queries are routed.
-        first: the number of the first list.
-        bounds: where each list begins in `listed`, and where the last one ends.
-        k: neighbours.
-        memory: bytes for the worker.
-        limits: the similarity that a neighbour of each row must reach.
-        path: the file for the result.
+    `first` is the number of the first list, `bounds` where each list begins in the rows `listed`, and where the last
+    one ends; a neighbour must reach the `limits` of its rows; the result goes to the file `path`.
     """
 
     queries: Shard
@@ -87,13 +77,9 @@ class _Tile:
 class ClusterSearcher(Searcher):
     """Compares rows on workers.
 
-    Args:
-        workers: compute the tiles.
-        x: rows that are mined, in a file that all workers see.
-        y: the other side.
-        identity: of the vectors and indexes.
-        folder: for tiles, shared with the workers; the caller removes it at the end.
-        run: the resources; its memory is that of each worker.
+    `x` and `y` are the rows that are mined, in files that all workers see; `identity` is that of vectors and indexes;
+    `folder` for tiles is shared with the workers, and the caller removes it. The memory of `run` is that of each
+    worker.
     """
 
     def __init__(
@@ -102,11 +88,6 @@ class ClusterSearcher(Searcher):
         super().__init__(run)
         self._workers, self._x, self._y = workers, x, y
         self._identity, self._folder = identity, folder.absolute()
-
-    def exact(self, x: Indexed, y: Indexed, k: int, progress: Callable[[int], object] | None) -> Neighbours:
-        """Return the result of `search_both`, for indexes that compare with everything."""
-        options = SearchOptions(memory=self.run.memory)
-        return search_tiles(self._workers, self._x, self._y, k, options, Record(self._folder, progress))
 
     def lists(self, which: Pass, progress: Callable[[int], object] | None) -> tuple[TopK, TopK | None]:
         """Return the result of one pass."""
@@ -154,7 +135,10 @@ def _tasks(
     for number, row in enumerate(rows):
         i0, i1 = row[0][:2]
         for ahead in range(number + bool(number), min(number + 2, len(rows))):
-            yield from _route(grid, routings[ahead], rows[ahead])
+            if not all(grid.path(tile).exists() for tile in rows[ahead]):
+                a, b = rows[ahead][0][:2]
+                what, args = f"finding lists for rows {a + 1} to {b}", (grid.x.shard(a, b), routings[ahead])
+                yield Task(f"{_HERE}:route_rows", args, what)
         for tile in row:
             j0, j1 = tile[2:]
             first, last = lists[j0, j1]
@@ -164,13 +148,6 @@ def _tasks(
             work = _Tile(*shards, routings[number], first, bounds, which.k, memory, limits, path)
             what = f"comparing rows {i0 + 1} to {i1} with lists {first + 1} to {last}"
             yield Task(f"{_HERE}:compare_lists", (work,), what, key=tile)
-
-
-def _route(grid: Grid, routing: _Routing, row: list[Tile]) -> Iterator[Task]:
-    i0, i1 = row[0][:2]
-    if not all(grid.path(tile).exists() for tile in row):
-        what = f"finding lists for rows {i0 + 1} to {i1}"
-        yield Task(f"{_HERE}:route_rows", (grid.x.shard(i0, i1), routing), what)
 
 
 def _spans(bounds: NDArray[np.int64], size: int) -> Iterator[tuple[int, int]]:
@@ -206,11 +183,7 @@ def _arithmetic() -> str:
 
 
 def route_rows(kept: Kept, queries: Shard, routing: _Routing) -> None:
-    """Write the lists of some rows, unless the file is there.
-
-    Raises:
-        BitextmineError: this machine would route otherwise than the driver's.
-    """
+    """Write the lists of some rows, unless the file is there; BitextmineError if the driver would find others."""
     if not Path(routing.path).exists():
         _lists_of(kept, queries, routing)
 

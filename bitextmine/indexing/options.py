@@ -12,14 +12,12 @@ class IndexOptions:
     """How an index is built, and how its recall is measured.
 
     Attributes:
-        kind: one of KINDS (see `factory_string`) or a FAISS factory string; auto: the fastest for `queries` queries,
-            building included.
+        kind: one of KINDS or a FAISS factory string (see `factory_string`).
         recall_sample: rows to measure recall on.
         recall_target: recall@1 to reach.
         k: neighbours that the recall counts.
         seed: for training rows and samples.
         force: build again, and write over files of other programs.
-        queries: searches to come (None: this side's share of mining with another indexed corpus).
         shard_rows: rows per shard (None: as many as fit).
     """
 
@@ -29,5 +27,4 @@ class IndexOptions:
     k: int = 4
     seed: int = 1
     force: bool = False
-    queries: int | None = None
     shard_rows: int | None = None

@@ -54,14 +54,9 @@ class Bitext(Shown):
     """The result of mining, best pair first: take its `len()`, iterate over it (`MinedPair`), `write` it.
 
     Attributes:
-        src_index: int64 (p,), source lines counted from 0, as NumPy counts (pairs, frame and files count from 1).
-        tgt_index: int64 (p,), target lines likewise.
+        src_index, tgt_index: int64 (p,), lines counted from 0, as NumPy counts (pairs, frame and files count from 1).
         score: float64 (p,), descending; equal scores are ordered by source line, then target line.
-        src: the source corpus.
-        tgt: the target corpus.
-        signature: how it was made.
         details: the numbers of the run, ready for JSON.
-        notes: remarks for a person.
         checkpoint: where the search may have left its answer for an interrupted run to resume.
         gold: the file of known pairs that the threshold was tuned on.
         estimate: the probabilities of all candidates, if they were estimated.
@@ -114,12 +109,6 @@ class Bitext(Shown):
         columns = (score.tolist(), (src + 1).tolist(), (tgt + 1).tolist())
         return map(MinedPair, *columns, self.src.take(src), self.tgt.take(tgt))
 
-    def rows(self, ids: bool = False) -> Iterator[str]:
-        """Yield the TSV lines: score, source, target; with `ids` both line numbers (from 1) after the score."""
-        for pair in self:
-            numbers = f"{pair.src_line}\t{pair.tgt_line}\t" if ids else ""
-            yield f"{pair.score:.{_DECIMALS}f}\t{numbers}{one_cell(pair.src)}\t{one_cell(pair.tgt)}"
-
     def write(
         self,
         output: str | os.PathLike[str] = "-",
@@ -131,15 +120,13 @@ class Bitext(Shown):
     ) -> None:
         """Write the pairs to a file, complete or not at all, with `to_dict` in OUTPUT.json beside it.
 
-        The columns are score, src and tgt.
-
         Args:
             output: the file, or ``-`` for stdout. Its suffix names the format: TSV without a header (.tsv, .txt, none),
                 JSON Lines (.jsonl), TMX (.tmx) or Parquet (.parquet); .gz, .bz2, .xz or .zst after the first three
-                compresses.
+                compresses. The columns are score, src and tgt.
             ids: add the columns src_line and tgt_line after the score.
-            origin: add the columns src_origin and tgt_origin at the end: URL or document, paragraph and sentence, as
-                `split` wrote them beside the corpora.
+            origin: add src_origin and tgt_origin at the end: URL or document, paragraph and sentence, as `split` wrote
+                them.
             normalize: write the sentences in normal form (`languages.clean`).
             force: write over an OUTPUT.json that describes something else.
 
@@ -175,10 +162,7 @@ class Bitext(Shown):
                 file.write(json_bytes(self.to_dict(), indent=2, sort_keys=False, allow_nan=True))
 
     def plot(self) -> Figure:
-        """Draw the scores and the threshold; of rescored pairs also the expected precision of those above each score.
-
-        The score of a rescored pair is the log odds that it is a translation.
-        """
+        """Draw the scores and the threshold; of rescored pairs also the expected precision above each score."""
         figure, axes = new_figure()
         axes.hist(self.score, bins=50, color="#4477aa", label="pairs")
         axes.set_xlabel("score")

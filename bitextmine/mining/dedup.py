@@ -78,16 +78,14 @@ def line_key(line: str, level: str = Dedup.EXACT) -> str:
     """
     if level == Dedup.NONE:
         return line if line.strip().strip(_INVISIBLE) else ""
-    exact = " ".join(line.split()) if line.isascii() else " ".join(_nfc(line).split())
+    if not line.isascii():
+        line = "".join(unicodedata.normalize("NFC", piece) for piece in normal_pieces(line))
+    exact = " ".join(line.split())
     if not exact.strip(_INVISIBLE):
         return ""
     if level == Dedup.EXACT:
         return exact
     return _near(exact) or exact
-
-
-def _nfc(line: str) -> str:
-    return "".join(unicodedata.normalize("NFC", piece) for piece in normal_pieces(line))
 
 
 def _near(line: str) -> str:

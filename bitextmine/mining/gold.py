@@ -18,7 +18,7 @@ from bitextmine.files.tables import open_table
 from bitextmine.mining.retrieval import ScoredPairs
 from bitextmine.mining.sides import Side
 
-_NUMBER = re.compile(r"[0-9]{1,18}")  # what fits in 64 bits
+_NUMBER = re.compile(r"0*[1-9][0-9]{0,17}")  # from 1, and what fits in 64 bits
 _MINED = ("score", "src_line", "tgt_line")
 
 
@@ -36,10 +36,7 @@ class Gold:
 def read_gold(path: str | os.PathLike[str], errors: str = "strict") -> Gold:
     """Read a gold file: per line a source line number, a tab, a target line number, both counted from 1.
 
-    Further columns and blank lines are ignored, and a repeated pair counts once.
-
-    Raises:
-        BitextmineError: a line has another shape, or the file holds no pair; the message names the line.
+    Further columns and blank lines are ignored, a repeated pair counts once. BitextmineError names a malformed line.
     """
     found: list[tuple[int, int]] = []
     for number, line in enumerate(iter_lines(path, errors), start=1):
@@ -48,12 +45,9 @@ def read_gold(path: str | os.PathLike[str], errors: str = "strict") -> Gold:
         cells = line.split("\t")
         if len(cells) < 2 or not all(_NUMBER.fullmatch(cell.strip()) for cell in cells[:2]):
             raise BitextmineError(
-                f"{path}: line {number}: expected two line numbers separated by a tab, found {line[:60]!r}"
+                f"{path}: line {number}: expected two line numbers, from 1, separated by a tab, found {line[:60]!r}"
             )
-        pair = int(cells[0]), int(cells[1])
-        if min(pair) < 1:
-            raise BitextmineError(f"{path}: line {number}: line numbers count from 1, found {min(pair)}")
-        found.append(pair)
+        found.append((int(cells[0]), int(cells[1])))
     if not found:
         raise BitextmineError(f"{path}: no gold pair in it; expected lines like '12<tab>7'")
     return Gold(*(np.unique(np.array(found, dtype=np.int64), axis=0) - 1).T)
@@ -64,10 +58,7 @@ def gold_in_rows(
 ) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]:
     """Return the rows of both ends of the gold pairs, and the codes of the distinct pairs.
 
-    Pairs with a line that is not mined have codes below 0.
-
-    Raises:
-        BitextmineError: a line number is beyond the end of a corpus.
+    Pairs with a line that is not mined have codes below 0. BitextmineError: a line number beyond the end of a corpus.
     """
     for side, lines in zip(sides, (gold.src, gold.tgt), strict=True):
         check_line_numbers(os.fspath(path), lines, side.text.name, side.unique.lines)
@@ -87,20 +78,15 @@ def check_line_numbers(where: str, lines: NDArray[np.int64], text: str, there: i
 
 
 def pair_codes(src: NDArray[np.int64], tgt: NDArray[np.int64], width: int) -> NDArray[np.int64]:
-    """Return one number per pair, for set operations.
-
-    `width` is above every target number, and src * width below 2**63.
-    """
+    """Return one number per pair, for set operations; `width` is above every target number."""
     return src * np.int64(width) + tgt
 
 
 def read_mined(path: str | os.PathLike[str], errors: str = "strict") -> ScoredPairs:
     """Read the output of ``mine --ids``: score, source line, target line (both from 1), as pairs of lines from 0.
 
-    They are the columns score, src_line and tgt_line of the header; without a header, the first three.
-
-    Raises:
-        BitextmineError: a row has another shape; the message names it.
+    They are the columns score, src_line and tgt_line of the header; without a header, the first three. BitextmineError
+    names a malformed row.
     """
     table = open_table(path, Columns(errors=errors))
     path = display_name(path)

@@ -38,11 +38,10 @@ def rounded(score: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def neighbourhood_mean(sim: ArrayLike, ids: ArrayLike | None = None) -> NDArray[np.float64]:
-    """Return the mean similarity of each row's neighbours: (n, k) -> float64 (n,).
+    """Return the mean similarity of each row's neighbours: (n, k) -> float64 (n,), NaN for a row without any.
 
-    Missing neighbours (id below 0, or a similarity that is not finite, or below -1e30 as FAISS marks an
-    empty slot) do not count: the mean runs over those that exist. A row without any gets NaN, which
-    `margin` reads as "unknown". The sum runs in float64, so float16 input cannot overflow.
+    Missing neighbours (id below 0, or a similarity that is not finite, or below -1e30 as FAISS marks an empty slot) do
+    not count. The sum runs in float64, so float16 input cannot overflow.
     """
     sim = np.asarray(sim)
     if sim.dtype == np.float16:
@@ -60,17 +59,12 @@ def margin(
 ) -> NDArray[np.float64]:
     """Return the margin of each pair, float64, of the shape that the arguments broadcast to.
 
-    With b the average of the two neighbourhood means: ``ratio`` is cos / b, ``distance`` cos - b,
-    ``absolute`` cos. A mean that is NaN (no neighbour was found on that side) counts as the pair's own
-    cosine, because the pair itself would be the one known neighbour.
-
-    Where b is below RATIO_FLOOR (0.01), negative means included, ``ratio`` is cos / RATIO_FLOOR: finite,
-    always of the sign of the cosine, and never falling when the cosine rises, so that two negative numbers
-    cannot make a good score. A missing candidate (similarity -inf) scores -inf.
-
-    Raises:
-        BitextmineError: a cosine is NaN.
-        ValueError: the kind is unknown.
+    With b the average of the two neighbourhood means: ``ratio`` is cos / b, ``distance`` cos - b, ``absolute`` cos. A
+    mean that is NaN (no neighbour was found on that side) counts as the pair's own cosine, because the pair itself
+    would be the one known neighbour. Where b is below RATIO_FLOOR, negative means included, ``ratio`` is cos /
+    RATIO_FLOOR: finite, of the sign of the cosine, and never falling when the cosine rises, so that two negative
+    numbers cannot make a good score. A missing candidate (similarity -inf) scores -inf. BitextmineError: a cosine is
+    NaN.
     """
     kind = Margin(kind)
     a = np.asarray(cos, dtype=np.float64)
@@ -132,10 +126,7 @@ def best_candidates(
 
 
 def candidates(neighbours: Neighbours, k: int, kind: str = Margin.RATIO) -> BestBothWays:
-    """Return the best candidate of every row of both sides, by margin over the k nearest neighbours.
-
-    Only the first k columns of the neighbours are used, both as candidates and for the neighbourhood means.
-    """
+    """Return the best candidate of every row of both sides, by margin over the first k columns of the neighbours."""
     forward = neighbours.fwd_sim[:, :k], neighbours.fwd_id[:, :k]
     backward = neighbours.bwd_sim[:, :k], neighbours.bwd_id[:, :k]
     means = neighbourhood_mean(*forward), neighbourhood_mean(*backward)

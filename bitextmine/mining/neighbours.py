@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,6 @@ from bitextmine.search.neighbours import Neighbours
 
 if TYPE_CHECKING:
     from bitextmine.distributed.shards import FileRows
-    from bitextmine.indexing.both import Searcher
 
 # Up to so many similarities exact search takes minutes on two cores; above that, an index is built. A GPU should
 # compute a hundred times as many in that time, which was not measured.
@@ -39,14 +38,7 @@ def find_neighbours(
     """Return the k nearest neighbours of both sides' rows, and the kind of search, for the signature.
 
     Indexes beside the embeddings are used, or built if they are missing or of other vectors. Similarities are exact
-    either way.
-
-    Args:
-        src: the source.
-        tgt: the target.
-        k: neighbours of each row.
-        work: the kind of search, and the resources; the memory of exact search includes vectors held in memory.
-        checkpoint: the file that exact search resumes from, and leaves behind if it takes more than seconds.
+    either way. Exact search resumes from the file `checkpoint`, which it leaves behind if it takes more than seconds.
 
     Raises:
         UsageError: an index or a cluster is asked for, but the lines are in memory.
@@ -58,15 +50,20 @@ def find_neighbours(
         raise UsageError(
             "search: an index lies beside an embedding file; give corpora in files, or search='exact'"
         )
-    pairs = len(src.unique.rows) * len(tgt.unique.rows)
-    many = pairs > EXACT_UP_TO and pairs > exact_up_to(run.device_here)
-    if work.search == SearchWay.INDEX or (work.search == SearchWay.AUTO and many and in_files):
-        found, way = _through_indexes(src, tgt, k, work)
-    else:
-        saved = None if checkpoint is None else Checkpoint(checkpoint)
-        search = _on_cluster if run.executor.distributed else _exactly
-        with run.progress(len(src.unique.rows), "search") as bar, saved or contextlib.nullcontext():
-            found, way = search(src, tgt, k, work, _watched(bar.update, src, tgt), saved), "exact"
+    n, m = len(src.unique.rows), len(tgt.unique.rows)
+    many = n * m > EXACT_UP_TO and n * m > exact_up_to(run.device_here)
+    through = work.search == SearchWay.INDEX or (work.search == SearchWay.AUTO and many and in_files)
+    with run.progress(n + m * through, "search") as bar:
+
+        def told(count: int) -> None:
+            bar.update(count)
+            src.check()
+            tgt.check()
+
+        if through:
+            found, way = _through_indexes(src, tgt, k, work, told)
+        else:
+            found, way = _exactly(src, tgt, k, work, told, checkpoint), "exact"
     if in_files:
         remove_folder(_tiles(src, tgt), "tiles")
     return found, way
@@ -79,67 +76,63 @@ def exact_up_to(device: str) -> int:
     return EXACT_UP_TO if device_name(device) == "cpu" else EXACT_ON_GPU
 
 
-def _through_indexes(src: Side, tgt: Side, k: int, work: WorkOptions) -> tuple[Neighbours, str]:
-    from bitextmine.indexing.both import Indexed, search_both_indexed
+def _through_indexes(
+    src: Side, tgt: Side, k: int, work: WorkOptions, progress: Callable[[int], None]
+) -> tuple[Neighbours, str]:
+    from bitextmine.indexing.both import Indexed, Searcher, search_both_indexed
     from bitextmine.indexing.file import open_index
+    from bitextmine.indexing.lists import scaled
 
-    indexes = [open_index(_npy(side), work.run) for side in (src, tgt)]
-    kinds = dict.fromkeys(str(index.facts["factory"]) for index in indexes)
-    rows = [side.unique.rows for side in (src, tgt)]
-    with _searcher(src, tgt, work) as searcher, work.run.progress(sum(map(len, rows)), "search") as bar:
-        found, _ = search_both_indexed(
-            Indexed(src.vectors, indexes[0], src.unique.line_to_row),
-            Indexed(tgt.vectors, indexes[1], tgt.unique.line_to_row),
-            k,
-            searcher=searcher,
-            progress=_watched(bar.update, src, tgt),
-        )
-    return found, f"index-{'/'.join(kinds)}"
+    run = work.run
+    sides = [
+        Indexed(side.vectors, open_index(_npy(side), run), side.unique.line_to_row) for side in (src, tgt)
+    ]
+    kinds = dict.fromkeys(str(side.index.facts["factory"]) for side in sides)
+    way = f"index-{'/'.join(kinds)}"
+    if all(side.index.exact and not side.index.on_gpu for side in sides):
+        n, m = (len(side.vectors) for side in sides)
+        return _exactly(src, tgt, k, work, scaled(progress, n, n + m), None), way
+    with contextlib.ExitStack() as stack:
+        searcher = Searcher(run)
+        if run.executor.distributed:
+            from bitextmine.indexing.on_cluster import ClusterSearcher
 
-
-@contextlib.contextmanager
-def _searcher(src: Side, tgt: Side, work: WorkOptions) -> Iterator[Searcher]:
-    """Yield the searcher of index lists: on a cluster, or in this process."""
-    from bitextmine.indexing.both import Searcher
-
-    if not work.run.executor.distributed:
-        yield Searcher(work.run)
-        return
-    from bitextmine.indexing.on_cluster import ClusterSearcher
-
-    identity = {}
-    for name, side in (("src", src), ("tgt", tgt)):
-        assert isinstance(side.matrix, VectorFile)
-        rows = hashlib.blake2b(side.unique.rows.tobytes(), digest_size=16).hexdigest()
-        identity[name] = {"vectors": side.matrix.manifest.vectors_blake2b, "rows": rows}
-    sides = _in_file(src), _in_file(tgt)
-    with work.run.executor.open() as workers:
-        yield ClusterSearcher(workers, *sides, identity, folder=_tiles(src, tgt), run=work.run)
+            identity = {}
+            for name, side in (("src", src), ("tgt", tgt)):
+                assert isinstance(side.matrix, VectorFile)
+                rows = hashlib.blake2b(side.unique.rows.tobytes(), digest_size=16).hexdigest()
+                identity[name] = {"vectors": side.matrix.manifest.vectors_blake2b, "rows": rows}
+            workers, files = stack.enter_context(run.executor.open()), (_in_file(src), _in_file(tgt))
+            searcher = ClusterSearcher(workers, *files, identity, folder=_tiles(src, tgt), run=run)
+        found, _ = search_both_indexed(sides[0], sides[1], k, searcher=searcher, progress=progress)
+    return found, way
 
 
 def _exactly(
-    src: Side, tgt: Side, k: int, work: WorkOptions, progress: Callable[[int], None], saved: Checkpoint | None
+    src: Side,
+    tgt: Side,
+    k: int,
+    work: WorkOptions,
+    progress: Callable[[int], object] | None,
+    checkpoint: str | os.PathLike[str] | None,
 ) -> Neighbours:
+    from bitextmine.distributed.tiles import Record, search_tiles
     from bitextmine.search.exact import search_both
     from bitextmine.search.options import SearchOptions
 
-    memory = work.run.memory
-    if memory is not None:
-        memory = max(1, memory - src.vectors.nbytes - tgt.vectors.nbytes)
-    options = SearchOptions(work.run.device_name, memory)
-    return search_both(src.vectors, tgt.vectors, k, options, progress=progress, checkpoint=saved)
-
-
-def _on_cluster(
-    src: Side, tgt: Side, k: int, work: WorkOptions, progress: Callable[[int], None], saved: Checkpoint | None
-) -> Neighbours:
-    from bitextmine.distributed.tiles import Record, search_tiles
-    from bitextmine.search.options import SearchOptions
-
-    options = SearchOptions(work.run.executor.device(work.run.device), work.run.memory)
-    record = Record(_tiles(src, tgt), progress, saved)
-    with work.run.executor.open() as workers:
-        return search_tiles(workers, _in_file(src), _in_file(tgt), k, options, record)
+    run = work.run
+    with contextlib.ExitStack() as stack:
+        saved = None if checkpoint is None else stack.enter_context(Checkpoint(checkpoint))
+        if run.executor.distributed:
+            options = SearchOptions(run.executor.device(run.device), run.memory)
+            record = Record(_tiles(src, tgt), progress, saved)
+            workers = stack.enter_context(run.executor.open())
+            return search_tiles(workers, _in_file(src), _in_file(tgt), k, options, record)
+        memory = run.memory
+        if memory is not None:
+            memory = max(1, memory - src.vectors.nbytes - tgt.vectors.nbytes)
+        options = SearchOptions(run.device_name, memory)
+        return search_both(src.vectors, tgt.vectors, k, options, progress=progress, checkpoint=saved)
 
 
 def _in_file(side: Side) -> FileRows:
@@ -159,14 +152,3 @@ def _npy(side: Side) -> Path:
 def _tiles(src: Side, tgt: Side) -> Path:
     """Return the folder for tiles, beside the source's embedding and named after both."""
     return _npy(src).with_name(f"{_npy(src).stem}-{_npy(tgt).stem}.search.tiles")
-
-
-def _watched(update: Callable[[int], object], src: Side, tgt: Side) -> Callable[[int], None]:
-    """Report progress, and stop a search when its vectors have changed."""
-
-    def told(count: int) -> None:
-        update(count)
-        src.check()
-        tgt.check()
-
-    return told

@@ -102,13 +102,10 @@ def heaviest(pairs: ScoredPairs, neutral: float = 0.0) -> ScoredPairs:
 def retrieve(best: BestBothWays, how: str = Retrieval.MAX, kind: str = Margin.RATIO) -> ScoredPairs:
     """Return the mined pairs, highest score first; ties go by source row, then by target row.
 
-    ``forward``: every source row with its best target. ``backward``: every target row with its best source.
-    ``union``: the pairs of either, each once. ``intersect``: the pairs of both. ``max``: out of the union,
-    one to one, the best score first. ``matching``: out of the union, one to one, the highest total of score
-    above the neutral value of ``kind``, a margin or LOG_ODDS (a pair that scores no more is not taken).
-
-    Raises:
-        ValueError: `how` is unknown.
+    ``forward``: every source row with its best target. ``backward``: every target row with its best source. ``union``:
+    the pairs of either, each once. ``intersect``: the pairs of both. ``max``: out of the union, one to one, the best
+    score first. ``matching``: out of the union, one to one, the highest total of score above the neutral value of
+    ``kind``, a margin or LOG_ODDS (a pair that scores no more is not taken).
     """
     how = Retrieval(how)
     src = np.flatnonzero(best.forward.id >= 0)

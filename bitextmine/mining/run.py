@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.console import counted
 from bitextmine.distributed.ray import ExecutorKeywords
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpus import Corpus
+from bitextmine.files.storage import same_place
 from bitextmine.mining.bitext import Bitext, check_output, inputs_of
 from bitextmine.mining.calibration import calibrated, decoy_log_odds, probability
 from bitextmine.mining.choices import Dedup, Duplicates, Margin
@@ -39,8 +38,9 @@ from bitextmine.mining.piece_features import Sentences
 from bitextmine.mining.retrieval import ScoredPairs, retrieve
 from bitextmine.mining.scorer import Rescorer, open_scoring
 from bitextmine.mining.sides import IN_MEMORY, Side, load_side
-from bitextmine.mining.texts import Pair, check_two, text_of
+from bitextmine.mining.texts import Pair, text_of
 from bitextmine.mining.threshold import RATE, Cut, Estimate, NoEstimate, cut_by_estimate, cut_by_gold, rule_of
+from bitextmine.run import Run
 from bitextmine.search.checkpoint import remove_checkpoint
 from bitextmine.search.neighbours import Neighbours
 from bitextmine.signature import signature
@@ -48,12 +48,13 @@ from bitextmine.signature import signature
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
 
-log = logging.getLogger(__name__)
-
 
 class MiningKeywords(ExecutorKeywords, total=False):
-    """The keywords of `mine`: the fields of `MiningOptions`, `Run` and `WorkOptions`, which explain them."""
+    """The keywords of `mine`: `MiningOptions`, `Run`, `WorkOptions`, and the fields of each, which they explain."""
 
+    options: MiningOptions
+    run: Run
+    work: WorkOptions
     k: int
     margin: str
     retrieval: str
@@ -99,8 +100,9 @@ def mine(
         options: the fields of `MiningOptions` (with defaults k=4, margin="ratio", retrieval="max", threshold="auto",
             gold=None, rescore=None, clean=True, dedup="exact", duplicates="first"), of `Run` (device="auto",
             memory=None, threads=None, batch_tokens=None, errors="strict", show_progress=None) and of `WorkOptions`
-            (search="auto", force=False, cache=None, wait=True); a cluster is
-            named by the keywords of `bitextmine.distributed.ray.ExecutorKeywords`.
+            (search="auto", force=False, cache=None, wait=True); a cluster is named by the keywords of
+            `bitextmine.distributed.ray.ExecutorKeywords`. Or these objects as ``options``, ``run`` and ``work``; single
+            fields win over them.
 
     Returns:
         The pairs, best first: a `Bitext`, which has a length, iterates over (score, src_line, tgt_line, src, tgt) with
@@ -167,11 +169,12 @@ def mine_texts(
     scoring = open_scoring(encoder, model, options.wants_rescoring)
     with contextlib.ExitStack() as cluster:
         cluster.enter_context(work.run.executor.open())
-        embedded = embedded or _embed(texts, model, encoder, work, scoring is not None)
+        embedded = embedded or embed_all([texts], [output], model, encoder, work, scoring is not None)
         made_by: dict[str, object] = {"src": src.lang, "tgt": tgt.lang, "model": encoder.hash}
         del encoder
         sides, cleaning = _cleaned_sides(texts, [embedded[text] for text in texts], options, work)
-        k = _usable_k(sides, options)
+        # Neighbours beyond the number of lines would be empty columns.
+        k = max(1, min(options.k, max(len(side.unique.rows) for side in sides)))
         checkpoint = _checkpoint(sides)
         with _unchanged(sides, checkpoint):
             # One neighbour more than the margin needs: the null distribution takes one away.
@@ -195,7 +198,7 @@ def mine_texts(
 
 def embed_all(
     pairs: Sequence[Pair],
-    outputs: Sequence[str | os.PathLike[str]],
+    outputs: Sequence[str | os.PathLike[str] | None],
     model: str | os.PathLike[str] | Encoder,
     encoder: Encoder,
     work: WorkOptions,
@@ -203,13 +206,32 @@ def embed_all(
 ) -> dict[Corpus, Path | NDArray[Any]]:
     """Return the embeddings of all corpora, made if necessary, for `mine_texts`: a file, or vectors of lines in memory.
 
-    `encoder` is that of `model`; `keep_pieces` keeps the tokenised lines for rescoring.
-
-    Raises:
-        BitextmineError: `mine_texts` would refuse a corpus or an output.
+    `encoder` is that of `model`; `keep_pieces` keeps the tokenised lines for rescoring. BitextmineError: `mine_texts`
+    would refuse a corpus or an output.
     """
+    from bitextmine.distributed.encoding import ClusterEncoding
+    from bitextmine.embeddings.embed import EmbedOptions, check_embedding, embed_corpus, embed_lines
+
     _check_inputs(pairs, outputs, work)
-    return _embed([text for pair in pairs for text in pair], model, encoder, work, keep_pieces)
+    texts = list(dict.fromkeys(text for pair in pairs for text in pair))
+    for text in texts:
+        if text.path is not None:
+            options = EmbedOptions(cache=work.cache, overwrite=work.force)
+            check_embedding(text.path, encoder, options, lang=text.lang)
+    run = work.run
+    with contextlib.ExitStack() as cluster:
+        there = None
+        if run.executor.distributed:
+            there = cluster.enter_context(ClusterEncoding(run.executor, model, run.device))
+        options = EmbedOptions(
+            cache=work.cache, force=work.force, wait=work.wait, encoding=there, keep_pieces=keep_pieces
+        )
+        return {
+            text: embed_lines(text, encoder, run, keep_pieces)
+            if text.path is None
+            else embed_corpus(text, encoder, run, options)
+            for text in texts
+        }
 
 
 def _check_inputs(
@@ -221,40 +243,12 @@ def _check_inputs(
     """Refuse bad inputs and outputs before the work."""
     texts = [text for pair in pairs for text in pair]
     for (src, tgt), output in zip(pairs, outputs, strict=True):
-        check_two(src, tgt)
+        if src.path is not None and tgt.path is not None and same_place(src.path) == same_place(tgt.path):
+            raise BitextmineError(f"{src.path}: is both the source and the target corpus; mining needs two")
         if output is not None:
             check_output(output, (src.lang, tgt.lang), inputs_of(texts, gold), force=work.force)
     if work.run.executor.distributed and any(text.path is None for text in texts):
         raise UsageError("the workers of a cluster read embeddings from files; give corpora in files")
-
-
-def _embed(
-    texts: Sequence[Corpus],
-    model: str | os.PathLike[str] | Encoder,
-    encoder: Encoder,
-    work: WorkOptions,
-    keep_pieces: bool,
-) -> dict[Corpus, Path | NDArray[Any]]:
-    from bitextmine.distributed.encoding import ClusterEncoding
-    from bitextmine.embeddings.embed import EmbedOptions, check_embedding, embed_corpus, embed_lines
-
-    for text in texts:
-        if text.path is not None:
-            options = EmbedOptions(cache=work.cache, overwrite=work.force)
-            check_embedding(text.path, encoder, options, lang=text.lang)
-    distributed, run = work.run.executor.distributed, work.run
-    with (
-        ClusterEncoding(run.executor, model, run.device) if distributed else contextlib.nullcontext() as there
-    ):
-        options = EmbedOptions(
-            cache=work.cache, force=work.force, wait=work.wait, encoding=there, keep_pieces=keep_pieces
-        )
-        return {
-            text: embed_lines(text, encoder, run, keep_pieces)
-            if text.path is None
-            else embed_corpus(text, encoder, run, options)
-            for text in dict.fromkeys(texts)
-        }
 
 
 def _cleaned_sides(
@@ -276,20 +270,6 @@ def _cleaned_sides(
     return (src, tgt), found
 
 
-def _usable_k(sides: Sequence[Side], options: MiningOptions) -> int:
-    """Return k, or the number of lines if that is smaller: further neighbours would be empty columns."""
-    lines = max(len(side.unique.rows) for side in sides)
-    k = max(1, min(options.k, lines))
-    if options.k > k > MiningOptions.k:
-        log.warning(
-            "k %d: the larger corpus has only %s, and a margin over all of them tells little; the default is %d",
-            options.k,
-            counted(lines, "line"),
-            MiningOptions.k,
-        )
-    return k
-
-
 def _checkpoint(sides: Sequence[Side]) -> Path | None:
     """Return the place for the progress of exact search: beside the source's embedding, named after both."""
     src, tgt = (side.npy for side in sides)
@@ -298,10 +278,7 @@ def _checkpoint(sides: Sequence[Side]) -> Path | None:
 
 @contextlib.contextmanager
 def _unchanged(sides: Sequence[Side], checkpoint: Path | None) -> Iterator[None]:
-    """Raise BitextmineError at the end of the block if the vectors of a side have changed.
-
-    The checkpoint goes, too: the next search would take it for the neighbours of the right vectors.
-    """
+    """Raise BitextmineError, and drop the checkpoint, if the vectors of a side have changed during the block."""
     try:
         yield
     finally:  # also after an error, whose cause the change may be
@@ -338,15 +315,7 @@ def mine_sides(
     options: MiningOptions | None = None,
     basis: Basis | None = None,
 ) -> Bitext:
-    """Do everything after the search: margins (or log odds), retrieval, threshold, duplicates.
-
-    Args:
-        src: the source.
-        tgt: the target.
-        neighbours: with k columns, and one more if the threshold is estimated.
-        options: the definition of a pair.
-        basis: see `Basis`.
-    """
+    """Do everything after the search, whose neighbours have k columns, and one more to estimate a threshold."""
     options, basis, sides = options or MiningOptions(), basis or Basis(), (src, tgt)
     k, rescore, gold = basis.k or options.k, basis.rescore, basis.gold
     check_matching(options.retrieval, k, options.margin)
@@ -418,11 +387,7 @@ def _choose_cut(
     noise: Callable[[], NullFit],
     by_log_odds: bool,
 ) -> Cut:
-    """Return the cut that the options ask for; `noise` estimates that of the run.
-
-    Raises:
-        BitextmineError: gold is of other corpora, or the corpora are too small for an estimate that is asked for.
-    """
+    """Return the cut that the options ask for; `noise` estimates that of the run. Raises BitextmineError."""
     kind, number = rule_of(options.threshold)  # type: ignore[arg-type]
     if kind in ("given", "none"):
         return Cut(number if kind == "given" else None, kind)

@@ -28,11 +28,10 @@ class Side:
     """One corpus as mining sees it.
 
     Attributes:
-        text: the corpus.
         unique: the lines that are mined, none with a zero vector.
         matrix: float16 (lines, d), the embedding of all lines.
         dedup: the level of `unique`.
-        cleaned: the lines that each rule of `cleaning` left out; empty without cleaning.
+        cleaned: the lines that each rule of `cleaning` left out.
         in_memory: the most bytes of vectors of a file to hold in memory.
     """
 
@@ -71,11 +70,7 @@ class Side:
         }
 
     def without(self, dropped: NDArray[np.bool_], cleaned: Mapping[str, int]) -> Side:
-        """Return the side without the rows where the mask (u,) is true.
-
-        Raises:
-            BitextmineError: no line is left; `cleaned`, the lines that each rule took, tells why.
-        """
+        """Return the side without the rows where the mask (u,) is true; BitextmineError if no line is left."""
         unique = self.unique.without(dropped) if dropped.any() else self.unique
         if not len(unique.rows):
             rules = ", ".join(f"{count} {rule}" for rule, count in cleaned.items() if count)

@@ -7,9 +7,8 @@ import os
 from collections.abc import Iterable, Sequence
 
 from bitextmine.arguments import language_code
-from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.errors import UsageError
 from bitextmine.files.corpus import Corpus, find_corpus
-from bitextmine.files.storage import same_place
 from bitextmine.files.streams import read_once
 
 Pair = tuple[Corpus, Corpus]
@@ -23,11 +22,7 @@ def text_of(
     lang: str | None = None,
     errors: str = "strict",
 ) -> Corpus:
-    """Return the corpus at a path, or of lines in memory.
-
-    Raises:
-        UsageError: the path is ``-`` or a pipe, or a line is not a string.
-    """
+    """Return the corpus at a path, or of lines in memory; UsageError for ``-``, a pipe, or a line that is no text."""
     lang = language_code(f"{name}_lang", lang) or None
     if isinstance(lines_or_path, (str, os.PathLike)):
         if not os.fspath(lines_or_path):
@@ -52,12 +47,6 @@ def _check_file(path: str | os.PathLike[str], option: str) -> None:
         )
 
 
-def check_two(src: Corpus, tgt: Corpus) -> None:
-    """Raise BitextmineError if both corpora are the same file."""
-    if src.path is not None and tgt.path is not None and same_place(src.path) == same_place(tgt.path):
-        raise BitextmineError(f"{src.path}: is both the source and the target corpus; mining needs two")
-
-
 def find_pairs(
     files: Sequence[str | os.PathLike[str]],
     src: Named,
@@ -68,13 +57,8 @@ def find_pairs(
 ) -> list[Pair]:
     """Return each source with each target.
 
-    Args:
-        files: both corpora, or none.
-        src: languages and files of the sources. With files, their languages in the same order, or none.
-        tgt: the same for the targets.
-        directory: the folder to search for corpora of these languages.
-        name: picks one of several in the folder.
-        errors: as for `Corpus`.
+    `files` are both corpora, or none; `src` and `tgt` languages and files of a side (with files, their languages in the
+    same order, or none). Corpora without a file are searched in `directory`; `name` picks one of several.
 
     Raises:
         UsageError: the arguments contradict each other; a file is a pipe.
@@ -101,8 +85,6 @@ def find_pairs(
                 f"{option} is given {len(langs)} times, but there are {len(paths)} {side} files: give the language of "
                 "each, in the same order, or of none"
             )
-        if len(set(langs)) < len(langs) and not paths:
-            raise UsageError(f"{option} names a language twice: {', '.join(langs)}")
         for path in paths:
             _check_file(path, f"{option}-file")
         sides.append(
@@ -116,11 +98,7 @@ def find_pairs(
 def output_names(
     output: str | os.PathLike[str], pairs: Sequence[Pair], gold: str | os.PathLike[str] | None = None
 ) -> list[str | os.PathLike[str]]:
-    """Return the output of each pair of corpora: the name, with {src} and {tgt} replaced by their languages.
-
-    Raises:
-        UsageError: two pairs have the same output, or there is gold for more than two corpora.
-    """
+    """Return the output of each pair of corpora: the name, with {src} and {tgt} replaced by their languages."""
     name = os.fspath(output)
     if "{src}" not in name and "{tgt}" not in name and len(pairs) == 1:
         return [output]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.arguments import finite
 from bitextmine.console import counted, nice_step
 from bitextmine.errors import BitextmineError, UsageError
 
@@ -47,7 +48,7 @@ def parse_threshold(value: str | float | None, *, estimated: bool = False) -> fl
         if text in ("auto", "none"):
             return text
         if estimated and (rule := _ESTIMATED.fullmatch(text)):
-            kind, number = rule[1], _finite(rule[2])
+            kind, number = rule[1], finite(rule[2])
             if kind == F_MEASURE and not 0.01 <= number <= 100:
                 raise UsageError(
                     f"threshold: fBETA takes a weight of recall from 0.01 to 100, as f1 or f0.5, found {value!r}"
@@ -58,20 +59,11 @@ def parse_threshold(value: str | float | None, *, estimated: bool = False) -> fl
                     f"threshold: {kind} takes a share above 0 and below 1, as {kind}{example}, found {value!r}"
                 )
             return f"{kind}{number:g}"
-    number = _finite(value)
+    number = finite(value)
     if math.isnan(number):
         also = " (or a rule: 'f1', 'precision=0.95', 'fpr=0.01')" if estimated else ""
         raise UsageError(f"threshold: expected a number, 'auto' or 'none', found {value!r}{also}")
     return number
-
-
-def _finite(value: Any) -> float:
-    """Return a number or its text as a finite float; NaN for anything else."""
-    try:
-        number = math.nan if isinstance(value, bool) else float(value)
-    except (ValueError, TypeError, OverflowError):
-        return math.nan
-    return number if math.isfinite(number) else math.nan
 
 
 def rule_of(threshold: float | str) -> tuple[str, float]:
@@ -276,11 +268,7 @@ class Cut:
 
 
 def cut_by_estimate(kind: str, number: float, known: Estimate, at_rate: Callable[[float], float]) -> Cut:
-    """Return the cut of a rule that needs an estimate; `at_rate` gives the threshold of a false-positive rate.
-
-    Raises:
-        NoEstimate: no threshold has so high a precision.
-    """
+    """Return the cut of a rule that needs an estimate, NoEstimate if there is none; `at_rate` gives that of a rate."""
     value: float | None
     if kind == F_MEASURE:
         value, rule, reason = known.at_f(number), f"f{number:g}", f"the best expected F{number:g}"
@@ -343,17 +331,11 @@ def cut_by_gold(
     gold: int,
     path: str | os.PathLike[str],
 ) -> Cut:
-    """Return the cut of the best F1 on gold pairs.
+    """Return the cut of the best F1 on `gold` pairs in the file `path`.
 
     Gold that mentions lines of less than half of the pairs that score as its own is taken for a sample: only pairs with
-    a line that it mentions are judged. Otherwise every pair that it lacks is wrong.
-
-    Args:
-        score: scores (p,), descending.
-        correct: a mask of the gold pairs.
-        mentioned: a mask of the pairs with a line that gold mentions.
-        gold: the number of gold pairs.
-        path: their file.
+    a line that it mentions are judged. Otherwise every pair that it lacks is wrong. `score` (p,) is descending;
+    `correct` (p,) marks the gold pairs, `mentioned` (p,) the pairs with a line that gold mentions.
     """
     known = mentioned_share(score, correct, mentioned)
     sample = known < SAMPLE

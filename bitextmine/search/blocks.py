@@ -109,7 +109,6 @@ class BlockSearch:
             if self._device.type == "cuda":
                 torch.cuda.empty_cache()
             self._tile = max(_SMALLEST, self._tile // 2)
-        self._x.release(start, stop)
 
     def _against_all(self, start: int, stop: int, fwd: TopK, bwd: TopK | None) -> None:
         rows = self._load(self._x.block(start, stop))
@@ -117,7 +116,6 @@ class BlockSearch:
             cols = begin, min(begin + self._tile, len(self._y))
             for best, row, ids, sim in self._compare(rows, (start, stop), cols, fwd, bwd):
                 best.merge(row, ids, sim)
-            self._y.release(*cols)
 
     def _compare(
         self, block: _Loaded, rows: tuple[int, int], cols: tuple[int, int], fwd: TopK, bwd: TopK | None

@@ -44,12 +44,11 @@ class Checkpoint:
     """The k best of both sides so far, with the rows of x that are compared with all of y.
 
     `search_both` saves into it between blocks of rows, at most every ten seconds and for at most 2% of the time, and
-    once more at the end if it saved before or took ten seconds. A search of the same vectors and the same k resumes
-    from it, with any engine, block size or memory; the state of another search is discarded.
-
-    The state lies in one file, which each save replaces. A record of the journal (`path`) names its digest before the
-    file takes its name, so that a kill in between leaves the state of the record before. A second process with the same
-    journal searches without saving, and so does a search whose files cannot be written.
+    once more at the end if it saved before or took ten seconds. A search of the same vectors and k resumes from it,
+    with any engine, block size or memory; the state of another search is discarded. Each save replaces the file of the
+    state. A record of the journal (`path`) names its digest before that, so that a kill in between leaves the state of
+    the record before. A second process with the same journal searches without saving, and so does a search whose files
+    cannot be written.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -78,16 +77,10 @@ class Checkpoint:
             self._journal.remove()
             self._journal = None
 
-    def resume(self, key: str, fwd: TopK, bwd: TopK | None) -> int:
-        """Read the state of this search into `fwd` and `bwd` (empty so far), which `save` then saves.
+    def resume(self, key: str, fwd: TopK, bwd: TopK) -> int:
+        """Load the state of the search `key` into `fwd` and `bwd` (empty so far), which `save` then saves.
 
-        Args:
-            key: the vectors and k.
-            fwd: the k best of x's rows.
-            bwd: the k best of y's rows, or None.
-
-        Returns:
-            The number of rows of x that are done.
+        Returns the number of rows of x that are done.
         """
         self._key, self._fwd, self._bwd = key, fwd, bwd
         self._saved = 0
@@ -155,9 +148,7 @@ class Checkpoint:
         return 0
 
     def _parts(self, done: int) -> Iterator[NDArray[Any]]:
-        yield from (self._fwd.sim[:done], self._fwd.id[:done])
-        if self._bwd is not None:
-            yield from (self._bwd.sim, self._bwd.id)
+        yield from (self._fwd.sim[:done], self._fwd.id[:done], self._bwd.sim, self._bwd.id)
 
     def _give_up(self, reason: str) -> None:
         self._off = True

@@ -42,18 +42,13 @@ def search_both(
     rounded to float32; no neighbour is missed, ties go to the lower id. The result is the same, byte for byte, for all
     options, and for a search that was interrupted and resumed.
 
-    Args:
-        x: (n, d), float16 or float32, in memory or memory-mapped; rows are L2-normalised or zero (similarity 0 to
-            everything).
-        y: (m, d), likewise.
-        k: neighbours per row.
-        options: see `SearchOptions`.
-        progress: called with the number of rows of x finished since the last call.
-        checkpoint: saves the state, and resumes from it; the caller removes it.
+    x (n, d) and y (m, d) are float16 or float32, in memory or in a file, with rows L2-normalised or zero (similarity 0
+    to everything). `progress` gets the number of rows of x finished since the last call. `checkpoint` saves the state,
+    which a search resumes from; the caller removes it.
 
     Raises:
-        BitextmineError: different dimensions, k < 1, a NaN or infinity (with its line), an engine that is missing,
-            or too little memory (with the bytes it takes).
+        BitextmineError: different dimensions, k < 1, a NaN or infinity (with its line), an engine that is missing, or
+            too little memory (with the bytes it takes).
     """
     folded = fold(x, y, k, options.names)
     return folded.neighbours(*_search(folded, k, True, options, progress, checkpoint))
@@ -66,15 +61,11 @@ def search_one(
     options: SearchOptions = _AS_IT_COMES,
     *,
     progress: Callable[[int], object] | None = None,
-    checkpoint: Checkpoint | None = None,
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return the k nearest rows of `pool` for each row of `queries`: (similarity (n, k), id (n, k)).
-
-    See `search_both`.
-    """
+    """Return the k nearest rows of `pool` per row of `queries`, as `search_both`: (similarity, id) (n, k)."""
     options = replace(options, names=("queries", "pool"))
     folded = fold(queries, pool, k, options.names)
-    best, _ = _search(folded, k, False, options, progress, checkpoint)
+    best, _ = _search(folded, k, False, options, progress, None)
     return unfold(best.sim, best.id, *folded.groups)
 
 
@@ -128,10 +119,7 @@ def _search(
     fwd, bwd = TopK.empty(of, k), TopK.empty(back, k)
     if not of or not len(y):
         return fwd, bwd
-    known = bwd if both else None
-    if checkpoint is not None and (
-        done := checkpoint.resume(f"{sides.digest} k={k} both={both}", fwd, known)
-    ):
+    if checkpoint is not None and (done := checkpoint.resume(f"{sides.digest} k={k} both=True", fwd, bwd)):
         # Rows that were folded count as well, so that a bar gets to its end.
         log.info("search: %s of %s lines are done, going on", f"{total * done // of:,}", f"{total:,}")
         if progress is not None:
@@ -139,7 +127,7 @@ def _search(
     step = min(options.block_rows or engine.block_rows, engine.block_rows)
     while done < of:
         start, done = done, min(done + step, of)
-        engine.block(start, done, fwd, known)
+        engine.block(start, done, fwd, bwd if both else None)
         if checkpoint is not None:
             checkpoint.save(done, last=done == of)
         if progress is not None:
@@ -161,10 +149,7 @@ def open_engine(
     """Return the engine that the options name, or the fastest, and the least bytes that it needs.
 
     All engines give the same answer, to the byte. They work within `memory` bytes, and a block of rows given twice
-    changes nothing the second time.
-
-    Raises:
-        BitextmineError: there is no such engine here.
+    changes nothing the second time. BitextmineError: there is no such engine here.
     """
     engine = options.engine
     if engine == Engine.AUTO:

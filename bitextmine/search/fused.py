@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 from bitextmine import compiled
 from bitextmine.errors import BitextmineError
 from bitextmine.search.neighbours import TopK
-from bitextmine.search.options import Arithmetic, InstructionSet, SearchOptions
+from bitextmine.search.options import Arithmetic, SearchOptions
 from bitextmine.search.rows import VectorRows, check_finite, check_length
 from bitextmine.system import processors
 
-ISA = {each.value: code for code, each in enumerate(InstructionSet, 1)}  # as in fused.c
+_SETS = ("portable", "neon", "dotprod", "avx2", "avxvnni", "avx512vnni", "amx")  # plain C, ARM, x86
+ISA = {name: code for code, name in enumerate(_SETS, 1)}  # as in fused.c
 ISA_NAMES = {code: name for name, code in ISA.items()}
 _WIDEST = 1 << 15  # dimensions; sums of int8 products of more would not fit 32 bits
 _PANEL, _MR, _MOST_MR = 64, 6, 16
@@ -59,12 +60,6 @@ def instruction_set() -> str | None:
     """Return the best of ISA that this processor has, or None without the compiled search."""
     lib = library()
     return None if lib is None else ISA_NAMES[lib.fused_isa()]
-
-
-def instruction_sets() -> list[str]:
-    """Return those of ISA that this processor has, the best last."""
-    lib = library()
-    return [] if lib is None else [name for name, code in ISA.items() if lib.fused_has(code)]
 
 
 def compiled_runs(dim: int) -> bool:
@@ -267,12 +262,10 @@ class FusedSearch:
                 *_addresses(packed.codes, packed.scale, yloss, cols, *col, self._local.work),
             )
             rescored: int = self._lib.fused_tile(ctypes.byref(tile))
-            y.release(j, j + step)
             return rescored
 
         with in_threads(min(self._threads, len(self._tiles))) as mapped:
             self.rescored += sum(mapped(work, range(len(self._tiles))))
-        self._x.release(start, stop)
 
 
 def _addresses(*arrays: NDArray[Any] | None) -> list[int | None]:

@@ -84,7 +84,7 @@ def knn(
 
 
 def _matrix(rows: ArrayLike, name: str, normalize: bool) -> NDArray[Any]:
-    """Return the rows as float16 or float32, all finite."""
+    """Return the rows as float16 or float32."""
     try:
         found = np.asarray(plain_array(rows))
     except ValueError as error:  # rows of different lengths
@@ -95,32 +95,18 @@ def _matrix(rows: ArrayLike, name: str, normalize: bool) -> NDArray[Any]:
         )
     if found.dtype.kind not in "fiu":
         raise BitextmineError(f"{name}: expected real numbers, found {found.dtype}")
-    if normalize:
-        return _unit(found, name)
-    if found.dtype not in (np.float16, np.float32):
-        with np.errstate(over="ignore"):
-            found = found.astype(np.float32)
-    for start in range(0, len(found), _ROWS):
-        _check_finite(found[start : start + _ROWS], name, start)
-    return found
+    with np.errstate(over="ignore", invalid="ignore"):  # the search names the row
+        if normalize:
+            return _unit(found)
+        return found if found.dtype in (np.float16, np.float32) else found.astype(np.float32)
 
 
-def _unit(rows: NDArray[Any], name: str) -> NDArray[np.float32]:
+def _unit(rows: NDArray[Any]) -> NDArray[np.float32]:
     out = np.empty(rows.shape, dtype=np.float32)
     for start in range(0, len(rows), _ROWS):
         block = rows[start : start + _ROWS].astype(np.float64)
-        _check_finite(block, name, start)
         largest = np.abs(block).max(axis=1, keepdims=True, initial=0.0)  # squares of the others then hold
-        block /= np.where(largest > 0, largest, 1)
+        block /= np.where(largest != 0, largest, 1)
         length = np.linalg.norm(block, axis=1, keepdims=True)
-        out[start : start + _ROWS] = block / np.where(length > 0, length, 1)
+        out[start : start + _ROWS] = block / np.where(length != 0, length, 1)
     return out
-
-
-def _check_finite(rows: NDArray[Any], name: str, first: int) -> None:
-    bad = ~np.isfinite(rows).all(axis=1)
-    if bad.any():
-        raise BitextmineError(
-            f"{name}: row {first + int(np.argmax(bad))} (counted from 0) holds a NaN, an infinity or a number too large"
-            " for float32"
-        )

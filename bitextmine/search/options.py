@@ -30,18 +30,6 @@ class Arithmetic(StrEnum):
     FLOAT32 = "float32"
 
 
-class InstructionSet(StrEnum):
-    """Instruction sets of the compiled engine: plain C, ARM, x86."""
-
-    PORTABLE = "portable"
-    NEON = "neon"
-    DOTPROD = "dotprod"
-    AVX2 = "avx2"
-    AVXVNNI = "avxvnni"
-    AVX512VNNI = "avx512vnni"
-    AMX = "amx"
-
-
 @dataclass(frozen=True)
 class SearchOptions:
     """How an exact search is done; the answer is the same, byte for byte, for all of them.
@@ -50,16 +38,11 @@ class SearchOptions:
         device: "cpu" or a torch device: "cuda", "cuda:1".
         memory: bytes of the computer's memory (not a GPU's) that the search may take besides arrays given to it: the
             answer, 12 bytes per row and neighbour (twice that, and 32 bytes a row, where rows repeat), blocks of both
-            sides at work, pages of memory-mapped vectors, and caches. Default: half of what is free.
+            sides at work, and caches. Default: half of what is free.
         threads: default the processors available, or OMP_NUM_THREADS.
-        block_rows: most rows of x compared at a time. Default: what the engine finds best.
-        engine: for tests and measurements, like the next two.
-        arithmetic: of the engine that is named; by default its fastest here.
-        instruction_set: of the compiled engine; by default the best that the processor has.
+        block_rows: most rows of x compared at a time.
+        engine, arithmetic, instruction_set: for tests and measurements; by default the fastest here.
         names: of both sides, for messages.
-
-    Raises:
-        UsageError: a number is no whole number from 1.
     """
 
     device: str = "cpu"
@@ -68,7 +51,7 @@ class SearchOptions:
     block_rows: int | None = None
     engine: Engine = Engine.AUTO
     arithmetic: Arithmetic | None = None
-    instruction_set: InstructionSet | None = None
+    instruction_set: str | None = None
     names: tuple[str, str] = ("source vectors", "target vectors")
 
     def __post_init__(self) -> None:

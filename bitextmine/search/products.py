@@ -49,10 +49,7 @@ def _double(rows: Vectors) -> NDArray[np.float64]:
 def pair_products(
     x: Vectors, y: Vectors, i: NDArray[np.int64], j: NDArray[np.int64], dtype: np.dtype[Any]
 ) -> NDArray[np.float32]:
-    """Return `products` of x's rows i with y's rows j (all within range); compiled if possible.
-
-    Rows are gathered a few hundred at a time, so that they stay in cache.
-    """
+    """Return `products` of x's rows i with y's rows j (all within range); compiled if possible."""
     if x.dtype == y.dtype == dtype and (compiled := fused.compiled_products(x, y, i, j)) is not None:
         return compiled
     out = np.empty(len(i), dtype=np.float32)
@@ -67,16 +64,10 @@ def rescore(
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Return the exact inner products of each query with its candidates, best first.
 
-    An id that occurs twice in a row counts once.
+    `queries` (n, d) and `pool` (m, d) are float16 or float32; `ids` (n, c) are rows of the pool, -1 for none; one that
+    occurs twice in a row counts once. `k` is the number to return (default: c).
 
-    Args:
-        queries: (n, d), float16 or float32.
-        pool: (m, d), likewise.
-        ids: (n, c), rows of `pool`, -1 for none.
-        k: how many to return (default: c).
-
-    Returns:
-        Similarity float32 (n, k) and id int64 (n, k); missing ones are -1 with -inf, last.
+    Returns similarity float32 (n, k) and id int64 (n, k); missing ones are -1 with -inf, last.
 
     Raises:
         BitextmineError: ids outside the pool, different dimensions, or a NaN in a vector that is used.

@@ -1,13 +1,8 @@
-"""Rows of vectors on disk or in memory: checked, with identical rows folded into one.
-
-Memory-mapped vectors do not pile up in memory: pages that were read are given back (`release`).
-"""
+"""Rows of vectors on disk or in memory: checked, with identical rows folded into one."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import mmap
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,31 +13,7 @@ from bitextmine.errors import BitextmineError
 
 Vectors = NDArray[np.floating[Any]]
 _SCAN_ROWS = 4096
-_REPEATS = 512  # looked up at a time: wherever they are, each brings in the pages around it
-_AROUND = 1 << 16  # bytes that the kernel maps around a page that is touched, in blocks aligned to this
-
-
-def is_mapped(a: NDArray[Any]) -> bool:
-    """Tell if the rows are pages of a shared map of a file, which `release` can drop; copy-on-write pages cannot go."""
-    return isinstance(a, np.memmap) and a.mode != "c" and isinstance(getattr(a, "_mmap", None), mmap.mmap)
-
-
-def release(a: NDArray[Any], start: int = 0, stop: int | None = None) -> None:
-    """Give the pages of rows start..stop of a memory map back to the system; other arrays are left alone.
-
-    The rows stay in the file and can be read again, at the same time even. Rows that are not contiguous are left alone.
-    """
-    if not is_mapped(a) or not hasattr(mmap, "MADV_DONTNEED"):
-        return
-    rows = a[start:stop]
-    if not rows.nbytes or not rows.flags.c_contiguous:
-        return
-    held: mmap.mmap = getattr(a, "_mmap")  # noqa: B009 (the stubs lack it)
-    with contextlib.suppress(ValueError, OSError):  # closed meanwhile, or a system that will not
-        first = rows.ctypes.data - np.frombuffer(held, dtype=np.uint8).ctypes.data
-        low = first // _AROUND * _AROUND
-        high = min(-(-(first + rows.nbytes) // _AROUND) * _AROUND, len(held))
-        held.madvise(mmap.MADV_DONTNEED, low, high - low)
+_REPEATS = 512  # looked up at a time
 
 
 @dataclass(frozen=True)
@@ -66,26 +37,13 @@ class VectorRows:
         rows = self.vectors[start:stop] if self.index is None else self.vectors[self.index[start:stop]]
         return np.ascontiguousarray(rows, dtype=self.dtype)
 
-    def release(self, start: int, stop: int) -> None:
-        """Give back the memory of rows start..stop that are pages of a mapped file; they can be read again."""
-        stop = min(stop, len(self))
-        if start >= stop:
-            return
-        if self.index is None:
-            release(self.vectors, start, stop)
-        else:
-            release(self.vectors, int(self.index[start]), int(self.index[stop - 1]) + 1)
-
 
 @dataclass(frozen=True)
 class Groups:
-    """Groups of rows that are the same, byte for byte.
+    """Groups of rows that are the same, byte for byte, for n rows and g groups.
 
-    Attributes:
-        first: (g,), the lowest row of each group, ascending.
-        of: (n,), the group of each row.
-        members: rows ordered by group, then by number.
-        bounds: where each group begins in `members`.
+    `first` (g,) is the lowest row of each group, ascending; `of` (n,) the group of each row; `members` are the rows
+    ordered by group, then by number; `bounds` (g + 1,) where each group begins there.
     """
 
     first: NDArray[np.int64]
@@ -121,7 +79,7 @@ def check_finite(vectors: Vectors, name: str, first_row: int = 0) -> None:
     if bad.any():
         raise BitextmineError(
             f"{name}: the vector of line {first_row + int(np.argmax(bad)) + 1} holds a NaN or an infinity; "
-            "embed the corpus again"
+            "make the vectors again"
         )
 
 
@@ -156,8 +114,6 @@ def _row_hashes(vectors: Vectors, name: str) -> NDArray[np.uint64]:
             words = raw.view(np.uint64)
         mixed = words ^ (words >> np.uint64(31))
         hashes[start : start + len(block)] = (mixed * factors).sum(axis=1, dtype=np.uint64)
-        del rows, block, words
-        release(vectors, start, start + _SCAN_ROWS)
     return hashes
 
 
@@ -165,10 +121,7 @@ def scan(vectors: Vectors, name: str) -> tuple[Groups | None, str]:
     """Read every row once; return the groups of identical rows (None: there are none) and a digest of the rows.
 
     A corpus with a line many times over, or embeddings that collapsed, would make each of those rows a candidate of all
-    others. Folding them first keeps the search at its normal speed.
-
-    Raises:
-        BitextmineError: a NaN or an infinity.
+    others. BitextmineError: a NaN or an infinity.
     """
     n = len(vectors)
     digest = hashlib.blake2b(f"{vectors.dtype.str} {vectors.shape}".encode(), digest_size=16)
@@ -195,7 +148,6 @@ def _groups(vectors: Vectors, hashes: NDArray[np.uint64]) -> Groups | None:
         at = repeats[start : start + _REPEATS]
         same = _bytes(vectors[at]) == _bytes(vectors[first[of[at]]])
         strangers.extend(at[~same.all(axis=1)].tolist())
-        release(vectors)
     if strangers:
         of[strangers] = len(first) + np.arange(len(strangers))
         first = np.concatenate([first, np.asarray(strangers, dtype=np.int64)])

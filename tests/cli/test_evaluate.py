@@ -73,13 +73,3 @@ def test_retrieval(bitextmine, tmp_path):
     assert "|scorer:" in found[-1]
     aligned = ("evaluate", "retrieval", "--src-file", "a.en", "--tgt-file", "b.fr")
     assert "--rescore goes with --queries" in bitextmine(*aligned, "--rescore", code=2).err
-
-
-def test_a_work_folder_with_foreign_files(bm, tmp_path):
-    (tmp_path / "work").mkdir()
-    (tmp_path / "work" / "pool.en").write_text("my pool\n")
-    (tmp_path / "q.tsv").write_text("en\tfr\n" + "".join(f"sentence {i}\tphrase {i}\n" for i in range(30)))
-    command = ("evaluate", "retrieval", "--queries", "q.tsv", "--work", "work")
-    assert "pool.en: " in bm.refused(*command)
-    (tmp_path / "work" / "pool.en").unlink()
-    assert bm(*command).out == bm(*command).out

@@ -96,13 +96,11 @@ def test_outputs_that_cannot_be_written(bm, tmp_path, command):
         (("index", "corpus.en", "corpus"), "--lang"),
         (("train", "--pairs", "pairs.en-fr.tsv", "--out", "pairs.tsv"), "a file is there"),
         (("train", "--pairs", "pairs.en-fr.tsv", "--out", "pairs.tsv/model"), "pairs.tsv"),
-        (("evaluate", "retrieval", "--queries", "q.tsv", "--work", "pairs.tsv", *NO_MODEL), "pairs.tsv"),
     ],
     ids=lambda args: " ".join(args) if isinstance(args, tuple) else "",
 )
 def test_other_options_that_are_checked_first(bm, tmp_path, args, words):
     (tmp_path / "pairs.en-fr.tsv").write_text("a\tb\n" * 50)
-    (tmp_path / "q.tsv").write_text("en\tfr\na\tb\n")
     (tmp_path / "corpus").write_text("One.\n")
     assert words in bm.refused(*args)
 

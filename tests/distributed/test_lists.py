@@ -77,7 +77,6 @@ def sides(tmp_path):
         (3000, 5000, 512, 4, {"coarse": True, "repeats": 0.3}),
         (2500, 2600, 400, 2, {"coarse": True, "mined": 0.6, "repeats": 0.2}),
         (2100, 150, 64, 8, {"kind": "IVF5,SQ8"}),
-        (300, 250, 64, 5, {"kind": "flat"}),
     ],
 )
 def test_workers_find_what_one_process_finds(n, m, rows, k, how, sides, tmp_path):

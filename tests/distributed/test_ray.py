@@ -4,9 +4,7 @@ import os
 import re
 import signal
 import socket
-import socketserver
 import subprocess
-import threading
 import time
 from typing import Any
 
@@ -284,29 +282,17 @@ def with_package(nodes, tmp_path, version):
         ("raise ImportError('no such thing here')", "bitextmine cannot be imported by"),
     ],
 )
-def test_a_node_with_another_package_is_told_of(package, message, bitextmine, nodes, folder, tmp_path):
+def test_a_node_with_another_package_gets_no_tasks(
+    package, message, bitextmine, nodes, folder, wanted, tmp_path
+):
     node = with_package(nodes, tmp_path, package)
     try:
-        said = bitextmine.fails("embed", "corpus.fr", "--model", "model", "--ray", nodes.address, cwd=folder)
+        said = bitextmine(*mine_args(nodes), cwd=folder).err
     finally:
         nodes.remove(node)
-    assert message in said
-    assert f"({socket.gethostname()}) of the Ray cluster: " in said
-
-
-def test_a_node_that_joins_with_another_package_gets_no_tasks(bitextmine, nodes, folder, wanted, tmp_path):
-    tiles, run = Tiles(folder), bitextmine.start(*mine_args(nodes), cwd=folder, **QUIET)
-    until_running(run, lambda: len(tiles) >= 5)
-    run.send_signal(signal.SIGSTOP)
-    node = with_package(nodes, tmp_path, "__version__ = '0.0.1'")
-    run.send_signal(signal.SIGCONT)
-    try:
-        _, err = run.communicate()
-    finally:
-        nodes.remove(node)
-    assert run.returncode == 0, err.decode()
     check(folder, wanted)
-    assert err.decode().count("has bitextmine 0.0.1") == 1, err.decode()
+    assert said.count(message) == 1
+    assert f"({socket.gethostname()}) of the Ray cluster: " in said
 
 
 def test_a_folder_that_nodes_do_not_see_is_told_of(bitextmine, nodes, folder):
@@ -320,35 +306,23 @@ def test_a_folder_that_nodes_do_not_see_is_told_of(bitextmine, nodes, folder):
 def test_a_worker_needs_room(bitextmine, nodes, folder):
     args = ("embed", "corpus.fr", "--model", "model", "--ray-cpus", "6400", "--ray")
     said = bitextmine.fails(*args, nodes.address, cwd=folder)
-    assert "the Ray cluster has no node with room for a worker (--ray-cpus 6400): " in said
-    assert "of which none has more than 1 CPUs and 0 GPUs" in said
+    assert "the Ray cluster has no node with room for a worker (--ray-cpus 6400)" in said
     said = bitextmine.fails(*args, "local", cwd=folder)  # this machine's own
-    assert "the Ray cluster has no node with room for a worker (--ray-cpus 6400): 1 node(s)" in said
+    assert "the Ray cluster has no node with room for a worker (--ray-cpus 6400)" in said
 
 
 def test_what_is_no_cluster_is_told_of_at_once(bitextmine, folder):
     """Ray itself would try for minutes."""
     args = ("embed", "corpus.fr", "--model", "model", "--ray")
-    with socketserver.TCPServer(("127.0.0.1", 0), Web) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        port = server.server_address[1]
+    with socket.socket() as held:  # a port that nobody listens on
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
         said = bitextmine.fails(*args, f"127.0.0.1:{port}", cwd=folder)
-        server.shutdown()
-    assert f"--ray 127.0.0.1:{port}: no such cluster: the program that listens there is not the" in said
-    said = bitextmine.fails(*args, f"127.0.0.1:{port}", cwd=folder)
     assert (
         f"--ray 127.0.0.1:{port}: no such cluster: " in said and "is 'ray start --head' running there" in said
     )
     said = bitextmine.fails(*args, "auto", cwd=folder, env={"RAY_ADDRESS": "nonsense"})
     assert "--ray auto (RAY_ADDRESS=nonsense): " in said
-
-
-class Web(socketserver.BaseRequestHandler):
-    """A server of something else."""
-
-    def handle(self):
-        self.request.recv(100)
-        self.request.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
 
 def test_a_cluster_of_its_own_leaves_no_token_in_the_home_folder(bitextmine, folder):

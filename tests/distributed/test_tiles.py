@@ -167,16 +167,6 @@ def test_a_worker_that_sees_other_vectors_is_told_of(tmp_path, work):
         search_tiles(Here(64), other, y, 4, folder=work)
 
 
-def test_a_folder_of_somebody_else_stays(tmp_path, work):
-    rng = np.random.default_rng(9)
-    x, y = (written(tmp_path / f"{name}.npy", corpus(rng, 50, 16)) for name in "xy")
-    work.mkdir()
-    (work / "notes.txt").write_text("mine")
-    with pytest.raises(BitextmineError, match="expected a folder of unfinished work; move it away"):
-        search_tiles(Here(64), x, y, 4, folder=work)
-    assert (work / "notes.txt").read_text() == "mine"
-
-
 def test_shards_depend_on_the_number_of_rows_alone():
     assert shard_rows(100) == 1 << 16
     assert shard_rows(10**7) == 156_672

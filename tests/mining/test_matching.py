@@ -38,13 +38,6 @@ def test_the_total_is_the_highest_there_is_and_no_row_comes_twice(edges):
     assert found.score.sum() == pytest.approx(best_total(edges))
 
 
-def test_a_matching_gives_up_the_best_pair_where_two_others_are_worth_more():
-    # greedy takes (0, 0) and leaves 1 and 1 alone
-    src, tgt = np.array([0, 0, 1]), np.array([0, 1, 0])
-    assert heaviest(ScoredPairs(src, tgt, np.array([0.5, 0.4, 0.4]))).score.tolist() == [0.4, 0.4]
-    assert heaviest(ScoredPairs(src, tgt, np.array([0.9, 0.4, 0.4]))).score.tolist() == [0.9]
-
-
 @pytest.mark.parametrize("kind", Margin)
 def test_retrieve_matches_within_the_union_and_never_below_greedy(kind):
     rng = np.random.default_rng(3)

@@ -19,7 +19,7 @@ from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus
 from bitextmine.mining.bitext import one_cell
-from bitextmine.mining.dedup import closest_lines, every_line, unique_lines
+from bitextmine.mining.dedup import every_line, unique_lines
 from bitextmine.mining.margin import Margin
 from bitextmine.mining.options import MiningOptions, split_options
 from bitextmine.mining.retrieval import Retrieval, ScoredPairs
@@ -188,18 +188,6 @@ def test_near_lines_are_mined_as_one_and_the_closest_two_are_given():
     assert every == sorted(every, key=lambda p: (-p[2], p[0], p[1]))
 
 
-def test_groups_of_any_size_and_equal_lines():
-    n = 300
-    lines = [f"item {i}" for i in range(n)]
-    vectors = np.tile(unit(np.ones((1, 4))), (n, 1))
-    unique = unique_lines(lines, "near")
-    pairs = ScoredPairs(np.array([0]), np.array([0]), np.array([1.5]))
-    best = closest_lines(pairs, unique, unique, vectors, vectors)
-    assert (best.src.tolist(), best.tgt.tolist()) == ([0], [0])
-    every = closest_lines(pairs, unique, unique, vectors, vectors, every=True)
-    assert set(every.src.tolist()) == set(every.tgt.tolist()) == set(range(n))
-
-
 def test_auto_with_gold_is_the_best_f1_and_says_so(noisy, tmp_path):
     src, tgt, x, y = noisy
     gold = tmp_path / "gold.tsv"
@@ -216,15 +204,6 @@ def test_auto_with_gold_is_the_best_f1_and_says_so(noisy, tmp_path):
     assert found.score.min() >= found.details["threshold"]["value"]
     assert "threshold_by:gold" in found.signature
     assert any("optimistic" in note for note in found.notes)
-
-
-def test_auto_without_gold_on_a_few_lines_cuts_nothing_and_says_so(noisy):
-    src, tgt, x, y = noisy
-    a, b = side(src, x), side(tgt, y)
-    found = mine_sides(a, b, search_both(a.vectors, b.vectors, 5), MiningOptions(threshold="auto"))
-    assert len(found) == found.details["candidates"]
-    assert "threshold:none" in found.signature
-    assert "too few" in found.notes[0]
 
 
 def test_gold_of_another_corpus_is_refused(noisy, tmp_path):
@@ -269,14 +248,6 @@ def test_an_embedding_of_another_length_is_refused(tmp_path):
     npy = embedded(tmp_path / "c.xx", ["a", "b"], unit(np.eye(2)))
     (tmp_path / "c.xx").write_text("a\nb\nc\n")
     with pytest.raises(BitextmineError, match=r"2 rows, but the text has 3 lines"):
-        load_side(Corpus(tmp_path / "c.xx"), npy)
-
-
-def test_nothing_to_mine_is_an_error_that_says_why(tmp_path):
-    npy = embedded(tmp_path / "c.xx", ["", "?", " "], unit(np.zeros((3, 2))))
-    with pytest.raises(
-        BitextmineError, match=r"nothing to mine: 3 line\(s\), 2 of them blank, 1 with nothing"
-    ):
         load_side(Corpus(tmp_path / "c.xx"), npy)
 
 
@@ -362,7 +333,7 @@ def test_mine_from_files_to_a_file(words, tmp_path):
     assert about["rows"]["src"]["repeated"] == 1
     # again, and the other way round
     again = mine(src="en", tgt="fr", directory=tmp_path)
-    assert list(again.rows(ids=True)) == list(found.rows(ids=True))
+    assert list(again) == list(found)
     back = mine(src="fr", tgt="en", directory=tmp_path, threshold="none")
     there = mine(src="en", tgt="fr", directory=tmp_path, threshold="none")
     assert {(t, s, v) for s, t, v in zip(back.src_index, back.tgt_index, back.score, strict=True)} == {
@@ -373,7 +344,7 @@ def test_mine_from_files_to_a_file(words, tmp_path):
 def test_mine_through_a_flat_index_is_mine(words, tmp_path):
     exact = mine(src="en", tgt="fr", directory=tmp_path, threshold="none")
     indexed = mine(src="en", tgt="fr", directory=tmp_path, threshold="none", search="index")
-    assert list(indexed.rows(ids=True)) == list(exact.rows(ids=True))
+    assert list(indexed) == list(exact)
     assert (tmp_path / "c.fr.faiss").exists()
     assert "search:index-Flat" in indexed.signature
 
@@ -399,16 +370,3 @@ def test_rows_of_vectors_in_memory_and_in_their_file(tmp_path):
                 assert np.array_equal(found[:], matrix[rows])
                 assert np.array_equal(found[1:3], matrix[rows][1:3])
                 assert np.array_equal(found[np.array([1, 0])], matrix[rows[[1, 0]]])
-
-
-def test_more_neighbours_than_lines_are_said_to_tell_little(caplog):
-    texts = [
-        Corpus([f"{word} {i}" for i in range(20)], lang, name=lang)
-        for lang, word in (("en", "a"), ("fr", "b"))
-    ]
-    few, many = (
-        mine_texts(texts, MiningOptions(k=k, threshold="none", clean=False), model="europe5")
-        for k in (20, 21)
-    )
-    assert "k 21: the larger corpus has only 20 lines" in caplog.text
-    assert "k 20" not in caplog.text and np.array_equal(few.score, many.score)

@@ -8,12 +8,12 @@ import pytest
 from bitextmine.embeddings.embed import embed_corpus, embed_lines
 from bitextmine.embeddings.store import VectorFile, open_embedding
 from bitextmine.encoder import load_encoder
-from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.errors import UsageError
 from bitextmine.files.corpus import Corpus
 from bitextmine.mining.neighbours import find_neighbours
 from bitextmine.mining.options import SearchWay, WorkOptions
 from bitextmine.mining.sides import load_side
-from bitextmine.mining.texts import find_pairs, text_of
+from bitextmine.mining.texts import find_pairs
 from bitextmine.run import Run
 
 LINES = [
@@ -72,17 +72,6 @@ def test_an_index_wants_files():
         find_neighbours(side, side, 1, WorkOptions(search=SearchWay.INDEX))
     found, how = find_neighbours(side, side, 1)
     assert (how, found.fwd_id.tolist(), found.bwd_sim.tolist()) == ("exact", [[0]], [[4.0]])
-
-
-def test_texts_by_what_is_given(tmp_path):
-    assert text_of("a.en", "src") == Corpus(Path("a.en"), None, "strict", option="src_lang")
-    assert text_of(Path("a.txt"), "src", "en", "replace").lang == "en"
-    assert list(text_of(("a", "b"), "src").lines()) == ["a", "b"]
-    assert text_of(iter(["a"]), "src", "en").lang == "en"
-    with pytest.raises(BitextmineError, match="no language"):
-        _ = text_of("a.txt", "src").lang
-    with pytest.raises(UsageError, match="line 1 is b'a', not a string"):
-        text_of([b"a"], "src")
 
 
 def test_texts_by_language_or_name(tmp_path):

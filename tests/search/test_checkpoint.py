@@ -9,7 +9,7 @@ import pytest
 
 from bitextmine.search import checkpoint
 from bitextmine.search.checkpoint import Checkpoint, remove_checkpoint, state_paths
-from bitextmine.search.exact import search_both, search_one
+from bitextmine.search.exact import search_both
 from bitextmine.search.options import SearchOptions
 
 from . import oracle
@@ -79,15 +79,6 @@ def test_it_resumes_with_another_engine(file):
     assert_same(arrays(found), oracle.both(x, y, 4))
 
 
-def test_one_direction(file):
-    x, y = sides()
-    with Checkpoint(file) as saved:
-        want = search_one(x, y, 3, SearchOptions(block_rows=64), checkpoint=saved)
-    with Checkpoint(file) as saved:
-        got = search_one(x, y, 3, SearchOptions(block_rows=64), checkpoint=saved)
-    assert_same((*got, *want), (*want, *want))
-
-
 @pytest.mark.parametrize("change", ["k", "x", "y", "order"])
 def test_of_another_search_it_is_discarded(file, change, caplog):
     x, y = sides()
@@ -149,15 +140,6 @@ def test_a_damaged_file_is_not_used(file, which, part, caplog):
     done, found = done_rows(x, y, 4, file, block_rows=50)
     assert done < 100 or which == "journal"
     assert_same(found, oracle.both(x, y, 4))
-
-
-def test_a_folder_that_is_missing(tmp_path, caplog):
-    x, y = sides()
-    with Checkpoint(tmp_path / "none" / "search.part") as saved:
-        found = search_both(x, y, 4, SearchOptions(block_rows=50), checkpoint=saved)
-        saved.remove()
-    assert caplog.text.count("the search is not saved") == 1
-    assert_same(arrays(found), oracle.both(x, y, 4))
 
 
 @pytest.mark.parametrize("saves", [0, 2])

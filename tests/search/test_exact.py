@@ -10,15 +10,15 @@ from bitextmine.errors import BitextmineError
 from bitextmine.search import fused
 from bitextmine.search.blocks import BlockSearch
 from bitextmine.search.exact import open_engine, search_both, search_one
-from bitextmine.search.fused import instruction_sets
 from bitextmine.search.neighbours import TopK
-from bitextmine.search.options import Arithmetic, Engine, InstructionSet, SearchOptions
+from bitextmine.search.options import Arithmetic, Engine, SearchOptions
 from bitextmine.search.rows import VectorRows
 from bitextmine.system import parse_size
 
 from . import oracle
 
-HERE = [InstructionSet(name) for name in instruction_sets()]
+LIB = fused.library()
+HERE = [name for name, code in fused.ISA.items() if LIB is not None and LIB.fused_has(code)]
 COMPILED = [{"engine": Engine.COMPILED, "instruction_set": isa} for isa in HERE]
 if HERE:
     FLOATS = {"engine": Engine.COMPILED, "arithmetic": Arithmetic.FLOAT32}

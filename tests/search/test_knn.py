@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.errors import BitextmineError
 from bitextmine.search import knn as module
 from bitextmine.search.knn import knn
 
@@ -57,14 +57,6 @@ def test_cosine(dtype):
     assert (got.bwd_sim[4] == 0).all()
 
 
-def test_lengths_count_unless_told_otherwise():
-    x, y = [[1.0, 0.0]], [[2.0, 2.0], [1.0, 0.0]]
-    assert knn(x, y, 1).fwd_id.tolist() == [[0]]
-    assert knn(x, y, 1, normalize=True).fwd_id.tolist() == [[1]]
-    tiny = knn([[1e-300, 1e-300]], [[1e200, 1e200]], 1, normalize=True)
-    assert tiny.fwd_sim[0, 0] == pytest.approx(1)
-
-
 def test_takes_lists_and_tensors_and_leaves_them_alone():
     rng = np.random.default_rng(2)
     x, y = oracle.vectors(rng, 20, 8), oracle.vectors(rng, 30, 8)
@@ -86,13 +78,10 @@ def test_takes_lists_and_tensors_and_leaves_them_alone():
     [
         ([1.0, 2.0], r"x: expected one vector a row \(2 dimensions\), found 1"),
         ([[1.0, 2.0], [3.0]], "x: not a matrix"),
-        ([["a", "b"]], "x: expected real numbers, found <U1"),
         ([[1j, 2]], "x: expected real numbers, found complex128"),
-        ([[1.0, 2.0], [np.nan, 0.0]], r"x: row 1 \(counted from 0\) holds a NaN"),
-        ([[1e300, 0.0]], "x: row 0 .*too large"),
+        ([[1.0, 2.0], [np.nan, 0.0]], "x: the vector of line 2 holds a NaN"),
         ([[1e13, 0.0]], "a vector of length 1.0e[+]13"),
         ([[1.0, 2.0, 3.0]], "different dimensions: x 3, y 2"),
-        (np.zeros((2, 0)), "different dimensions: x 0, y 2"),
     ],
 )
 def test_what_it_refuses(x, message):
@@ -105,12 +94,8 @@ def test_what_else_it_refuses():
         knn([[1.0]], [[1.0]], 0)
     with pytest.raises(BitextmineError, match=r"k = 10{12}: the result alone takes"):
         knn([[1.0]], [[1.0]], 10**12)
-    with pytest.raises(UsageError, match="threads: expected a whole number, found '2'"):
-        knn([[1.0]], [[1.0]], 1, threads="2")
     with pytest.raises(BitextmineError, match="too little"):
         knn(np.eye(50), np.eye(50), 4, memory=1)
-    with pytest.raises(BitextmineError, match=r"row 0 .* holds a NaN"):
-        knn([[np.inf]], [[1.0]], 1, normalize=True)
 
 
 @pytest.mark.parametrize("module", ["knn", "neighbours", "options"])

@@ -61,13 +61,6 @@ def test_minus_zero_is_zero(way):
     assert not np.signbit(sim).any()
 
 
-def test_empty_lists_and_repeated_ids(way):
-    x, y = np.eye(3, dtype=np.float16), np.eye(3, dtype=np.float16)
-    sim, ids = rescore(x, y, np.array([[-1, -1], [1, 1], [-1, 0]]))
-    assert ids.tolist() == [[-1, -1], [1, -1], [0, -1]]
-    assert sim.tolist() == [[-np.inf, -np.inf], [1, -np.inf], [0, -np.inf]]
-
-
 def test_input_that_cannot_be_rescored():
     x, y = np.eye(3, dtype=np.float16), np.eye(3, dtype=np.float16)
     with pytest.raises(BitextmineError, match="go from 0 to 3; the pool has 3 rows"):
