@@ -84,8 +84,6 @@ def main() -> None:
             "4000",
             "--set",
             "train.valid_every=20",
-            "--set",
-            "data.check_languages=false",
         ]
         measure([*train, "--pairs", str(first), "--out", str(folder / "first"), "--set", "train.steps=2"])
         tokenizer = folder / "first" / "tokenizer.model"
