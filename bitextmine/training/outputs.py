@@ -34,7 +34,8 @@ def check_model_output(out: Path, force: bool, resumes: bool = False) -> None:
     try:
         if out.exists() and not out.is_dir():
             raise BitextmineError(f"{out}: a file is there; name a folder for the encoder")
-        begun = resumes and (out / "work").is_dir()
+        work = out / "work"  # a finished model without its checkpoint would be overwritten
+        begun = resumes and work.is_dir() and ((work / CHECKPOINT).exists() or not (out / CONFIG).exists())
         if not force and not begun and out.is_dir() and any(out.iterdir()):
             raise BitextmineError(
                 f"{out}: the folder is not empty; name another one, or pass --force to overwrite the model in it"
