@@ -175,9 +175,7 @@ def test_a_pickle_is_not_read(make):
     folder = make()
     (folder / "laser2.safetensors").unlink()
     (folder / "laser2.pt").write_bytes(b"\x80\x04.")
-    with pytest.raises(
-        BitextmineError, match=r"found none; laser2\.pt is a pickle, which is not read: convert it"
-    ):
+    with pytest.raises(BitextmineError, match=r"found none; a pickle .* is not read: convert it"):
         load_encoder(folder)
 
 
