@@ -4,6 +4,7 @@
 #   TORCH=torch==2.13.0    install this torch first: a version, a local wheel, pip options
 #   PYTHON=python3.12      the interpreter that creates the environment (3.11 or newer)
 #   PY=python              use this interpreter and install nothing
+#   PYTHONS='python3.11 python3.12'   the interpreters of `make wheel-test` (default: PYTHON)
 #   JOBS=4                 processes that run the tests (default: one per CPU, at most eight; 0: pytest alone)
 #   DATA=FOLDER            the benchmarks for `make figures`
 
@@ -25,10 +26,10 @@ else
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint figures wheel clean
+.PHONY: help demo test lint figures wheel wheel-test clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\): .*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
+	@sed -n 's/^\([a-z-]*\): .*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
 demo: $(APP) ## mine the sample corpora: pairs, precision, recall, F1, P@1 and time
 	@PY=$(PY) bash mine/demo.sh
@@ -46,6 +47,9 @@ figures: $(APP) ## run the benchmarks behind the tables of README.md: make figur
 
 wheel: $(DEV) ## build dist/bitextmine-*.whl, for x86-64 and aarch64, with the compiled modules inside
 	.ci/wheels $(PY)
+
+wheel-test: wheel ## install that wheel into an empty environment of each of PYTHONS, and mine the samples there
+	TORCH='$(TORCH)' .ci/wheel-test $(or $(PYTHONS),$(PYTHON))
 
 clean: ## remove the environment and everything that was built
 	rm -rf $(VENV) build dist bitextmine.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,8 +1,9 @@
 """bitextmine: sentence pairs out of two piles of text.
 
 `split`, `mine`, `align`, `score`, `filter`, `report`, `train`, `adapt`, `export`, `load_encoder`, `knn`,
-`evaluate_retrieval` and `evaluate_sts` do what the commands do; help() of each tells how. None of them is imported, nor
-NumPy or torch, before it is used.
+`evaluate_retrieval` and `evaluate_sts` do what the commands do; help() of each tells how. They take the objects that
+the commands make of their options (`MiningOptions`, `TrainOptions`, ..., `Run`), or the fields of these as keywords.
+None of them is imported, nor NumPy or torch, before it is used.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.version import __version__
 
 if TYPE_CHECKING:
+    from bitextmine.adaptation.piles import AdaptOptions
     from bitextmine.adaptation.run import adapt
-    from bitextmine.alignment.run import align
+    from bitextmine.alignment.run import AlignOptions, align
+    from bitextmine.documents.options import SplitOptions
     from bitextmine.documents.run import Sentence, split
     from bitextmine.encoder import Encoder, load_encoder
     from bitextmine.evaluation.ranking import RetrievalReport
@@ -23,23 +26,36 @@ if TYPE_CHECKING:
     from bitextmine.evaluation.sts import StsReport, evaluate_sts
     from bitextmine.exporting.run import export_encoder as export
     from bitextmine.mining.bitext import Bitext
+    from bitextmine.mining.options import MiningOptions, WorkOptions
     from bitextmine.mining.run import mine
     from bitextmine.reporting import write_report as report
+    from bitextmine.run import Run
     from bitextmine.scoring.api import FilteredPairs, filter, score
+    from bitextmine.scoring.filter import FilterOptions
+    from bitextmine.scoring.score import ScoreOptions
     from bitextmine.search.knn import knn
     from bitextmine.search.neighbours import Neighbours
-    from bitextmine.training.api import train
+    from bitextmine.training.api import TrainOptions, train
 
 __all__ = [
+    "AdaptOptions",
+    "AlignOptions",
     "Bitext",
     "BitextmineError",
     "Encoder",
+    "FilterOptions",
     "FilteredPairs",
+    "MiningOptions",
     "Neighbours",
     "RetrievalReport",
+    "Run",
+    "ScoreOptions",
     "Sentence",
+    "SplitOptions",
     "StsReport",
+    "TrainOptions",
     "UsageError",
+    "WorkOptions",
     "__version__",
     "adapt",
     "align",
@@ -58,6 +74,15 @@ __all__ = [
 
 # Where each name is looked up when it is first used; after a colon, its name there.
 _LAZY = {
+    "AdaptOptions": "bitextmine.adaptation.piles",
+    "AlignOptions": "bitextmine.alignment.run",
+    "FilterOptions": "bitextmine.scoring.filter",
+    "MiningOptions": "bitextmine.mining.options",
+    "Run": "bitextmine.run",
+    "ScoreOptions": "bitextmine.scoring.score",
+    "SplitOptions": "bitextmine.documents.options",
+    "TrainOptions": "bitextmine.training.api",
+    "WorkOptions": "bitextmine.mining.options",
     "adapt": "bitextmine.adaptation.run",
     "align": "bitextmine.alignment.run",
     "mine": "bitextmine.mining.run",

@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import operator
 import os
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.system import parse_size
+
+Options = TypeVar("Options")
+
+
+def take_options(kind: type[Options], given: Mapping[str, Any], name: str = "options") -> Options:
+    """Return an object of options: the one in `given` under `name`, if any, with the other keywords in its fields.
+
+    So a function takes the object that its command makes, single fields, or both; then the fields win.
+
+    Raises:
+        UsageError: the object is of another class.
+        TypeError: a keyword is no field.
+    """
+    rest: dict[str, Any] = {**given}
+    if (chosen := rest.pop(name, None)) is None:
+        return kind(**rest)
+    if not isinstance(chosen, kind):
+        raise UsageError(f"{name}: expected {kind.__name__}, found {chosen!r}")
+    changed: Any = dataclasses.replace
+    return changed(chosen, **rest)
 
 
 def whole_number(name: str, value: Any, least: int = 1) -> int:

@@ -1,12 +1,9 @@
 """The compiled modules: their functions, and a loader that checks a library against them.
 
 A compiled module is a C library beside the Python code that calls it. It exports a table of its functions, with the
-types of their arguments, and of the sizes of its structures (`compiled.h`). A library is used only if that table agrees
-with `MODULES`. One that was built from other sources, or for another machine, is refused with a warning, and NumPy or
-torch do its work with the same results.
-
-The environment variable BITEXTMINE_COMPILED overrides this: "require" makes a missing or refused library an error,
-"off" ignores the libraries, "auto" is the default.
+types of their arguments, and of the sizes of its structures (`compiled.h`). One whose table does not agree with
+`MODULES`, or for another machine, is refused with a warning, and NumPy or torch do its work with the same results. The
+environment variable BITEXTMINE_COMPILED can make that an error ("require") or ignore the libraries ("off").
 """
 
 from __future__ import annotations
@@ -42,7 +39,7 @@ class Module:
 
     Attributes:
         path: library relative to the package, without suffix.
-        version: interface version; increases whenever a function changes its meaning but not its arguments.
+        version: increases whenever a function changes its meaning but not its arguments.
         functions: letters of the return type and the arguments, as in `compiled.h`: v none, i int32, l int64; B, U, I,
             L, F contiguous int8, uint8, int32, int64, float32 array or None; P any array or address.
         sizes: bytes of each structure.
@@ -174,12 +171,7 @@ def _warn(refused: Refused) -> None:
 
 
 def load(module: Module) -> ctypes.CDLL:
-    """Load a library and set the types of its functions.
-
-    Raises:
-        NotBuilt: there is no library.
-        Refused: the library cannot be used here.
-    """
+    """Load a library and set the types of its functions; NotBuilt or Refused if it cannot be used."""
     path = _find(module)
     try:
         found = ctypes.CDLL(str(path))

@@ -1,8 +1,7 @@
 """Where work is computed: in this process, or by the workers of a cluster.
 
-An executor opens a set of workers. A stage cuts its work into tasks, functions of this package by name, and the workers
-return their results in order. Another kind of cluster is one more class with the methods of `Executor`, and a subclass
-of `Workers`.
+An executor opens a set of workers. A stage cuts its work into tasks, and the workers return their results in order.
+Another kind of cluster is one more class with the methods of `Executor`, and a subclass of `Workers`.
 """
 
 from __future__ import annotations
@@ -10,16 +9,13 @@ from __future__ import annotations
 import contextlib
 import importlib
 import itertools
-import json
 import logging
-import os
 import resource
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -36,13 +32,9 @@ Kept = dict[str, Any]
 
 @dataclass
 class Task:
-    """A function of this package with its arguments.
+    """A function ``module:name`` of this package, called with the worker's `Kept` and picklable arguments.
 
-    Attributes:
-        function: ``module:name``; it is called with the worker's `Kept` and `args`.
-        args: picklable arguments.
-        what: a description for messages, such as ``encoding lines 1 to 100``.
-        key: an identifier of the caller's own; it stays with the caller.
+    what: a description for messages, such as ``encoding lines 1 to 100``; key: an identifier of the caller's own.
     """
 
     function: str
@@ -67,7 +59,7 @@ class Executor(Protocol):
 
 @dataclass
 class Done:
-    """The outcome of a task: its value or the message of its error, its seconds, its worker, that one's peak memory."""
+    """The outcome of a task: its value or the message of its error, its seconds and peak memory, its worker."""
 
     value: Any
     error: str | None
@@ -111,19 +103,16 @@ class Report:
 
 
 class Stage:
-    """The cost of a stage, for the log and for a report.
+    """The cost of a stage, for the log.
 
     Attributes:
         title: how the log names it.
-        finished: tasks that an interrupted run had finished.
         seconds: the driver's seconds for parts of the work, by name.
     """
 
     def __init__(self, name: str) -> None:
-        self.name = self.title = name
-        self.finished = 0
+        self.title = name
         self.seconds: dict[str, float] = {}
-        self._begin, self._since = time.perf_counter(), datetime.now(UTC)
 
     @contextlib.contextmanager
     def timed(self, part: str) -> Iterator[None]:
@@ -134,45 +123,16 @@ class Stage:
         finally:
             self.seconds[part] = self.seconds.get(part, 0.0) + time.perf_counter() - begin
 
-    def finish(self, report: Report, path: str | os.PathLike[str] | None) -> None:
-        """Log the cost, and append it to a file as a line of JSON; manifests hold no times."""
-        took = time.perf_counter() - self._begin
-        parts = "".join(f", {seconds:.1f} s of it {name}" for name, seconds in self.seconds.items())
-        log.info("%s: %s; %.1f s in all%s", self.title, report, took, parts)
-        if path is None:
-            return
-        line = {
-            "stage": self.name,
-            "begin": self._since.isoformat(timespec="seconds"),
-            "seconds": round(took, 3),
-            **{f"{name}_seconds": round(value, 3) for name, value in self.seconds.items()},
-            "tasks": report.tasks,
-            "tasks_found_finished": self.finished,
-            "tasks_again": report.again,
-            "task_seconds": round(report.seconds, 3),
-            "workers": len(report.workers),
-            "workers_lost": report.lost,
-            "nodes": len(report.nodes),
-            "worker_peak_bytes": report.peak,
-            "driver_peak_bytes": _peak_memory(),
-        }
-        try:
-            with open(path, "a", encoding="utf-8") as out:
-                out.write(json.dumps(line) + "\n")
-        except OSError as e:
-            raise BitextmineError(f"{path}: cannot write the report: {e.strerror or e}") from None
-
 
 class Workers:
     """The workers of an open executor; a kind of executor adds `map`, `slots`, `put`, and what it has to check.
 
     Args:
         shard_rows: the most rows in a task (None: as the size of the corpora suggests).
-        report: a file that gets a line of JSON for each stage.
     """
 
-    def __init__(self, shard_rows: int | None = None, report: str | os.PathLike[str] | None = None) -> None:
-        self.shard_rows, self._report_path = shard_rows, report
+    def __init__(self, shard_rows: int | None = None) -> None:
+        self.shard_rows = shard_rows
         self._report = Report()
 
     @property
@@ -204,10 +164,12 @@ class Workers:
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[Stage]:
-        """Log the cost of the work in the block, and append it to the report."""
-        self._report, stage = Report(), Stage(name)
+        """Log the cost of the work in the block."""
+        self._report, stage, begin = Report(), Stage(name), time.perf_counter()
         yield stage
-        stage.finish(self._report, self._report_path)
+        took = time.perf_counter() - begin
+        parts = "".join(f", {seconds:.1f} s of it {part}" for part, seconds in stage.seconds.items())
+        log.info("%s: %s; %.1f s in all%s", stage.title, self._report, took, parts)
 
 
 @dataclass(frozen=True)
@@ -232,8 +194,8 @@ LOCAL = Local()
 class LocalWorkers(Workers):
     """This process as the only worker; a task runs when its result is asked for."""
 
-    def __init__(self, shard_rows: int | None = None, report: str | os.PathLike[str] | None = None) -> None:
-        super().__init__(shard_rows, report)
+    def __init__(self, shard_rows: int | None = None) -> None:
+        super().__init__(shard_rows)
         self._kept: Kept = {}
 
     def map(self, tasks: Iterable[Task], ahead: int = 0) -> Iterator[tuple[Task, Any]]:
@@ -283,9 +245,5 @@ def run_task(kept: Kept, function: str, args: tuple[Any, ...]) -> Done:
         error = str(e)
     except MemoryError as e:
         error = f"out of memory ({e})" if str(e) else "out of memory"
-    return Done(value, error, time.perf_counter() - begin, _peak_memory())
-
-
-def _peak_memory() -> int:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return Done(value, error, time.perf_counter() - begin, peak)

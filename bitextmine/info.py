@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bitextmine.embeddings.store import manifest_path
+from bitextmine.embeddings.npy import JOB, journal_path, vectors_digest
+from bitextmine.embeddings.store import manifest_path, open_embedding
 from bitextmine.encoder.hub import hub_name
 from bitextmine.errors import BitextmineError
-from bitextmine.files.corpus import corpus_language
+from bitextmine.files.corpus import Corpus, corpus_language
+from bitextmine.files.journal import last_record, read_head
 from bitextmine.files.jsonfile import read_json
-from bitextmine.files.lines import LineHasher, iter_lines
-from bitextmine.files.storage import Place, Remote
+from bitextmine.files.storage import Place, local, place
 from bitextmine.files.streams import strip_compression
-from bitextmine.files.urls import is_remote
 
 # Suffixes of files, and so no model's name on the hub.
 _OURS = (".npy", ".part", ".json", ".faiss", ".tsv", ".parquet", ".gz", ".xz", ".zst")
@@ -24,21 +24,16 @@ _OURS = (".npy", ".part", ".json", ".faiss", ".tsv", ".parquet", ".gz", ".xz", "
 def describe(path: str | os.PathLike[str], errors: str = "strict", *, verify: bool = False) -> dict[str, str]:
     """Return facts about a file or a folder, in order: its kind, then the content of its manifest.
 
-    Args:
-        path: an encoder's name or folder; an embedding (.npy, finished or not); an index (.faiss); a mined file with
-            its .json beside it, or that .json; anything else, and "-", is read as a corpus.
-        errors: invalid UTF-8 in a corpus: ``strict`` or ``replace``.
-        verify: compare an embedding or an index with the checksum in its manifest, and add the result. An encoder is
-            always compared with its SHA256SUMS.
+    The path is an encoder's name or folder; an embedding (.npy, finished or not); an index (.faiss); a mined file with
+    its .json beside it, or that .json; anything else, and "-", is read as a corpus. With `verify` an embedding or an
+    index is compared with the checksum in its manifest; an encoder always is, with its SHA256SUMS.
 
     Raises:
         BitextmineError: the file is missing, damaged, or contradicts its manifest.
     """
-    if is_remote(path):
-        return _in_storage(Remote(os.fspath(path)), errors)
-    file = Path(path)
+    file = place(path)
     facts = _describe(path, file, errors)
-    return {**facts, "verified": _verified(file)} if verify else facts
+    return {**facts, "verified": _verified(Path(file))} if verify else facts
 
 
 def _verified(file: Path) -> str:
@@ -49,9 +44,6 @@ def _verified(file: Path) -> str:
 
         return verify_index(file)
     if file.suffix == ".npy":
-        from bitextmine.embeddings.npy import vectors_digest
-        from bitextmine.embeddings.store import open_embedding
-
         if vectors_digest(file) == open_embedding(file)[1].vectors_blake2b:
             return "checksum matches"
         raise BitextmineError(f"{file}: damaged: its checksum is not that of its manifest; run embed --force")
@@ -61,32 +53,21 @@ def _verified(file: Path) -> str:
     return "checksums match" if known else "no checksum to compare with"
 
 
-def _describe(path: str | os.PathLike[str], file: Path, errors: str) -> dict[str, str]:
+def _describe(path: str | os.PathLike[str], file: Place, errors: str) -> dict[str, str]:
     if os.fspath(path) == "-":
         return _corpus(file, errors)
-    if file.is_dir() or not (file.suffix or file.exists()) or (file.suffix not in _OURS and hub_name(path)):
+    if isinstance(file, Path) and (
+        file.is_dir() or not (file.suffix or file.exists()) or (file.suffix not in _OURS and hub_name(path))
+    ):
         return _model(path)
     if file.suffix in (".npy", ".part") or (file.suffix == ".json" and _kind(file) == "embedding"):
-        from bitextmine.embeddings.store import describe_embedding
-
-        npy = {".json": ".npy", ".part": ""}.get(file.suffix, file.suffix)
-        return describe_embedding(file.with_suffix(npy))
+        npy = local(file, "vectors are mapped into memory, which only a file of this machine can be")
+        return _embedding(npy.with_suffix({".json": ".npy", ".part": ""}.get(npy.suffix, npy.suffix)))
     if file.suffix == ".json":
         return _manifest(read_json(file))
-    beside = Path(f"{file}.json")  # corpus.fr.json is of the embedding, not of the corpus
+    beside = place(f"{file}.json")  # corpus.fr.json is of the embedding, not of the corpus
     if file.exists() and (file.suffix == ".faiss" or _kind(beside) not in ("", "embedding")):
         return _manifest(read_json(beside))
-    return _corpus(file, errors)
-
-
-def _in_storage(file: Remote, errors: str) -> dict[str, str]:
-    beside = file.with_suffix(".json") if file.suffix == ".npy" else Remote(f"{file}.json")
-    if file.suffix == ".json":
-        return _manifest(read_json(file))
-    if beside.is_file() and (file.suffix == ".npy" or read_json(beside).get("kind") != "embedding"):
-        return _manifest(read_json(beside))
-    if file.suffix == ".npy":
-        raise BitextmineError(f"{file}: no manifest beside it says what it is; check the name")
     return _corpus(file, errors)
 
 
@@ -112,32 +93,38 @@ def _model(path: str | os.PathLike[str]) -> dict[str, str]:
     return _manifest(load_encoder(path, "cpu").describe())
 
 
-def _kind(file: Path) -> str:
+def _kind(file: Place) -> str:
     return str(read_json(file).get("kind", "")) if file.exists() else ""
 
 
 def _corpus(file: Place, errors: str) -> dict[str, str]:
-    hasher = LineHasher()
-    empty = 0
-
-    def counted() -> Iterator[str]:
-        nonlocal empty
-        for line in iter_lines(file, errors):
-            empty += not line.strip()
-            yield line
-
-    hasher.update(counted())
-    facts = {"what": "corpus", "lines": f"{hasher.lines:,}", "blank lines": f"{empty:,}"}
-    if file == Path("-"):
-        return {**facts, "text sha256": hasher.hexdigest()}
-    try:
-        facts["language"] = corpus_language(file)
-    except BitextmineError:
-        facts["language"] = "not told by the name; embed takes --lang"
-    facts["text sha256"] = hasher.hexdigest()
-    if isinstance(file, Path):
-        facts["embedding"] = _embedding_state(file, facts["text sha256"])
+    text = Corpus(file, errors=errors)
+    blank = sum(not line.strip() for line in text)
+    facts = {"what": "corpus", "lines": f"{len(text):,}", "blank lines": f"{blank:,}"}
+    if file != Path("-"):
+        try:
+            facts["language"] = corpus_language(file)
+        except BitextmineError:
+            facts["language"] = "not told by the name; embed takes --lang"
+    facts["text sha256"] = text.sha256
+    if isinstance(file, Path) and file != Path("-"):
+        facts["embedding"] = _embedding_state(file, text.sha256)
     return facts
+
+
+def _embedding(npy: Path) -> dict[str, str]:
+    journal = journal_path(npy)
+    head = None if npy.exists() else read_head(journal)
+    if head is not None and head.job == JOB:
+        done = (last_record(journal) or {}).get("rows", 0)
+        about = {**head.identity, "rows": f"{done} of {head.identity.get('rows', 0)}"}
+        return {"what": "unfinished embedding; run embed again to resume", **dict(_facts(about))}
+    vectors, manifest = open_embedding(npy)
+    facts = {"what": "embedding: row i is line i of the text", "bytes": f"{vectors.nbytes:,}"}
+    return {
+        **facts,
+        **dict(_facts({key: value for key, value in manifest.to_json().items() if key != "kind"})),
+    }
 
 
 def _embedding_state(file: Path, digest: str) -> str:

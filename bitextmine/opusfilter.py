@@ -32,14 +32,13 @@ __all__ = ["BitextFilter"]
 class BitextFilter(FilterABC):  # type: ignore[misc]  # the library has no types
     """Score pairs with columns of `bitextmine score`, and accept those that pass rules of `bitextmine filter`.
 
+    Repeated pairs are left to OpusFilter's remove_duplicates. The other arguments are as for `bitextmine score`.
+
     Args:
         languages: the languages of the two sides, for the column lang; a rule on it is skipped without them.
-        preset: cheap, mild, strict or none. By default mild, unless there are other rules. Repeated pairs are left to
-            OpusFilter's remove_duplicates.
+        preset: cheap, mild, strict or none. By default mild, unless there are other rules.
         min, max: further rules, {column: limit}; one replaces that of the preset.
         columns: columns to score besides those of the rules.
-        model: an encoder's name or folder.
-        margin, k, window: as for `bitextmine score`.
         options: name and workdir, from OpusFilter.
 
     Raises:

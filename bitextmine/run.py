@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from bitextmine.arguments import memory_bytes, one_of, whole_number
+from bitextmine.arguments import memory_bytes, one_of, take_options, whole_number
 from bitextmine.console import progress
 from bitextmine.device import device_name
 from bitextmine.errors import UsageError
@@ -24,7 +24,7 @@ class Run:
     Attributes:
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
         memory: bytes the work may take, as a number or as text such as ``2G`` (default: half of what is free).
-        threads: threads to compute with (default: one per available processor, or OMP_NUM_THREADS).
+        threads: default: one per available processor, or OMP_NUM_THREADS.
         batch_tokens: subword pieces encoded together (default: what suits the device).
         errors: invalid UTF-8 in the input: ``strict`` raises, ``replace`` puts U+FFFD.
         show_progress: show progress bars (None: only if standard error is a terminal).
@@ -91,4 +91,4 @@ class RunKeywords(TypedDict, total=False):
 def take_run(options: dict[str, Any]) -> Run:
     """Return the run that `RunKeywords` ask for, and remove them from ``options``."""
     given = {name: options.pop(name) for name in RunKeywords.__annotations__ if name in options}
-    return given.pop("run", None) or Run(**given)
+    return take_options(Run, given, "run")

@@ -1,10 +1,9 @@
 """An encoder as a module of sentence-transformers.
 
 `bitextmine export MODEL FOLDER --to sentence-transformers` names `SentenceEncoder` in modules.json, and
-`SentenceTransformer(FOLDER, trust_remote_code=True)` then loads the encoder with all its parts, n-grams and columns
-included. The folder holds no code: sentence-transformers 6 asks for that word before it imports any class but its own.
-`SentenceTransformer(modules=[SentenceEncoder(encoder)])` needs neither folder nor flag. The encoder cannot be trained
-further there.
+`SentenceTransformer(FOLDER, trust_remote_code=True)` then loads the encoder. The folder holds no code:
+sentence-transformers 6 asks for that word before it imports any class but its own.
+`SentenceTransformer(modules=[SentenceEncoder(encoder)])` needs neither. The encoder cannot be trained further there.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 from _child import bitextmine
 
-from bitextmine.embeddings.store import Manifest, open_embedding, read_manifest
+from bitextmine.embeddings.store import Manifest, open_embedding
 from bitextmine.embeddings.writer import EmbeddingWriter
 
 _CHUNK = 1 << 16
@@ -109,8 +109,8 @@ def peak_mib() -> tuple[float, float]:
 
 
 def one_size(files: list[Path], args: argparse.Namespace) -> dict[str, float]:
-    rows = read_manifest(files[0]).rows
-    others, dim = read_manifest(files[1]).rows, read_manifest(files[0]).dim
+    rows = open_embedding(files[0])[1].rows
+    others, dim = open_embedding(files[1])[1].rows, open_embedding(files[0])[1].dim
     print(f"\n## {rows:,} x {others:,}, d = {dim}, k = {args.k}", flush=True)
     total = build = 0.0
     for file in files:
@@ -188,7 +188,7 @@ def main() -> None:
                     f"embed {file.name}: {cost.seconds:.0f} s ({cost.processor_seconds:.0f} s of processor time)"
                 )
         files = [file.resolve() for file in files]
-        quarter = [head(file, read_manifest(file).rows // 4, folder / "quarter") for file in files]
+        quarter = [head(file, open_embedding(file)[1].rows // 4, folder / "quarter") for file in files]
         sizes = [one_size(each, args) for each in (files, quarter)]
     print(f"\n## carried on to 100,000,000 x 100,000,000 ({os.cpu_count()} cores)")
     for part in ("build", "search", "exact"):

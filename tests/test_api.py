@@ -63,7 +63,7 @@ def test_every_name_is_there_and_nothing_else():
 def test_the_keywords_of_mine_are_the_fields_of_the_options():
     fields = {field.name for kind in (MiningOptions, WorkOptions, Run) for field in dataclasses.fields(kind)}
     keywords = run_of_mine.MiningKeywords.__annotations__.keys() - ExecutorKeywords.__annotations__.keys()
-    assert keywords == fields - {"run", "executor"}
+    assert keywords == fields - {"executor"} | {"options", "work"}
 
 
 def test_examples_in_the_documentation():
@@ -404,6 +404,55 @@ def test_objects_of_options_and_two_files(tmp_path, monkeypatch):
     assert plans[1] is plans[0]
     with pytest.raises(UsageError, match="into the Recipe"):
         bitextmine.train(tmp_path / "model", plans[0], pairs="a.en-fr.tsv")
+    options = bitextmine.TrainOptions("cpu-quick", "a.en-fr.tsv", settings={"model.dim": 16, "train.seed": 2})
+    bitextmine.train(tmp_path / "model", options=options)
+    bitextmine.train(tmp_path / "model", options=options, settings={"train.seed": 3})  # a field wins
+    assert [(plan.model.dim, plan.train.seed) for plan in plans[2:]] == [(16, 2), (256, 3)]
+
+
+def test_functions_take_the_objects_of_the_commands(encoder, tmp_path):
+    texts = ["Good morning.", "I do not eat meat."], ["Je ne mange pas de viande.", "Bonjour."]
+    plain = bitextmine.mine(*texts, model=encoder, threshold="none", retrieval="forward")
+    options = bitextmine.MiningOptions(threshold="none", retrieval="union")
+    work = bitextmine.WorkOptions(run=bitextmine.Run(threads=1))
+    given = bitextmine.mine(
+        *texts, model=encoder, options=options, work=work, retrieval="forward", device="cpu"
+    )
+    assert given[:] == plain[:] and given.signature == plain.signature
+    for wrong, message in (
+        ({"options": work}, "options: expected MiningOptions, found WorkOptions"),
+        ({"work": 5}, "work: expected WorkOptions, found 5"),
+        ({"run": "cpu"}, "run: expected Run, found 'cpu'"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            bitextmine.mine(*texts, model=encoder, **wrong)
+    pairs = [*zip(*texts, strict=True), ("Room 12", "Chambre 12")]
+    scoring = bitextmine.ScoreOptions(columns="numbers,cosine", src="en", tgt="fr", k=2)
+    pandas.testing.assert_frame_equal(
+        bitextmine.score(pairs, options=scoring, model=encoder),
+        bitextmine.score(pairs, columns="numbers,cosine", k=2, model=encoder, run=bitextmine.Run("cpu")),
+    )
+    rules, langs = (
+        RuleSet((make_rule("min", "numbers", 1.0),), "exact"),
+        bitextmine.FilterOptions(src="en", tgt="fr"),
+    )
+    assert bitextmine.filter(pairs * 2, rules=rules, options=langs).counts == {
+        "numbers >= 1": 0,
+        "duplicate": 3,
+    }
+    lax, strict = bitextmine.AlignOptions(max_size=2), bitextmine.AlignOptions(blank_lines=True)
+    links = bitextmine.align(*texts, model=encoder, options=lax)
+    assert "max_size:2|" in links.signature and len(links) == len(bitextmine.align(*texts, max_size=2))
+    with pytest.raises(UsageError, match="blank_lines and documents are for the command"):
+        bitextmine.align(*texts, options=strict)
+    (tmp_path / "book.txt").write_text("Good morning. I am here.\n\nHello.\n")
+    split = bitextmine.SplitOptions(langs=("en",), join="paragraph")
+    assert [one.text for one in bitextmine.split(tmp_path / "book.txt", options=split)] == [
+        "Good morning. I am here.",
+        "Hello.",
+    ]
+    with pytest.raises(UsageError, match="options: expected AdaptOptions, found 5"):
+        bitextmine.adapt([], tmp_path / "model", options=5)
 
 
 def test_results_in_notebooks(samples, encoder):

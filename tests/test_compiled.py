@@ -4,7 +4,6 @@ import ctypes
 import os
 import shutil
 import subprocess
-import sys
 from importlib.machinery import EXTENSION_SUFFIXES
 
 import numpy as np
@@ -181,14 +180,6 @@ def test_missing_libraries_are_warned_of_once_or_an_error(monkeypatch, caplog):
         compiled.library("made")
 
 
-def test_off_ignores_a_good_library(build, monkeypatch):
-    build()
-    monkeypatch.setenv(compiled.VARIABLE, "off")
-    assert compiled.library("made") is None
-    monkeypatch.setenv(compiled.VARIABLE, "require")
-    assert compiled.library("made") is compiled.library("made") is not None
-
-
 def test_the_command_works_with_the_plain_path(bitextmine, tmp_path):
     (tmp_path / "corpus.fr").write_text("Bonjour.\nLa séance est levée.\n\nBonjour.\n", encoding="utf-8")
     for out, wish in (("a.npy", "off"), ("b.npy", "auto")):
@@ -196,26 +187,3 @@ def test_the_command_works_with_the_plain_path(bitextmine, tmp_path):
     assert (tmp_path / "a.npy").read_bytes() == (tmp_path / "b.npy").read_bytes()
     said = bitextmine.fails("embed", "corpus.fr", "--force", cwd=tmp_path, env={compiled.VARIABLE: "no"})
     assert compiled.VARIABLE in said
-
-
-def test_a_copy_of_the_package_without_its_libraries(root, tmp_path):
-    """What CI asks for fails in a checkout in which nothing was compiled, and works without the demand."""
-    package = tmp_path / "bitextmine"
-    shutil.copytree(
-        root / "bitextmine",
-        package,
-        ignore=shutil.ignore_patterns("__pycache__", "packaged", "*.so", "*.pyd"),
-    )
-    code = (
-        "from bitextmine import compiled;"
-        "print(*map(compiled.library, ('encoder', 'search')), compiled.__file__)"
-    )
-
-    def run(wish):
-        env = {**os.environ, compiled.VARIABLE: wish, "PYTHONPATH": str(tmp_path)}
-        return subprocess.run(
-            [sys.executable, "-c", code], env=env, cwd=tmp_path, capture_output=True, text=True, check=False
-        )
-
-    assert run("auto").stdout.split() == ["None", "None", str(package / "compiled.py")]
-    assert "BitextmineError" in run("require").stderr

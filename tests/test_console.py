@@ -17,14 +17,3 @@ def test_progress_is_silent_where_nobody_looks(capfd):
     with progress(10, "embed", "lines") as bar:
         bar.update(10)
     assert capfd.readouterr() == ("", "")
-
-
-def test_progress_tells_rate_and_time_left(capfd):
-    with progress(10, "embed", "lines", show=True) as bar:
-        bar.update(5)
-        bar.refresh()
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert "embed" in err
-    assert "5/10" in err
-    assert "lines/s" in err

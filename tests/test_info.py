@@ -32,24 +32,11 @@ def embedding(corpus):
     return path
 
 
-def test_a_corpus(corpus):
-    assert describe(corpus) == {
-        "what": "corpus",
-        "lines": "4",
-        "blank lines": "2",
-        "language": "fr",
-        "text sha256": DIGEST,
-        "embedding": "none",
-    }
-
-
-def test_a_corpus_whose_name_tells_no_language(corpus):
-    assert "--lang" in describe(corpus.rename(corpus.with_name("corpus")).with_suffix(""))["language"]
-
-
 def test_a_corpus_and_its_embedding(corpus, embedding):
     made = "corpus.fr.npy, by model small 0000000000000000"
     assert describe(corpus)["embedding"] == made
+    facts = describe(embedding.with_suffix(".json"))
+    assert (facts["rows"], facts["dim"], facts["text sha256"]) == ("4", "2", DIGEST)
     corpus.write_text(TEXT + "trois\n")
     assert describe(corpus)["embedding"] == f"{made}, of another text than this"
     embedding.with_suffix(".json").unlink()
@@ -58,11 +45,13 @@ def test_a_corpus_and_its_embedding(corpus, embedding):
     assert describe(corpus)["embedding"] == "unfinished"
 
 
-def test_an_embedding_by_its_name_or_by_its_manifest(embedding):
-    facts = describe(embedding)
-    assert facts["what"] == "embedding: row i is line i of the text"
-    assert (facts["rows"], facts["dim"], facts["text sha256"]) == ("4", "2", DIGEST)
-    assert describe(embedding.with_suffix(".json")) == facts
+def test_an_unfinished_embedding(tmp_path):
+    npy = tmp_path / "c.npy"
+    with EmbeddingWriter(npy, 10, 2, {"model": "small"}) as writer:
+        writer.write(0, np.zeros((3, 2)))
+    facts = describe(npy)
+    assert (facts["what"].split(";")[0], facts["rows"]) == ("unfinished embedding", "3 of 10")
+    assert describe(f"{npy}.part") == facts and facts["model"] == "small"
 
 
 def test_a_mined_file_by_its_name_or_by_its_manifest(tmp_path):

@@ -134,10 +134,13 @@ from bitextmine.run import Run
 
 encoder: bitextmine.Encoder = bitextmine.load_encoder("europe5")
 sentences: list[str] = [sentence.text for sentence in bitextmine.split("book.en.txt", by_language=True)]
-found: bitextmine.Bitext = bitextmine.mine(["a"], ["b"], model=encoder, threshold="none")
+options = bitextmine.MiningOptions(threshold="none")
+found: bitextmine.Bitext = bitextmine.mine(["a"], ["b"], model=encoder, options=options, run=Run("cpu"))
 best: list[tuple[str, str]] = [(pair.src, pair.tgt) for pair in found]
 for link in bitextmine.align(sentences, "book.fr.txt", model=encoder, run=Run(errors="replace")):
     best.append((link.src, link.tgt))
+columns = bitextmine.ScoreOptions(columns=("cosine", "copy"), k=8)
+shape: tuple[int, int] = bitextmine.score(best, options=columns, device="cpu").shape
 kept: bitextmine.FilteredPairs = bitextmine.filter(best, min={"cosine": 0.5}, duplicates="near")
 counts: dict[str, int] = kept.counts
 rows: int = bitextmine.report("pairs.tsv", Path("page.html"), threshold=0.5)

@@ -35,6 +35,7 @@ from bitextmine.adaptation.piles import (
     read_golds,
     round_recipe,
 )
+from bitextmine.arguments import take_options
 from bitextmine.console import counted
 from bitextmine.embeddings.embed import EmbedOptions, embed_corpus
 from bitextmine.embeddings.store import open_embedding
@@ -80,8 +81,9 @@ class Adapted:
 
 
 class AdaptKeywords(RunKeywords, total=False):
-    """The fields of `AdaptOptions` and `Run`."""
+    """`AdaptOptions`, `Run`, and the fields of both."""
 
+    options: AdaptOptions
     error_rate: float
     rounds: int
     k: int
@@ -105,7 +107,8 @@ def adapt(
         out: the model folder to make.
         model: the encoder to start from, made by `bitextmine train` or packaged.
         gold: a file of known pairs for each pair of corpora, for the log alone.
-        options: fields of `AdaptOptions`, such as ``error_rate`` and ``rounds``, and of `Run`, such as ``device``.
+        options: fields of `AdaptOptions`, such as ``error_rate`` and ``rounds``, and of `Run`, such as ``device``; or
+            these objects as ``options`` and ``run``.
 
     Returns:
         The folder, the round that the encoder comes from, and a dict per round.
@@ -116,7 +119,7 @@ def adapt(
     """
     given: dict[str, Any] = {**options}
     run = take_run(given)
-    settings = AdaptOptions(**given)
+    settings = take_options(AdaptOptions, given)
     pairs = []
     for number, pair in enumerate(corpora, 1):
         if isinstance(pair, (str, os.PathLike)) or len(pair) != 2:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from bitextmine.console import counted
 from bitextmine.documents.document import paragraphs
-from bitextmine.documents.options import SUFFIXES, Kind, SplitOptions
-from bitextmine.documents.run import split_all
+from bitextmine.documents.options import SUFFIXES, Kind
+from bitextmine.documents.run import split
 from bitextmine.documents.sentences import sentences
 from bitextmine.documents.sources import language_of
 from bitextmine.errors import BitextmineError, UsageError
@@ -125,7 +125,7 @@ class Reader:
 
     def _pages(self, path: str, lang: str) -> list[tuple[str, str]]:
         """Return the sentences of a page, with their origins."""
-        found = split_all([path], SplitOptions((lang,), kind=Kind.HTML), self._run)
+        found = split(path, lang, kind=Kind.HTML, run=self._run)
         return [(one.text, f"{one.url or one.document} {one.paragraph}.{one.sentence}") for one in found]
 
 

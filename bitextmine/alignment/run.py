@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from bitextmine.alignment.formats import AlignedDocument, Content, open_links
 from bitextmine.alignment.inputs import Part, Reader, Task, both_sides, choose_tasks, matched_tasks, read_list
 from bitextmine.alignment.search import Settings
 from bitextmine.alignment.windows import make_windows
+from bitextmine.arguments import take_options
 from bitextmine.console import counted
 from bitextmine.documents.sources import language_of
 from bitextmine.encoder import as_encoder, load_encoder
@@ -28,12 +29,11 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.formats.names import FORMATS
 from bitextmine.files.journal import Journal
 from bitextmine.files.lines import line_digest
-from bitextmine.files.storage import place
+from bitextmine.files.storage import is_remote, place
 from bitextmine.files.streams import check_writable, keep_apart
 from bitextmine.files.tables import check_pairs_output
-from bitextmine.files.urls import is_remote
 from bitextmine.languages.codes import code_problem
-from bitextmine.run import Run
+from bitextmine.run import Run, RunKeywords, take_run
 from bitextmine.signature import signature
 from bitextmine.version import __version__
 
@@ -169,29 +169,27 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def align(
-    src: Text,
-    tgt: Text,
-    *,
-    src_lang: str | None = None,
-    tgt_lang: str | None = None,
-    model: str | os.PathLike[str] | Encoder = "default",
-    max_size: int = 6,
-    presplit: bool = False,
-    run: Run | None = None,
-) -> AlignedDocument:
+class AlignKeywords(RunKeywords, total=False):
+    """`AlignOptions`, `Run`, and those of their fields that concern one document."""
+
+    options: AlignOptions
+    src_lang: str | None
+    tgt_lang: str | None
+    model: str | os.PathLike[str] | Encoder
+    max_size: int
+    presplit: bool
+
+
+def align(src: Text, tgt: Text, **options: Unpack[AlignKeywords]) -> AlignedDocument:
     """Align the sentences of a document with those of its translation, as the command ``align`` does.
 
     Args:
         src: the path of a document, or its sentences. A file that does not have one sentence per line is cut into
             sentences.
         tgt: the same in the other language.
-        src_lang: the language (default: as the name tells).
-        tgt_lang: the same for the target.
-        model: an encoder, or the name of one for `load_encoder`.
-        max_size: the most sentences in a link, of both sides together.
-        presplit: take each line of a file as a sentence.
-        run: device, threads, treatment of invalid UTF-8.
+        options: fields of `AlignOptions`: ``src_lang``, ``tgt_lang`` (default: as the names tell), ``model`` (an
+            encoder, or the name of one), ``max_size`` and ``presplit``; and of `Run`, such as ``device``. Or these
+            objects as ``options`` and ``run``.
 
     Returns:
         the links in order: an `AlignedDocument`, which has a length, iterates over (score, src_lines, tgt_lines,
@@ -210,19 +208,21 @@ def align(
     [2] [2, 3]
     [3] [4]
     """
-    run = run or Run()
-    if type(max_size) is not int or max_size < 2:
-        raise UsageError(f"max_size: expected a whole number from 2 on, found {max_size!r}")
-    options = AlignOptions(max_size=max_size, presplit=presplit, src_lang=src_lang, tgt_lang=tgt_lang)
+    given: dict[str, Any] = {**options}
+    run = take_run(given)
+    how = take_options(AlignOptions, given)
+    if type(how.max_size) is not int or how.max_size < 2:
+        raise UsageError(f"max_size: expected a whole number from 2 on, found {how.max_size!r}")
     parts = [_part(name, text) for name, text in (("src", src), ("tgt", tgt))]
-    options.check(parts[0].path, parts[1].path)
-    aligner = Aligner(as_encoder(model, run.device), options.settings, run.batch_tokens)
-    reader = Reader((src_lang, tgt_lang), presplit, run)
+    how.check(parts[0].path, parts[1].path)
+    if how.blank_lines or how.documents:
+        raise UsageError("align: blank_lines and documents are for the command; call align for each document")
+    aligner = Aligner(as_encoder(how.model, run.device), how.settings, run.batch_tokens)
+    stated = (how.src_lang, how.tgt_lang)
+    reader = Reader(stated, how.presplit, run)
     (found,) = _align_tasks([Task(parts[0].name, *parts)], reader, aligner, run)
-    langs = [
-        given or language_of(part.path) or "" for given, part in zip((src_lang, tgt_lang), parts, strict=True)
-    ]
-    return replace(found, langs=(langs[0], langs[1]), signature=options.signature(aligner))
+    langs = [lang or language_of(part.path) or "" for lang, part in zip(stated, parts, strict=True)]
+    return replace(found, langs=(langs[0], langs[1]), signature=how.signature(aligner))
 
 
 def _part(name: str, text: Text) -> Part:

@@ -12,7 +12,6 @@ from bitextmine.cli import options
 from bitextmine.cli.options import explicit
 from bitextmine.cli.shell import program
 from bitextmine.documents.options import Kind, SplitOptions
-from bitextmine.files.urls import is_remote
 from bitextmine.indexing.options import KINDS, IndexOptions
 
 if TYPE_CHECKING:
@@ -92,32 +91,23 @@ def split(inputs: tuple[str, ...], output: str, kind: str | None, run: Run, **op
         "bitextmine embed corpus.fr",
         "bitextmine embed corpus.en corpus.fr.gz",
         "zcat crawl.gz | bitextmine embed - --lang fr --out crawl.fr.npy",
-        "bitextmine embed corpus.fr --vectors laser.raw --dim 1024",
+        "bitextmine embed corpus.fr --vectors laser.npy",
     ),
     resume="run the same command again to resume",
-    remote=("corpora", "out"),
+    remote=("corpora",),
 )
 @click.argument("corpora", metavar="CORPUS...", nargs=-1, required=True)
 @options.model
 @options.lang
 @options.text(
-    "--out",
-    "FILE.npy",
-    "Output file, for a single corpus; may be a URL if --cache is given.  [default: CORPUS.npy]",
-    type=options.npy_file,
+    "--out", "FILE.npy", "Output file, for a single corpus.  [default: CORPUS.npy]", type=options.npy_file
 )
 @options.cache
 @options.wait
-@options.packed(
-    "made",
-    lambda given: (given.pop("vectors"), given.pop("dim")),
-    options.text(
-        "--vectors",
-        "FILE",
-        "Import vectors that another tool made, for a single corpus: .npy, or LASER's headerless float32 or float16. "
-        "Use them with --model precomputed.",
-    ),
-    options.count("--dim", "Dimensions of headerless --vectors."),
+@options.text(
+    "--vectors",
+    "FILE.npy",
+    "Import vectors that another tool made, for a single corpus. Use them with --model precomputed.",
 )
 @options.overwrite
 @options.with_run(options.device, options.cluster("encode."), options.batch_tokens, options.errors)
@@ -126,7 +116,7 @@ def embed(
     model: str,
     lang: str | None,
     out: str | None,
-    made: Any,
+    vectors: str | None,
     run: Run,
     **options: Any,
 ) -> None:
@@ -136,46 +126,36 @@ def embed(
     corpus.fr. Skips a corpus whose embedding is up to date and resumes an interrupted one. If corpus.fr.npy holds the
     vectors of another model, chooses another name.
     """
-    vectors, dim = made
-    sent = out if out is not None and is_remote(out) else None
-    if out is not None and sent is None and not explicit("cache"):
+    if out is not None and not explicit("cache"):
         options["cache"] = None  # --out wins over the environment
     if out is not None and len(corpora) > 1:
         raise click.UsageError(f"--out names one file, but {len(corpora)} corpora are given")
     if vectors is not None:
-        _check_vectors(corpora, model, sent is not None, run.executor.distributed)
-    elif dim is not None:
-        raise click.UsageError("--dim is only for --vectors")
-    from bitextmine.embeddings.embed import EmbedOptions, check_embedding, embed_corpus, embed_to
+        _check_vectors(corpora, model, run.executor.distributed)
+    from bitextmine.embeddings.embed import EmbedOptions, check_embedding, embed_corpus
 
     if vectors is not None:
         from bitextmine.embeddings.vectors import adopt_vectors
 
         how = EmbedOptions(out, force=options["force"])
-        adopt_vectors(corpora[0], vectors, run, how, dim=dim, lang=lang)
+        adopt_vectors(corpora[0], vectors, run, how, lang=lang)
         return
     from bitextmine.encoder import load_encoder
 
     encoder = load_encoder(model, run.device_here)
-    how = EmbedOptions(None if sent else out, **options)
-    for corpus in corpora if sent is None else ():
+    how = EmbedOptions(out, **options)
+    for corpus in corpora:
         check_embedding(corpus, encoder, how, lang=lang)
     with _encoding(run, model) as encoding:
         how = replace(how, encoding=encoding)
-        if sent is not None:
-            from bitextmine.files.storage import Remote
-
-            embed_to(Remote(sent), corpora[0], encoder, run, how, lang=lang)
-            return
         for corpus in corpora:
             embed_corpus(corpus, encoder, run, how, lang=lang)
 
 
-def _check_vectors(corpora: tuple[str, ...], model: str, sent: bool, distributed: bool) -> None:
+def _check_vectors(corpora: tuple[str, ...], model: str, distributed: bool) -> None:
     from bitextmine.encoder.encoder import PRECOMPUTED
 
     for wrong, reason in (
-        (sent, "--vectors are written to a local file: --out FILE.npy"),
         (explicit("model") and model != PRECOMPUTED, "--vectors are already computed: leave out --model"),
         (len(corpora) > 1 or corpora[0] == "-", "--vectors belong to a single corpus, in a file"),
         (distributed, "--vectors are already computed: a cluster has nothing to do"),

@@ -54,33 +54,24 @@ def evaluate() -> None:
     ),
     remote=("queries", "src_file", "tgt_file"),
 )
-@options.packed(
-    "pool",
-    lambda given: [given.pop(name) for name in ("queries", "distractors", "pairs", "pivot")],
-    options.text(
-        "--queries", "FILE.tsv", "Aligned sentences: a header of language codes, one column per language."
-    ),
-    options.text(
-        "--distractors", "FOLDER", "More sentences for the pools: distractors.LANG.txt[.gz|.bz2|.xz|.zst]."
-    ),
-    click.option(
-        "--pairs",
-        type=options.directions,
-        default="all",
-        show_default=True,
-        metavar="en-fr,fr-en,...",
-        help="Directions to measure; all: to and from --pivot.",
-    ),
-    pivot,
+@options.text(
+    "--queries", "FILE.tsv", "Aligned sentences: a header of language codes, one column per language."
 )
-@options.packed(
-    "muse",
-    lambda given: [tuple(given.pop(f"{side}_{of}") for side in ("src", "tgt")) for of in ("file", "lang")],
-    options.text("--src-file", "FILE", "Instead of --queries: a corpus, for MUSE's protocol."),
-    options.text("--tgt-file", "FILE", "Its translation, line by line."),
-    options.language("--src-lang", "Language of --src-file, if its name does not tell."),
-    options.language("--tgt-lang", "Language of --tgt-file, likewise."),
+@options.text(
+    "--distractors", "FOLDER", "More sentences for the pools: distractors.LANG.txt[.gz|.bz2|.xz|.zst]."
 )
+@options.text(
+    "--pairs",
+    "en-fr,fr-en,...",
+    "Directions to measure; all: to and from --pivot.",
+    shown="all",
+    type=options.directions,
+)
+@pivot
+@options.text("--src-file", "FILE", "Instead of --queries: a corpus, for MUSE's protocol.")
+@options.text("--tgt-file", "FILE", "Its translation, line by line.")
+@options.language("--src-lang", "Language of --src-file, if its name does not tell.")
+@options.language("--tgt-lang", "Language of --tgt-file, likewise.")
 @options.model
 @options.neighbours("Neighbours for the ratio margin.")
 @options.count("--csls", "Neighbours for CSLS.", default=10)
@@ -88,22 +79,22 @@ def evaluate() -> None:
 @options.flag("--rescore", "Also rerank them with the scorer of 'mine --rescore'.")
 @printed
 @options.with_run(options.search_memory, options.device, options.batch_tokens, options.errors)
-def evaluate_retrieval(pool: list[Any], muse: list[Any], model: str, run: Run, **ranking: Any) -> Any:
+def evaluate_retrieval(queries: str | None, distractors: str | None, run: Run, **given: Any) -> Any:
     """Measure P@1: nearest sentences that are the translation.
 
     Reports cosine, ratio margin and CSLS with 95% confidence intervals. The pool of a language is its queries plus its
     distractors. With two aligned files, follows the sent_translation protocol of MUSE: 2,000 queries, 200,000 keys.
     """
-    (queries, distractors, pairs, pivot), (files, langs) = pool, muse
+    files, langs = (tuple(given.pop(f"{side}_{of}") for side in ("src", "tgt")) for of in ("file", "lang"))
     if (queries is None) == (files[0] is None) or (files[0] is None) != (files[1] is None):
         raise click.UsageError("give either --queries, or both --src-file and --tgt-file")
     from bitextmine.evaluation import retrieval
     from bitextmine.evaluation.ranking import RankingOptions
 
-    if queries is None:
-        return retrieval.evaluate_muse(files, langs, RankingOptions(**ranking), run, model=model)
-    where: Any = {"pairs": pairs, "pivot": pivot, "model": model, "run": run}
-    return retrieval.evaluate_retrieval(queries, distractors, **where, **ranking)
+    if queries is not None:
+        return retrieval.evaluate_retrieval(queries, distractors, run=run, **given)
+    ranking = RankingOptions(*(given.pop(name) for name in ("k", "csls", "candidates", "rescore")))
+    return retrieval.evaluate_muse(files, langs, ranking, run, model=given["model"])
 
 
 @evaluate.command(
@@ -184,12 +175,12 @@ def evaluate_align(found: tuple[str, ...], golds: tuple[str, ...], run: Run, **o
     remote=("files",),
 )
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option(
+@options.text(
     "--pairs",
-    type=options.directions,
-    metavar="en-de,de-en,...",
-    help="Also measure across languages: first sentences from one file, second sentences from the other; all: to and "
+    "en-de,de-en,...",
+    "Also measure across languages: first sentences from one file, second sentences from the other; all: to and "
     "from --pivot.",
+    type=options.directions,
 )
 @pivot
 @options.model

@@ -406,13 +406,11 @@ def cluster(about: str, rows: bool = True, gpus: bool = True) -> Decorator:
         f"Use a Ray cluster to {about} auto: the cluster of this machine; local: a temporary one on this machine; "
         "HOST:PORT: the cluster with this head node. Needs the extra 'ray'."
     )
-    report = "Append time, tasks, workers and memory of each stage to this file.  [default: only log them]"
     options = [
         text("--ray", "auto|local|HOST:PORT", about, type=ray_address),
         count("--ray-cpus", "CPUs per Ray worker.", default=1),
         *([count("--ray-gpus", "GPUs per Ray worker.", default=0, least=0)] if gpus else []),
         *([count("--ray-rows", "Maximum lines per shard.  [default: from the corpus size]")] if rows else []),
-        text("--ray-report", "FILE.jsonl", report),
     ]
     return lambda command: functools.reduce(lambda made, add: add(made), reversed(options), command)
 

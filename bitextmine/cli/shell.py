@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import click
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.urls import is_remote
+from bitextmine.files.storage import is_remote
 from bitextmine.version import __version__
 
 _INTERRUPTED = 130

@@ -73,14 +73,10 @@ def train(
     /,
     names: tuple[str, ...],
     pairs: tuple[str, ...],
-    start: str | None,
     out: str | None,
     print_recipe: str | None,
-    data: str | None,
-    settings: tuple[tuple[str, Any], ...],
-    force: bool,
     run: Run,
-    **flags: Any,
+    **given: Any,
 ) -> None:
     """Train an encoder on sentence pairs.
 
@@ -89,7 +85,9 @@ def train(
     config.json, model.safetensors, tokenizer.model, a model card, the recipe, and a log with a plot. With several
     GPUs: torchrun --nproc-per-node N -m bitextmine train ...
     """
-    from bitextmine.training.recipe.load import join_sides, load_recipe, recipe_text, start_name
+    from bitextmine.training.api import TrainOptions
+    from bitextmine.training.api import train as train_encoder
+    from bitextmine.training.recipe.load import join_sides, recipe_text
 
     sources, names = join_sides(pairs, names)
     if len(names) > 1:
@@ -100,26 +98,12 @@ def train(
         return
     if out is None:
         raise click.MissingParameter(param_type="option", param_hint="'--out'")
-    if recipe is None and not pairs:
-        raise click.UsageError("give a recipe, --pairs, or both")
-    overrides = {key.replace("__", "."): value for key, value in flags.items() if value is not None}
-    overrides.update(settings)
-    if start is not None:
-        overrides["model.start_from"] = start_name(start)
-    folder = None if data is None else Path(data)
-    plan = load_recipe(recipe, overrides, pairs=sources, folder=folder)
-    if plan.model.start_from and not plan.vocabulary.grow:
-        for key in overrides:
-            if key.startswith("vocabulary."):
-                asked = "--vocabulary" if key == "vocabulary.size" else f"--set {key}"
-                raise click.UsageError(
-                    f"{asked}: --from keeps the vocabulary of its encoder; --set vocabulary.grow=N adds pieces to it"
-                )
-
-    from bitextmine.training import trainer  # only now: a bad recipe is reported without loading torch
-
+    more = dict(given.pop("settings"))
+    keys = {name: given.pop(name) for name in list(given) if "__" in name}
+    settings = {name.replace("__", "."): value for name, value in keys.items() if value is not None} | more
+    start, data, force = given["start"], given["data"], given["force"]
     try:
-        trainer.train(plan, Path(out), run, force=force)
+        train_encoder(out, options=TrainOptions(recipe, sources, start, settings, data), run=run, force=force)
     except KeyboardInterrupt:
         if not (Path(out) / "work" / "checkpoint.pt").exists():
             assert isinstance(ctx.command, Command)
@@ -258,14 +242,7 @@ def reduce(model: str, texts: tuple[str, ...], out: str, run: Run, force: bool, 
 @overwrite_out
 @options.max_line
 def fit_scorer_command(
-    trained: str,
-    recipe: str | None,
-    data: str | None,
-    cache: str | None,
-    model: str | None,
-    out: str | None,
-    force: bool,
-    **fitting: Any,
+    trained: str, recipe: str | None, out: str | None, force: bool, **fitting: Any
 ) -> None:
     """Fit the scorer that turns margins into log odds in 'mine'.
 
@@ -277,6 +254,7 @@ def fit_scorer_command(
     from bitextmine.training.fit_scorer import Fitting, Trained, fit_scorer
     from bitextmine.training.recipe import load_recipe
 
+    data, model, cache = (fitting.pop(name) for name in ("data", "model", "cache"))
     plan = load_recipe(recipe or Path(trained) / "recipe.json", folder=None if data is None else Path(data))
     found = fit_scorer(Trained(trained, plan, model, cache), out, Fitting(**fitting), force=force)
     click.echo(
@@ -312,9 +290,8 @@ def fit_scorer_command(
 def export(model: str, out: str, to: str, force: bool) -> None:
     """Export an encoder to another library, with the same vectors.
 
-    sentence-transformers: any encoder made by 'bitextmine train', and the packaged ones. If it has n-grams or columns
-    for order and length, as the packaged ones do, loading it needs bitextmine and trust_remote_code=True (OUT holds no
-    code). OUT/README.md is a model card for the Hugging Face Hub.
+    sentence-transformers: any encoder made by 'bitextmine train', and the packaged ones. Loading it needs bitextmine
+    and trust_remote_code=True (OUT holds no code). OUT/README.md is a model card for the Hugging Face Hub.
 
     onnx: encoders with a unigram vocabulary and without n-grams (model.ngrams = 0), so not the packaged ones: no
     tokenizer for ONNX Runtime makes n-grams across pieces.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import itertools
 import json
@@ -116,7 +117,7 @@ class _Shard:
     """Chunks of lines that one worker encodes, and the file for their rows."""
 
     def __init__(self, folder: Path, lines: Sequence[Lines]) -> None:
-        self.lines = [part.without_text() for part in lines]  # the text is in the call
+        self.lines = [dataclasses.replace(part, fresh=()) for part in lines]  # the text is in the call
         self.start, self.stop = lines[0].start, lines[-1].start + lines[-1].count
         self.path = folder / f"{self.start}-{self.stop}.npz"
 

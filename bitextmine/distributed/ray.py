@@ -24,11 +24,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypedDict
 
-from bitextmine.arguments import a_path, whole_number
+from bitextmine.arguments import whole_number
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.executor import LOCAL, Done, Executor, Shared, Task, Workers
-from bitextmine.files.streams import check_writable
-from bitextmine.files.urls import is_remote
 from bitextmine.system import processors
 from bitextmine.version import __version__
 
@@ -54,7 +52,6 @@ class Ray:
         cpus: processors of a worker.
         gpus: GPUs of a worker.
         rows: the most lines in a shard (None: by the size of the corpora).
-        report: a file that gets a line of JSON for each stage.
 
     Raises:
         UsageError: a value has the wrong type or is out of range.
@@ -64,7 +61,6 @@ class Ray:
     cpus: int = 1
     gpus: int = 0
     rows: int | None = None
-    report: str | os.PathLike[str] | None = None
     distributed: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -73,11 +69,6 @@ class Ray:
         object.__setattr__(self, "gpus", whole_number("ray_gpus", self.gpus, 0))
         if self.rows is not None:
             object.__setattr__(self, "rows", whole_number("ray_rows", self.rows))
-        if self.report is not None:
-            a_path("ray_report", self.report)
-            if is_remote(self.report):
-                raise UsageError(f"ray_report {self.report}: expected a file of this machine, found a URL")
-            check_writable(self.report)
 
     def device(self, asked: str) -> str:
         """Return a worker's device; raise UsageError if `asked` and the GPUs of a worker disagree."""
@@ -114,7 +105,6 @@ class ExecutorKeywords(TypedDict, total=False):
     ray_cpus: int
     ray_gpus: int
     ray_rows: int | None
-    ray_report: str | os.PathLike[str] | None
 
 
 def take_executor(options: dict[str, Any]) -> Executor:
@@ -159,7 +149,7 @@ class RayWorkers(Workers):
     """Tasks on a cluster."""
 
     def __init__(self, ray: Any, options: Ray) -> None:
-        super().__init__(options.rows, options.report)
+        super().__init__(options.rows)
         self._ray, self._options = ray, options
         # Made once: the processes keep state with the function.
         remote = ray.remote(num_cpus=options.cpus, num_gpus=options.gpus, max_retries=0)

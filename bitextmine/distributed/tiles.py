@@ -162,7 +162,6 @@ class Grid:
             log.info("%s: %s and %d of the other %s are done, going on", self.title, rows, finished, tiles)
         with self.workers.stage(stage) as costs:
             self._merge_all(tasks, costs)
-            costs.finished = finished
             costs.title = f"{self.title}: {counted(total, 'tile')}, {finished} of them found finished"
 
     def _merge_all(self, tasks: Iterable[Task], costs: Stage) -> None:
@@ -170,8 +169,8 @@ class Grid:
         for task, _ in self.workers.map(tasks, ahead=self.workers.slots):
             if task.key is None:
                 continue
-            i0, i1, j0, j1 = tile = task.key
-            path = self.path(tile)
+            i0, i1, j0, j1 = task.key
+            path = self.path(task.key)
             found = result_of(self.workers, task, path)
             with costs.timed("merging"):
                 _merge(self.fwd, i0, found, "fwd", j0)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.streams import longest_line
@@ -27,7 +26,7 @@ class Document:
     Attributes:
         name: the file, with the number of the record behind ``#`` if there are several.
         url: its address ("": none known).
-        lang: the language that the name tells (None: it does not).
+        lang: the language that the name tells.
         paragraphs: returns its paragraphs; NoDocument if the record holds none.
     """
 
@@ -44,17 +43,6 @@ class Document:
 
 def _fail(problem: str) -> NoReturn:
     raise NoDocument(problem)
-
-
-def library(name: str, extra: str) -> Any:
-    """Import a module of an optional package; BitextmineError names the extra to install."""
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise BitextmineError(
-            f"these documents need the package {name.partition('.')[0]}; install it with pip install "
-            f"'bitextmine[{extra}]'"
-        ) from None
 
 
 # --- plain text ---

@@ -17,17 +17,15 @@ class Kind(StrEnum):
 
 
 SUFFIXES = {
-    ".txt": Kind.TEXT,
-    ".text": Kind.TEXT,
-    ".md": Kind.TEXT,
-    ".html": Kind.HTML,
-    ".htm": Kind.HTML,
-    ".xhtml": Kind.HTML,
-    ".warc": Kind.WARC,
-    ".jsonl": Kind.JSONL,
-    ".ndjson": Kind.JSONL,
-    ".parquet": Kind.PARQUET,
-    ".pq": Kind.PARQUET,
+    suffix: kind
+    for kind, suffixes in {
+        Kind.TEXT: (".txt", ".text", ".md"),
+        Kind.HTML: (".html", ".htm", ".xhtml"),
+        Kind.WARC: (".warc",),
+        Kind.JSONL: (".jsonl", ".ndjson"),
+        Kind.PARQUET: (".parquet", ".pq"),
+    }.items()
+    for suffix in suffixes
 }
 
 

@@ -8,7 +8,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import put_in_place
@@ -20,8 +20,8 @@ _JOB = "split"
 _PLACE = "{lang}"
 
 
-class Output(Protocol):
-    """Takes lines and the rows of their origin, by language.
+class Output:
+    """Take lines and the rows of their origin, by language; here for standard output.
 
     Attributes:
         done: the last progress that was saved by an interrupted run of the same work, or {}.
@@ -29,28 +29,34 @@ class Output(Protocol):
 
     done: Mapping[str, Any]
 
+    def __init__(self, out: IO[bytes], ids: bool) -> None:
+        self.done, self._out, self._ids, self._lang = {}, out, ids, ""
+
     def write(self, lang: str, line: str, origin: str) -> None:
         """Add a line and its origin, without line feeds."""
+        if self._lang and lang != self._lang:
+            raise _two_languages("standard output takes", self._lang, lang)
+        self._lang = lang
+        self._out.write((f"{origin}\t{line}\n" if self._ids else f"{line}\n").encode())
 
     def save(self, progress: Mapping[str, Any]) -> None:
         """Make the lines so far safe, with the progress that a next run takes up from `done`."""
+        self._out.flush()
 
 
 @contextlib.contextmanager
 def open_outputs(output: str, ids: bool, identity: Mapping[str, Any]) -> Iterator[Output]:
-    """Yield the output; files appear under their names when the block ends.
+    """Yield the output ``-`` (standard output), or files whose names appear when the block ends.
 
-    Args:
-        output: ``-`` for standard output, or a name with ``{lang}`` for a file of each language.
-        ids: write the origin before each line, not into files beside the output.
-        identity: everything the output depends on; unfinished work of another identity is dropped.
+    In a name ``{lang}`` stands for the language. With `ids` the origin is before each line, not in files beside. The
+    identity is everything the output depends on; unfinished work of another one is dropped.
 
     Raises:
         BitextmineError: an output cannot be written; lines in two languages without ``{lang}``.
     """
     if output == "-":
         with open_output("-") as out:
-            yield _Stdout(out, ids)
+            yield Output(out, ids)
         return
     # The folder of parts is named by the pattern, in which {lang} is empty: one run may begin and another resume.
     place = strip_compression(output)
@@ -71,23 +77,7 @@ def open_outputs(output: str, ids: bool, identity: Mapping[str, Any]) -> Iterato
     remove_folder(part, _JOB)
 
 
-class _Stdout:
-    def __init__(self, out: IO[bytes], ids: bool) -> None:
-        self.done: Mapping[str, Any] = {}
-        self._out, self._ids, self._lang = out, ids, ""
-
-    def write(self, lang: str, line: str, origin: str) -> None:
-        if lang != self._lang:
-            if self._lang:
-                raise _two_languages("standard output takes", self._lang, lang)
-            self._lang = lang
-        self._out.write((f"{origin}\t{line}\n" if self._ids else f"{line}\n").encode())
-
-    def save(self, progress: Mapping[str, Any]) -> None:
-        self._out.flush()
-
-
-class _Parts:
+class _Parts(Output):
     """A text and a file of origins for each language, in a folder with a journal."""
 
     def __init__(self, folder: Path, journal: Journal, output: str, ids: bool) -> None:
@@ -99,7 +89,7 @@ class _Parts:
         if not last["progress"].get("finished") and not self._reopened():
             last, self._sizes = {"progress": {}}, {}
             journal.truncate(0)
-        self.done: Mapping[str, Any] = last["progress"]
+        self.done = last["progress"]
 
     def write(self, lang: str, line: str, origin: str) -> None:
         files = self._files.get(lang) or self._begin(lang)

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-from bitextmine.arguments import a_path, one_of
+from bitextmine.arguments import a_path, one_of, take_options
 from bitextmine.console import counted
 from bitextmine.documents.document import Document, NoDocument
 from bitextmine.documents.options import Kind, SplitOptions
@@ -26,7 +26,7 @@ from bitextmine.files.streams import keep_apart
 from bitextmine.languages.clean import STEPS, clean
 from bitextmine.languages.codes import same_code
 from bitextmine.languages.identify import Languages
-from bitextmine.run import Run
+from bitextmine.run import Run, RunKeywords, take_run
 from bitextmine.version import __version__
 
 SAVE_PARAGRAPHS = 5000  # between two records of the journal
@@ -43,11 +43,9 @@ class Sentence:
 
     Attributes:
         text: the sentence, or the paragraph with ``join="paragraph"``.
-        lang: its language.
         document: the file's name, with the number of the record behind ``#`` if it holds several.
         url: the address of the document, "" if none is known.
-        paragraph: its number in the document, from 1.
-        sentence: its number in the paragraph, from 1.
+        paragraph, sentence: its numbers in the document and in the paragraph, from 1.
     """
 
     text: str
@@ -69,13 +67,10 @@ class SplitReport:
     """Counts of a run.
 
     Attributes:
-        documents: documents that gave lines.
-        paragraphs: their paragraphs.
+        documents, paragraphs: those that gave lines.
         lines: lines by language.
-        empty: documents without text.
-        other: documents in languages that were not wanted.
-        skipped: files and records without a document, by reason.
-        named: some of these, by name.
+        empty, other: documents without text, and in languages that were not wanted.
+        skipped, named: files and records without a document, by reason; some of them, by name.
         changed: paragraphs that each step of the normalisation changed.
     """
 
@@ -101,69 +96,63 @@ class SplitReport:
         """Return the summary for the user."""
         lines = ", ".join(f"{lang} {many:,}" for lang, many in sorted(self.lines.items()))
         by_lang = f" ({lines})" if len(self.lines) > 1 else ""
-        text = (
+        changed = ", ".join(f"{step} {self.changed[step]:,}" for step in STEPS if self.changed[step])
+        parts = [
             f"{counted(self.documents, 'document')}, {counted(self.paragraphs, 'paragraph')}, "
-            f"{counted(self.lines.total(), options.join)}{by_lang}"
-        )
-        if self.empty:
-            text += f"; {counted(self.empty, 'document')} without text"
-        if self.other:
-            text += f"; {counted(self.other, 'document')} in other languages"
-        changed = [f"{step} {self.changed[step]:,}" for step in STEPS if self.changed[step]]
-        if changed:
-            text += f"\nnormalised paragraphs: {', '.join(changed)}"
-        for reason, many in self.skipped.most_common():
-            text += f"\nskipped {many:,}: {reason}"
-        if self.named:
-            text += f"\nfor example {'; '.join(self.named)}"
-        return text
+            f"{counted(self.lines.total(), options.join)}{by_lang}",
+            f"; {counted(self.empty, 'document')} without text" if self.empty else "",
+            f"; {counted(self.other, 'document')} in other languages" if self.other else "",
+            f"\nnormalised paragraphs: {changed}" if changed else "",
+            *(f"\nskipped {many:,}: {reason}" for reason, many in self.skipped.most_common()),
+            f"\nfor example {'; '.join(self.named)}" if self.named else "",
+        ]
+        return "".join(parts)
+
+
+class SplitKeywords(RunKeywords, total=False):
+    """`SplitOptions`, `Run`, and those of their fields that concern documents."""
+
+    options: SplitOptions
+    by_language: bool
+    kind: Kind | str | None
+    text_field: str
+    join: str
+    normalize: bool
 
 
 def split(
     inputs: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     lang: str | None = None,
-    *,
-    by_language: bool = False,
-    kind: str | None = None,
-    text_field: str = "text",
-    join: str = "sentence",
-    normalize: bool = True,
-    run: Run | None = None,
+    **options: Unpack[SplitKeywords],
 ) -> Iterator[Sentence]:
     """Yield the sentences of documents, with their origin; does what `bitextmine split` does.
 
     Args:
         inputs: files or folders: plain text, HTML, WARC, JSON Lines, Parquet, also compressed.
         lang: their language (default: as the names tell, like book.en.txt). With `by_language`, the one to keep.
-        by_language: identify the language of each document.
-        kind: ``text``, ``html``, ``warc``, ``jsonl`` or ``parquet`` (default: by suffix, then by content).
-        text_field: the field of JSON Lines or column of Parquet that holds the text.
-        join: what to yield, each ``sentence`` or each ``paragraph``.
-        normalize: remove markup, mojibake, control and zero-width characters and runs of spaces, and apply NFC.
-        run: treatment of invalid UTF-8, and progress.
+        options: fields of `SplitOptions`: ``by_language``, ``kind`` (``text``, ``html``, ``warc``, ``jsonl`` or
+            ``parquet``; default: by suffix, then by content), ``text_field``, ``join`` and ``normalize``; and of `Run`,
+            such as ``errors``. Or these objects as ``options`` and ``run``.
 
     Raises:
         UsageError: an argument has a wrong value.
         BitextmineError: while iterating: an input cannot be read; the language of a document is unknown.
     """
-    one_of("join", join, ("sentence", "paragraph"))
-    if kind is not None:
-        one_of("kind", kind, tuple(Kind))
+    given: dict[str, Any] = {**options, **({} if lang is None else {"langs": (lang,)})}
+    run = take_run(given)
+    how = take_options(SplitOptions, given)
+    one_of("join", how.join, ("sentence", "paragraph"))
+    if how.kind is not None:
+        how = dataclasses.replace(how, kind=Kind(one_of("kind", how.kind, tuple(Kind))))
     if isinstance(inputs, (str, os.PathLike)) or not isinstance(inputs, Iterable):
         inputs = [inputs]
-    several = [a_path("inputs", given) for given in inputs]
-    langs = () if lang is None else (lang,)
-    options = SplitOptions(langs, by_language, Kind(kind) if kind else None, text_field, join, normalize)
-    return split_all(several, options, run or Run())
+    return Splitter(find_files([a_path("inputs", one) for one in inputs]), how, run).sentences()
 
 
 def split_files(
     inputs: Sequence[str | os.PathLike[str]], output: str, options: SplitOptions, run: Run
 ) -> SplitReport:
     """Write the sentences of documents, one per line, and their origin; return the counts.
-
-    The inputs are files, folders or ``-``; the output is ``-``, or the name of a corpus, with ``{lang}`` for its
-    language.
 
     Raises:
         UsageError: options that contradict each other.
@@ -174,13 +163,6 @@ def split_files(
     with open_outputs(output, options.ids, {"output": output, **splitter.identity}) as out:
         splitter.run_to(out)
     return splitter.report
-
-
-def split_all(
-    inputs: Sequence[str | os.PathLike[str]], options: SplitOptions, run: Run
-) -> Iterator[Sentence]:
-    """Yield the sentences of documents; otherwise as `split_files`."""
-    return Splitter(find_files(inputs), options, run).sentences()
 
 
 def _check(inputs: Sequence[str | os.PathLike[str]], output: str, options: SplitOptions) -> None:
@@ -255,9 +237,13 @@ class Splitter:
                     if out is not None and unsaved >= SAVE_PARAGRAPHS:
                         self._save(out)
                         unsaved = 0
-                self._count()
+                kind = "documents" if self._lang else "other" if self._lang is None else "empty"
+                setattr(self.report, kind, getattr(self.report, kind) + 1)
             except NoDocument as problem:
-                self._skip(document.name, problem)
+                reason = str(problem).removeprefix(f"{document.name}: ")
+                self.report.skipped[reason] += 1
+                if len(self.report.named) < _NAMED:
+                    self.report.named.append(f"{document.name}: {reason}")
             self._paragraphs = 0
         self._documents += 1
         if self.report.named and not self.report.documents + self.report.empty + self.report.other:
@@ -305,14 +291,6 @@ class Splitter:
             if text:
                 yield text, changed
 
-    def _count(self) -> None:
-        if self._lang:
-            self.report.documents += 1
-        elif self._lang is None:
-            self.report.other += 1
-        else:
-            self.report.empty += 1
-
     def _lines(self, document: Document, text: str) -> Iterator[Sentence]:
         assert self._lang
         lines = [text] if self._options.join == "paragraph" else sentences(text, self._lang)
@@ -336,9 +314,3 @@ class Splitter:
                 "tell languages by their text"
             )
         return lang
-
-    def _skip(self, name: str, problem: NoDocument) -> None:
-        reason = str(problem).removeprefix(f"{name}: ")
-        self.report.skipped[reason] += 1
-        if len(self.report.named) < _NAMED:
-            self.report.named.append(f"{name}: {reason}")

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bitextmine.documents.document import Document, NoDocument, library, paragraphs
+from bitextmine.documents.document import Document, NoDocument, paragraphs
 from bitextmine.documents.options import SUFFIXES, Kind, SplitOptions
 from bitextmine.documents.web import crawled, page_file
 from bitextmine.errors import BitextmineError
+from bitextmine.files.formats.names import PARQUET
 from bitextmine.files.jsonfile import parse_json
 from bitextmine.files.lines import MAGIC, decode_lines
 from bitextmine.files.streams import display_name, is_stream, read_line_blocks, strip_compression
 from bitextmine.languages.codes import language
 
-_ROWS = 1000  # of Parquet at a time
 _HEAD = 1024  # bytes that tell the kind of a file
 
 # First bytes of what is no text, and the way to make text of it.
@@ -28,16 +28,11 @@ _CONVERT = (
     (b"%PDF", "a PDF: convert it with 'pdftotext FILE' first"),
     (
         b"PK\x03\x04",
-        "a zip archive, as DOCX, ODT and EPUB are: convert it with 'pandoc -t plain FILE', or unpack it",
+        "a zip archive, as DOCX, ODT, EPUB: convert it with 'pandoc -t plain FILE', or unpack it",
     ),
-    (
-        b"\xd0\xcf\x11\xe0",
-        "an old Microsoft Office file: convert it with 'soffice --convert-to txt FILE' first",
-    ),
+    (b"\xd0\xcf\x11\xe0", "an old Microsoft Office file: convert it with 'soffice --convert-to txt FILE'"),
     (b"{\\rtf", "RTF: convert it with 'pandoc -t plain FILE' first"),
-    (b"\x89PNG", "an image"),
-    (b"\xff\xd8\xff", "an image"),
-    (b"GIF8", "an image"),
+    *((magic, "an image") for magic in (b"\x89PNG", b"\xff\xd8\xff", b"GIF8")),
     *((magic, advice.replace("it looks like", "is").removeprefix("it ")) for magic, advice in MAGIC),
 )
 _XLIFF = (
@@ -155,23 +150,14 @@ def _record(record: dict[str, Any], name: str, text_field: str) -> Document:
 
 def _table(file: File, text_field: str) -> Iterator[Document]:
     """Yield a document for each row of Parquet."""
-    parquet = library("pyarrow.parquet", "parquet")
     try:
-        with parquet.ParquetFile(file.path) as table:
-            names = table.schema_arrow.names
-            if text_field not in names:
-                known = ", ".join(names)[:200]
-                raise NoDocument(
-                    f"{file.path}: no column '{text_field}' among {known}; name one with --text-field"
-                )
-            columns = [text_field, *(["url"] if "url" in names and text_field != "url" else [])]
-            number = 0
-            for batch in table.iter_batches(batch_size=_ROWS, columns=columns):
-                for record in batch.to_pylist():
-                    number += 1
-                    yield _record(record, f"{file.name}#{number}", text_field)
-    except (OSError, ValueError) as error:
-        raise NoDocument(f"{file.path}: not a Parquet file that can be read ({str(error)[:100]})") from None
+        rows = PARQUET.load("parquet:parquet_records")(file.path)
+        for number, row in enumerate(rows, start=1):
+            yield _record(row.content, f"{file.name}#{number}", text_field)
+    except NoDocument:
+        raise
+    except BitextmineError as error:
+        raise NoDocument(str(error)) from None
 
 
 def language_of(path: str) -> str | None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import codecs
 import contextlib
 import functools
+import importlib
 import io
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from bitextmine.documents.document import Document, NoDocument, library, paragraphs
+from bitextmine.documents.document import Document, NoDocument, paragraphs
+from bitextmine.errors import BitextmineError
 from bitextmine.files.storage import open_bytes
 from bitextmine.files.streams import cannot_read, compression, longest_line, read_blocks
 
@@ -30,7 +32,14 @@ _BLOCK = 1 << 18
 _PACKED = 1 << 12
 
 
-_library = functools.partial(library, extra="web")
+def _library(name: str) -> Any:
+    """Import a module of the extra `web`; BitextmineError if it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise BitextmineError(
+            f"these documents need the package {name.partition('.')[0]}; install it with pip install 'bitextmine[web]'"
+        ) from None
 
 
 def page(raw: bytes, charset: str | None = None) -> list[str]:

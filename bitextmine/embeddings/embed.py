@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from bitextmine.console import counted
 from bitextmine.embeddings import places
 from bitextmine.embeddings.npy import journal_path, shards_path
 from bitextmine.embeddings.store import Manifest, check_fresh, check_place
-from bitextmine.embeddings.writer import EmbeddingWriter, PlaceTaken, sweep
+from bitextmine.embeddings.writer import EmbeddingWriter, PlaceTaken
 from bitextmine.encoder.encoder import PRECOMPUTED, Encoder, refuse
 from bitextmine.encoder.familiar import sampled, warn_unfamiliar
 from bitextmine.encoder.pieces import Pieces
@@ -27,17 +27,13 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import wait_for_lock
 from bitextmine.files.corpus import Corpus, Spool, corpus_language
 from bitextmine.files.journal import JournalBusyError, remove_folder
-from bitextmine.files.storage import Remote, local
-from bitextmine.files.streams import read_once
-from bitextmine.files.urls import is_remote
+from bitextmine.files.storage import local
+from bitextmine.files.streams import read_once, strip_compression
 from bitextmine.run import Run
 from bitextmine.system import processors
 
 log = logging.getLogger(__name__)
 
-# Lines whose rows are remembered, to copy a repeated line's row instead of encoding it again. They are kept in two
-# generations of this many, about 90 MB each: web text repeats the same few thousand lines all along.
-REMEMBERED = 1 << 19
 _LINES_AT_ONCE = 1 << 16
 
 
@@ -46,8 +42,7 @@ class EmbedOptions:
     """The place of an embedding, and when it is made again.
 
     Attributes:
-        out: the .npy (default: beside the corpus, `places`).
-        cache: a folder for embeddings, instead of beside the corpora.
+        out, cache: the .npy, or a folder for embeddings, instead of beside the corpus (`places`).
         force: embed again even if the embedding is up to date, over files of other programs, too.
         overwrite: only write over files of other programs.
         wait: wait for an embedding that another process is writing.
@@ -85,13 +80,8 @@ class Lines:
         """Return the number of lines to encode."""
         return self.count if self.known is None else int((self.known < 0).sum())
 
-    def without_text(self) -> Lines:
-        """Return the same without the lines themselves."""
-        return dataclasses.replace(self, fresh=())
 
-
-@dataclasses.dataclass(frozen=True)
-class EncodedLines:
+class EncodedLines(NamedTuple):
     """Lines with the vectors (count_fresh, dim) of the fresh ones, and how many of these were cut for their length."""
 
     lines: Lines
@@ -130,35 +120,41 @@ def embed_corpus(
     Empty and blank lines get the zero row. A finished embedding of the same text and model is left as it is; an
     interrupted one is resumed, and ends in the same bytes. Files of other programs are not written over.
 
-    Args:
-        corpus: its path (``-`` for stdin, which needs `lang` and an `out`), or the corpus itself.
-        encoder: makes the vectors.
-        run: the resources.
-        options: the place, and when to embed again.
-        lang: the language of a corpus given by its path, if its name does not tell it.
+    The path ``-`` is stdin, which needs `lang` and an `out`.
 
     Raises:
         BitextmineError: the corpus cannot be read or decoded, or is empty; its language is unknown; a file of another
             program is in its place; the disk is full.
     """
     run, options = run or Run(), options or EmbedOptions()
+    text = corpus if isinstance(corpus, Corpus) else Corpus(corpus, lang, run.errors)
+    assert text.path is not None
     if options.out is not None:
         if options.cache is not None:
             raise UsageError("--out and --cache both say where the vectors go; give one of them")
         local(options.out, "vectors are written in place, which only a file of this machine can be")
         if Path(options.out).suffix != ".npy":
             raise BitextmineError(f"--out {options.out}: the name of an embedding ends in .npy")
-    text = corpus if isinstance(corpus, Corpus) else Corpus(corpus, lang, run.errors)
-    assert text.path is not None
     if _is_nameless(text.path):
         stream = "stdin" if os.fspath(text.path) == "-" else "a pipe"
         if options.out is None:
             raise UsageError(f"a corpus from {stream} needs --out FILE.npy to say where its vectors go")
         if lang is None and not isinstance(corpus, Corpus):
             raise UsageError(f"a corpus from {stream} needs --lang, as there is no file name to tell it by")
-    if is_remote(text.path) and options.out is None:
-        places.check_cached(text.path, options.cache)
-    return _Job(text, encoder, run, options).up_to_date()
+    job = _Job(text, encoder, run, options)
+    if options.out is None and options.cache is None:
+        places.place_of(text.path, encoder.hash)  # before the corpus is read
+    if not len(text):
+        raise BitextmineError(f"{job.name}: empty: there is no line to embed")
+    if encoder.name == PRECOMPUTED:
+        return job.up_to_date()
+    # Beside the work: identifying languages takes half a second to begin with.
+    sample = sampled(text.lines())
+    with ThreadPoolExecutor(1, thread_name_prefix="languages") as beside:
+        warned = beside.submit(warn_unfamiliar, encoder, job.name, text.lang, sample)
+        npy = job.up_to_date()
+        warned.result()
+    return npy
 
 
 def check_embedding(
@@ -170,52 +166,15 @@ def check_embedding(
 ) -> None:
     """Raise BitextmineError, before any work, if the language is unknown or the vectors cannot go to their place."""
     options = options or EmbedOptions()
-    overwrite = options.force or options.overwrite
     if not read_once(corpus):
         corpus_language(corpus, lang)
-    if is_remote(corpus) and options.out is None:
-        places.check_cached(corpus, options.cache)
-    if options.out is not None and not overwrite:
-        check_place(options.out)
-    elif options.out is None and options.cache is not None:
+    place = None if options.out is None else Path(options.out)
+    if place is None and options.cache is not None:
         places.make_cache(options.cache)
-    elif not read_once(corpus) and not overwrite:
-        check_place(places.place_of(corpus, encoder.hash))
-
-
-def embed_to(
-    there: Remote,
-    corpus: str | os.PathLike[str],
-    encoder: Encoder,
-    run: Run | None = None,
-    options: EmbedOptions | None = None,
-    *,
-    lang: str | None = None,
-) -> None:
-    """Embed a corpus in a cache folder and send the result to shared storage, as the .npy `there`.
-
-    An embedding of the same text and model that lies there already stays, unless ``options.force``.
-
-    Raises:
-        UsageError: there is no cache folder, or the corpus is a pipe.
-        BitextmineError: as for `embed_corpus`; the storage cannot be written to (the vectors are then in the cache, and
-            the next run only sends them).
-    """
-    run, options = run or Run(), options or EmbedOptions()
-    if options.cache is None:
-        raise UsageError(
-            f"--out {there}: vectors are made in a folder of this machine and sent then; name it with --cache"
-        )
-    if read_once(corpus):
-        raise UsageError(f"--out {there}: what comes from a pipe cannot go there; put the corpus into a file")
-    there.check_writable()
-    text = Corpus(corpus, lang, run.errors)
-    found = None if options.force else places.manifest_there(there)
-    if found is not None and (found.model_hash, found.text_sha256) == (encoder.hash, text.sha256):
-        log.info("%s: up to date", there)
-        return
-    places.send(embed_corpus(text, encoder, run, options), there)
-    log.info("%s: sent", there)
+    elif place is None and not read_once(corpus):
+        place = places.place_of(corpus, encoder.hash)
+    if place is not None and not (options.force or options.overwrite):
+        check_place(place)
 
 
 def embed_lines(corpus: Corpus, encoder: Encoder, run: Run, keep_pieces: bool = False) -> NDArray[np.float16]:
@@ -269,19 +228,18 @@ def _is_nameless(path: str | os.PathLike[str]) -> bool:
     return read_once(path) and (path == "-" or path.startswith(("/dev/", "/proc/")))
 
 
-def _chunks(corpus: Corpus, size: int, first: int = 0, find_repeats: bool = False) -> Iterator[Lines]:
-    """Yield chunks of `size` lines from line `first` on."""
-    repeats = Repeats() if find_repeats else None
-    start = 0 if find_repeats else first
+def _chunks(corpus: Corpus, size: int, start: int = 0, find_repeats: bool = False) -> Iterator[Lines]:
+    """Yield chunks of `size` lines from line `start` on."""
+    first = _first_rows(corpus) if find_repeats else None
     lines = corpus.lines(start)
     while part := list(itertools.islice(lines, size)):
         known, fresh = None, part
-        if repeats is not None:
-            known = repeats.find(part, start)
-            fresh = [line for line, row in zip(part, known.tolist(), strict=True) if row < 0]
-            known = None if len(fresh) == len(part) else known
-        if start >= first:
-            yield Lines(start, len(part), known, fresh)
+        if first is not None:
+            rows = first[start : start + len(part)]
+            if (rows < start).any():
+                known = np.where(rows < start, rows, -1)
+                fresh = [line for line, row in zip(part, known.tolist(), strict=True) if row < 0]
+        yield Lines(start, len(part), known, fresh)
         start += len(part)
 
 
@@ -313,48 +271,32 @@ class _Job:
 
     def __init__(self, text: Corpus, encoder: Encoder, run: Run, options: EmbedOptions) -> None:
         assert text.path is not None
-        self.text, self.path, self.lang = text, text.path, text.lang
-        self.encoder, self.run, self.options = encoder, run, options
+        self.text, self.path, self.encoder, self.run, self.options = text, text.path, encoder, run, options
         self.name = "-" if _is_nameless(text.path) else text.name
-
-    def up_to_date(self) -> Path:
-        """Embed the text if necessary, and return the path of its vectors."""
-        if not len(self.text):
-            raise BitextmineError(f"{self.name}: empty: there is no line to embed")
-        if self.encoder.name == PRECOMPUTED:
-            return self._up_to_date()
-        # Beside the work: identifying languages takes half a second to begin with.
-        sample = sampled(self.text.lines())
-        with ThreadPoolExecutor(1, thread_name_prefix="languages") as beside:
-            warned = beside.submit(warn_unfamiliar, self.encoder, self.name, self.lang, sample)
-            npy = self._up_to_date()
-            warned.result()
-        return npy
+        self.lang = text.lang
 
     def _place(self) -> Path:
         """Return the place of the vectors, as things stand."""
         if self.options.out is not None:
             return Path(self.options.out)
         if self.options.cache is not None:
-            return places.cached_path(self.options.cache, self.path, self.text.sha256, self.encoder.hash)
+            name = f"{strip_compression(self.path).name}.{self.text.sha256[:12]}.{self.encoder.hash[:8]}.npy"
+            return Path(self.options.cache) / name
         return places.place_of(self.path, self.encoder.hash)
 
-    def _up_to_date(self) -> Path:
-        encoder, options, sha256 = self.encoder, self.options, self.text.sha256
+    def up_to_date(self) -> Path:
+        """Embed the text if necessary, and return the path of its vectors."""
+        encoder, options = self.encoder, self.options
         if options.cache is not None:
             places.make_cache(options.cache)
         told = False
         while True:
             npy = self._place()
-            reason = check_fresh(npy, sha256, encoder.hash)
+            reason = check_fresh(npy, self.text.sha256, encoder.hash)
             if reason is None and not options.force:
-                sweep(npy)
                 lines = counted(len(self.text), "line")
                 log.info("%s: up to date (%s, model %s)", npy, lines, encoder.name)
                 return npy
-            there = self.path if options.cache is not None and not options.force else None
-            if isinstance(there, Remote) and places.fetched(there, npy, sha256, encoder.hash):
-                continue
             if encoder.name == PRECOMPUTED:
                 refuse(self.name)
             if not (options.force or options.overwrite):
@@ -373,24 +315,21 @@ class _Job:
 
     def _make(self, npy: Path, reason: str | None) -> Path:
         """Embed the text; raises JournalBusyError and PlaceTaken, before the work, if another process was faster."""
-        encoder, options, encoding = self.encoder, self.options, self.options.encoding
+        encoder, options, text, batch_tokens = self.encoder, self.options, self.text, self.run.batch_tokens
+        encoding = options.encoding
         if encoding is None:
-            settings = encoder.network.settings(self.run.batch_tokens)
+            settings = encoder.network.settings(batch_tokens)
         else:
-            settings = encoding.prepare(npy.parent, self.run.batch_tokens)
+            settings = encoding.prepare(npy.parent, batch_tokens)
         network = encoding or encoder.network
         chunk_lines = options.chunk_lines or network.chunk_lines
+        origin: dict[str, Any] = {"text_sha256": text.sha256, "model_hash": encoder.hash}
         writer = EmbeddingWriter(
             npy,
-            len(self.text),
+            len(text),
             encoder.dim,
-            {
-                "text_sha256": self.text.sha256,
-                "model_hash": encoder.hash,
-                # These decide which sentences share a batch, and so the last bit of a vector.
-                "chunk_lines": chunk_lines,
-                **settings,
-            },
+            # Chunks and settings decide which sentences share a batch, and so the last bit of a vector.
+            {**origin, "chunk_lines": chunk_lines, **settings},
             still_free=lambda: self._place() == npy,
             overwrite=options.force or options.overwrite,
         )
@@ -399,42 +338,28 @@ class _Job:
             log.info("%s: has vectors of another model; those of %s go to %s", usual, encoder.name, npy.name)
         if not options.force and reason not in (None, "not embedded yet"):
             log.info("%s: embedding again: %s", npy, reason)
-        cut = self._write(writer, chunk_lines, network.slow)
-        remove_folder(shards_path(npy), "shards")
-        lines = counted(len(self.text), "line")
-        log.info("%s: %s embedded (model %s)", npy, lines, encoder.name)
-        if cut:
-            message = "%s: longer than %d pieces, and cut: at least %d of %s"
-            log.warning(message, self.name, encoder.max_pieces, cut, lines)
-        return npy
-
-    def _write(self, writer: EmbeddingWriter, chunk_lines: int, slow: bool) -> int:
-        """Encode the remaining lines and finish the embedding; return how many lines were cut."""
-        encoder, text, batch_tokens, cut = self.encoder, self.text, self.run.batch_tokens, 0
+        cut = 0
         with writer, self.run.progress(len(text), f"embed {self.name}") as bar:
             bar.update(writer.resume_row)
             if writer.resume_row:
-                log.info("%s: resuming at line %d of %d", writer.npy_path, writer.resume_row + 1, len(text))
-            lines = _chunks(text, chunk_lines, writer.resume_row, find_repeats=slow)
-            if self.options.encoding is None:
-                keep = self.options.keep_pieces and not writer.resume_row and not slow
+                log.info("%s: resuming at line %d of %d", npy, writer.resume_row + 1, len(text))
+            lines = _chunks(text, chunk_lines, writer.resume_row, find_repeats=network.slow)
+            if encoding is None:
+                keep = options.keep_pieces and not writer.resume_row and not network.slow
                 encoded = _encoded(text, encoder, lines, batch_tokens, keep)
             else:
-                encoded = self.options.encoding.encode(lines, len(text), writer, batch_tokens)
+                encoded = encoding.encode(lines, len(text), writer, batch_tokens)
             for part in encoded:
                 writer.write(part.lines.start, _rows(part, writer))
                 cut += part.cut
                 bar.update(part.lines.count)
-            writer.finish(
-                Manifest(
-                    lang=self.lang,
-                    corpus=self.name,
-                    text_sha256=text.sha256,
-                    model=encoder.name,
-                    model_hash=encoder.hash,
-                )
-            )
-        return cut
+            writer.finish(Manifest(lang=self.lang, corpus=self.name, model=encoder.name, **origin))
+        remove_folder(shards_path(npy), "shards")
+        log.info("%s: %s embedded (model %s)", npy, counted(len(text), "line"), encoder.name)
+        if cut:
+            message = "%s: longer than %d pieces, and cut: at least %d of %s"
+            log.warning(message, self.name, encoder.max_pieces, cut, counted(len(text), "line"))
+        return npy
 
 
 def _rows(part: EncodedLines, writer: EmbeddingWriter) -> NDArray[Any]:
@@ -448,27 +373,9 @@ def _rows(part: EncodedLines, writer: EmbeddingWriter) -> NDArray[Any]:
     return rows
 
 
-class Repeats:
-    """Finds repeated lines among at least the last half a million distinct ones.
-
-    The result depends on the lines alone: a run that resumes finds the same repeats as an unbroken one.
-    """
-
-    def __init__(self, remembered: int = REMEMBERED) -> None:
-        self._remembered = remembered
-        self._old: dict[bytes, int] = {}
-        self._new: dict[bytes, int] = {}
-
-    def find(self, lines: Sequence[str], start: int) -> NDArray[np.int64]:
-        """Return int64 (lines,): for line ``start + i`` its first row, if that is below ``start``, else -1."""
-        found = np.full(len(lines), -1, dtype=np.int64)
-        for i, line in enumerate(lines):
-            key = hashlib.blake2b(line.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-            row = self._new.get(key)
-            if row is None:
-                if len(self._new) >= self._remembered:
-                    self._old, self._new = self._new, {}
-                row = self._new[key] = self._old.get(key, start + i)
-            if row < start:
-                found[i] = row
-        return found
+def _first_rows(corpus: Corpus) -> NDArray[np.int64]:
+    """Return int64 (lines,): the first row of each line's text."""
+    hashes = (hashlib.blake2b(line.encode("utf-8", "surrogatepass"), digest_size=8) for line in corpus)
+    keys = np.fromiter((int.from_bytes(found.digest()) for found in hashes), np.uint64, len(corpus))
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    return first[inverse]

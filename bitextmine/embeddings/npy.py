@@ -10,7 +10,6 @@ import hashlib
 import io
 import os
 from pathlib import Path
-from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +58,9 @@ def vectors_layout(npy_path: str | os.PathLike[str]) -> tuple[tuple[int, int], i
     try:
         with open(npy_path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
-            shape, fortran, dtype = _read_header(npy_path, file, size)
+            version = np.lib.format.read_magic(file)
+            read = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
+            shape, fortran, dtype = read[version[0] - 1](file)
             offset = file.tell()
     except FileNotFoundError:
         left = part_path(npy_path).exists()
@@ -69,6 +70,10 @@ def vectors_layout(npy_path: str | os.PathLike[str]) -> tuple[tuple[int, int], i
         raise BitextmineError(f"{npy_path}: no such embedding; {hint}") from None
     except OSError as e:
         raise BitextmineError(f"{npy_path}: cannot read: {e.strerror or e}") from None
+    except Exception as e:  # NumPy parses the header as Python source: damage raises almost anything
+        raise BitextmineError(
+            f"{npy_path}: not a whole .npy file: {size:,} bytes, {e}; run embed again"
+        ) from None
     if len(shape) != 2 or min(shape) < 0 or max(shape) >= _MOST or dtype != DTYPE or fortran:
         order = " in Fortran order" if fortran else ""
         raise BitextmineError(
@@ -86,20 +91,6 @@ def vectors_layout(npy_path: str | os.PathLike[str]) -> tuple[tuple[int, int], i
     return (rows, dim), offset
 
 
-def _read_header(path: str | os.PathLike[str], file: IO[bytes], size: int) -> Any:
-    try:
-        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[
-            np.lib.format.read_magic(file)
-        ]
-        return read(file)
-    except OSError:
-        raise
-    except Exception as e:  # NumPy parses the header as Python source: damage raises almost anything
-        raise BitextmineError(
-            f"{path}: not a whole .npy file: {size:,} bytes, {e}; run embed again"
-        ) from None
-
-
 def open_vectors(npy_path: str | os.PathLike[str]) -> NDArray[np.float16]:
     """Map the vectors of an ``.npy``, float16 (rows, dim), read-only; its manifest is not needed.
 
@@ -115,7 +106,6 @@ def open_vectors(npy_path: str | os.PathLike[str]) -> NDArray[np.float16]:
     try:
         return np.memmap(npy_path, dtype=DTYPE, mode="r", offset=offset, shape=shape)
     except (OSError, ValueError) as e:  # the file changed since its header was read
-        vectors_layout(npy_path)
         raise BitextmineError(f"{npy_path}: cannot read: {e}") from None
 
 

@@ -7,10 +7,9 @@ are in the manifest, whatever their time stamps.
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,7 +20,6 @@ from numpy.typing import NDArray
 
 from bitextmine.embeddings import npy
 from bitextmine.errors import BitextmineError
-from bitextmine.files.journal import last_record, read_head
 from bitextmine.files.jsonfile import plain, read_json
 from bitextmine.files.ours import check_vectors_place
 from bitextmine.files.streams import check_writable
@@ -46,44 +44,31 @@ class Manifest:
     dtype: str = "float16"
     kind: str = "embedding"
     version: str = __version__  # of the tool that wrote it
-    extra: dict[str, Any] = dataclasses.field(default_factory=dict)  # keys of other versions
 
     def to_json(self) -> dict[str, Any]:
-        """Return a plain dictionary, with the keys of other versions beside the known ones."""
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "extra"}
-        return plain({**self.extra, **fields})
+        """Return a plain dictionary."""
+        return plain(dataclasses.asdict(self))
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any], where: str | os.PathLike[str] = "manifest") -> Manifest:
-        """Return the manifest in a dictionary; unknown keys go to ``extra``.
+        """Return the manifest in a dictionary, without keys of other versions.
 
         BitextmineError, which names ``where``, if it is not that of an embedding, or a value has the wrong type.
         """
-        fields = {field.name for field in dataclasses.fields(cls)} - {"extra"}
         try:
             if missing := [key for key in ("kind", "rows", "dim") if key not in content]:
                 raise ValueError(f"no '{missing[0]}': not the manifest of an embedding")
             if content["kind"] != "embedding":
                 raise ValueError(f"describes a thing of kind {content['kind']!r}, not an embedding")
-            found = msgspec.convert({key: content[key] for key in fields & content.keys()}, cls)
+            return msgspec.convert(content, cls)
         except ValueError as e:
             raise BitextmineError(f"{where}: {e}; run embed again") from None
-        found.extra = {key: value for key, value in content.items() if key not in fields}
-        return found
 
 
 def manifest_path(npy_path: str | os.PathLike[str]) -> Path:
     """Return the manifest beside an ``.npy``: ``corpus.fr.npy`` -> ``corpus.fr.json``."""
     path = Path(npy_path)
     return path.with_suffix(".json") if path.suffix == ".npy" else Path(f"{path}.json")
-
-
-def read_manifest(path: str | os.PathLike[str]) -> Manifest:
-    """Read a ``.json`` manifest, or the one beside an ``.npy``; BitextmineError if there is none."""
-    path = Path(path) if Path(path).suffix == ".json" else manifest_path(path)
-    if not path.exists():
-        raise BitextmineError(f"{path}: no such manifest; run embed again")
-    return Manifest.from_json(read_json(path), path)
 
 
 class VectorFile:
@@ -165,15 +150,8 @@ class SomeRows:
         return self._file[self._rows[which]]
 
 
-def open_embedding(
-    npy_path: str | os.PathLike[str], *, rows: int | None = None, dim: int | None = None
-) -> tuple[NDArray[np.float16], Manifest]:
+def open_embedding(npy_path: str | os.PathLike[str]) -> tuple[NDArray[np.float16], Manifest]:
     """Open a finished embedding: its vectors, float16 (rows, dim) as a read-only map, and its manifest.
-
-    Args:
-        npy_path: the vectors.
-        rows: lines of the text they should belong to.
-        dim: numbers in a row that the model makes.
 
     Raises:
         BitextmineError: the ``.npy`` is missing, truncated or foreign, its manifest is missing or damaged, or the
@@ -181,22 +159,13 @@ def open_embedding(
     """
     vectors = npy.open_vectors(npy_path)
     where = manifest_path(npy_path)
-    manifest = read_manifest(where)
+    if not where.exists():
+        raise BitextmineError(f"{where}: no such manifest; run embed again")
+    manifest = Manifest.from_json(read_json(where), where)
     if (manifest.rows, manifest.dim) != vectors.shape:
         raise BitextmineError(
             f"{npy_path}: {vectors.shape[0]:,} rows of {vectors.shape[1]} numbers, but {where.name} says "
             f"{manifest.rows:,} rows of {manifest.dim}; the two do not belong together, run embed again"
-        )
-    if manifest.dtype != npy.DTYPE.name:
-        raise BitextmineError(
-            f"{where}: says {manifest.dtype}, but {npy_path} is {npy.DTYPE.name}; run embed again"
-        )
-    if rows is not None:
-        check_rows(npy_path, manifest, rows)
-    if dim is not None and dim != manifest.dim:
-        raise BitextmineError(
-            f"{npy_path}: vectors of {manifest.dim} numbers, but {dim} are wanted; "
-            f"it was made by another model ('{manifest.model}'), run embed again with the same model for both"
         )
     return vectors, manifest
 
@@ -234,45 +203,3 @@ def check_fresh(npy_path: str | os.PathLike[str], text_sha256: str, model_hash: 
     if manifest.model_hash != model_hash:
         return f"made by another model ('{manifest.model}' {manifest.model_hash}, not {model_hash})"
     return None
-
-
-def describe_embedding(npy_path: str | os.PathLike[str]) -> dict[str, str]:
-    """Return facts about an embedding, finished or not, by name; BitextmineError if it cannot be used."""
-    path = Path(npy_path)
-    head = read_head(npy.journal_path(path))
-    if not path.exists() and head is not None and head.job == npy.JOB:
-        done = (last_record(npy.journal_path(path)) or {}).get("rows", 0)
-        return {
-            "what": "unfinished embedding; run embed again to resume",
-            "rows": f"{done} of {head.identity.get('rows', 0)}",
-            **dict(_facts(head.identity)),
-        }
-    vectors, manifest = open_embedding(path)
-    return {
-        "what": "embedding: row i is line i of the text",
-        "rows": f"{manifest.rows}",
-        "dim": f"{manifest.dim}",
-        "numbers": f"{manifest.dtype}, {vectors.nbytes:,} bytes",
-        **dict(_facts(manifest.to_json())),
-    }
-
-
-def _facts(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the other entries of a manifest or an identity, the known ones first."""
-    names = {
-        "lang": "language",
-        "corpus": "text",
-        "text_sha256": "text sha256",
-        "model": "model",
-        "model_hash": "model hash",
-        "settings": "settings",
-        "vectors_blake2b": "vectors blake2b",
-        "version": "made by",
-    }
-    for key in [*names, *sorted(content.keys() - names.keys() - {"rows", "dim", "dtype", "kind"})]:
-        value = content.get(key)
-        if value in (None, "", {}):
-            continue
-        if isinstance(value, dict):
-            value = ", ".join(f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in sorted(value.items()))
-        yield names.get(key, key), f"bitextmine {value}" if key == "version" else str(value)

@@ -1,23 +1,22 @@
-"""Vectors that another tool made of a corpus, adopted as its embedding: .npy files, and LASER's, without a header."""
+"""Vectors that another tool made of a corpus, adopted as its embedding."""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import logging
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from bitextmine.arguments import whole_number
 from bitextmine.console import counted
 from bitextmine.embeddings.embed import EmbedOptions
 from bitextmine.embeddings.places import place_of
 from bitextmine.embeddings.store import Manifest, check_place
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.encoder.encoder import PRECOMPUTED
-from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus
 from bitextmine.run import Run
 
@@ -32,7 +31,6 @@ def adopt_vectors(
     run: Run | None = None,
     options: EmbedOptions | None = None,
     *,
-    dim: int | None = None,
     lang: str | None = None,
 ) -> Path:
     """Make vectors of another tool the embedding of a corpus, and return the path of its .npy.
@@ -40,12 +38,11 @@ def adopt_vectors(
     Row i belongs to line i, and is scaled to length 1, in float16; a blank line has the zero row. `mine` and `index`
     use it as that of the model "precomputed".
 
-    `vectors` and `dim` are as for `open_precomputed`; of the options `out` and `force` count.
+    The vectors are as for `open_precomputed`; of the options `out` and `force` count.
 
     Raises:
         BitextmineError: the file is no matrix of floats, its rows are not as many as the lines, or it holds NaN or
             infinite numbers.
-        UsageError: dim is missing.
     """
     run, options = run or Run(), options or EmbedOptions()
     text = Corpus(corpus, lang, run.errors)
@@ -57,13 +54,13 @@ def adopt_vectors(
         )
     if not len(text):
         raise BitextmineError(f"{corpus}: empty: there is no line to embed")
-    matrix = open_precomputed(vectors, len(text), dim)
-    before = _stamp(vectors)
+    matrix = open_precomputed(vectors, len(text))
+    before = Path(vectors).stat()
     if not options.force:
         check_place(npy)
     with open(vectors, "rb") as file:
         digest = hashlib.file_digest(file, "blake2b").hexdigest()
-    identity: dict[str, Any] = {"text_sha256": text.sha256, "model_hash": PRECOMPUTED, "vectors": digest}
+    identity = {"text_sha256": text.sha256, "model_hash": PRECOMPUTED, "vectors": digest}
     blank = np.fromiter((not line.strip() for line in text.lines()), dtype=bool, count=len(text))
     name = Path(corpus).name
     with (
@@ -72,87 +69,50 @@ def adopt_vectors(
     ):
         for start in range(writer.resume_row, len(matrix), BLOCK_ROWS):
             rows = np.array(matrix[start : start + BLOCK_ROWS], dtype=np.float64)
-            if _stamp(vectors) != before:  # a map of a file that shrinks is fatal
+            now = Path(vectors).stat()
+            if (now.st_size, now.st_mtime_ns) != (
+                before.st_size,
+                before.st_mtime_ns,
+            ):  # a map that shrinks is fatal
                 raise BitextmineError(f"{vectors}: changed while it was read; run the same command again")
             wrong = np.flatnonzero(~np.isfinite(rows).all(axis=1))
             if len(wrong):
                 writer.discard()  # of these vectors nothing will ever come
                 raise BitextmineError(
                     f"{vectors}: row {start + int(wrong[0]) + 1} holds NaN or infinite numbers"
-                    f"{'' if _has_header(vectors) else '; is --dim right?'}"
                 )
             length = np.linalg.norm(rows, axis=1, keepdims=True)
             units = np.divide(rows, length, out=np.zeros_like(rows), where=length > 0)
             units[blank[start : start + len(rows)]] = 0
             writer.write(start, units)
             bar.update(len(rows))
-        writer.finish(
-            Manifest(
-                lang=language, corpus=name, text_sha256=text.sha256, model=PRECOMPUTED, model_hash=PRECOMPUTED
-            )
-        )
+        made = Manifest(lang=language, corpus=name, text_sha256=text.sha256)
+        writer.finish(dataclasses.replace(made, model=PRECOMPUTED, model_hash=PRECOMPUTED))
     log.info("%s: %s from %s", npy, counted(len(matrix), "line"), Path(vectors).name)
     return npy
 
 
-def _stamp(path: str | os.PathLike[str]) -> tuple[int, int]:
-    found = Path(path).stat()
-    return found.st_size, found.st_mtime_ns
-
-
-def _has_header(path: str | os.PathLike[str]) -> bool:
-    """Return True for a .npy."""
-    with open(path, "rb") as file:
-        return file.read(6) == b"\x93NUMPY"
-
-
-def open_precomputed(path: str | os.PathLike[str], rows: int, dim: int | None = None) -> np.ndarray:
-    """Map the vectors (rows, dim) of a file, floats as they are stored, read-only.
-
-    The file is a .npy of float16, float32 or float64; or, without such a header, little-endian float32 or float16, row
-    after row of `dim` numbers, as LASER writes them.
+def open_precomputed(path: str | os.PathLike[str], rows: int) -> np.ndarray:
+    """Map the vectors (rows, dim) of an .npy of float16, float32 or float64, as they are stored, read-only.
 
     Raises:
-        BitextmineError: the file has another shape; the message states the numbers.
-        UsageError: the file has no header, and dim is missing.
+        BitextmineError: the file is none, or has another shape; the message states the numbers.
     """
-    dim = None if dim is None else whole_number("dim", dim)
-    try:
-        size = Path(path).stat().st_size
-        if _has_header(path):
-            return _checked_npy(path, rows, dim)
-    except OSError as e:
-        raise BitextmineError(f"{path}: cannot read: {e.strerror or e}") from None
-    if dim is None:
-        raise UsageError(f"{path}: no .npy; vectors without a header need --dim, the numbers in a row")
-    for kind in (np.dtype("<f4"), np.dtype("<f2")):
-        if size == rows * dim * kind.itemsize and size:
-            return np.memmap(path, dtype=kind, mode="r", shape=(rows, dim))
-    if size % (2 * dim):
-        raise BitextmineError(
-            f"{path}: {size:,} bytes are not a whole number of rows of {dim} numbers, of two or four bytes; check --dim"
-        )
-    wide = f"{size // (4 * dim):,} in float32, " if not size % (4 * dim) else ""
-    raise BitextmineError(
-        f"{path}: {size:,} bytes are rows of {dim} numbers: {wide}{size // (2 * dim):,} in float16; but the text has "
-        f"{counted(rows, 'line')}"
-    )
-
-
-def _checked_npy(path: str | os.PathLike[str], rows: int, dim: int | None) -> np.ndarray:
     try:
         found = np.load(path, mmap_mode="r", allow_pickle=False)
-    except OSError:
-        raise
+        if not isinstance(found, np.ndarray):
+            raise ValueError("an .npz")
+    except OSError as e:
+        raise BitextmineError(f"{path}: cannot read: {e.strerror or e}") from None
     except Exception as e:  # NumPy parses the header as Python source: damage raises almost anything
-        raise BitextmineError(f"{path}: not a whole .npy file ({e})") from None
+        raise BitextmineError(
+            f"{path}: not a whole .npy file ({e}); numpy.save writes one, as of numpy.fromfile(...).reshape(-1, DIM)"
+        ) from None
     if found.ndim != 2 or found.dtype.kind != "f" or found.dtype.itemsize > 8 or not found.shape[1]:
         raise BitextmineError(
             f"{path}: holds {found.dtype} numbers of shape {found.shape}, not float16, float32 or float64 of shape "
             "(lines, dim)"
         )
-    if dim not in (None, found.shape[1]):
-        raise BitextmineError(f"{path}: vectors of {found.shape[1]} numbers, but --dim {dim} was given")
     if len(found) != rows:
         raise BitextmineError(
             f"{path}: {counted(len(found), 'row')}, but the text has {counted(rows, 'line')}"

@@ -17,15 +17,7 @@ from numpy.typing import NDArray
 from bitextmine.embeddings.npy import DTYPE, JOB, journal_path, npy_header, part_path, vectors_digest
 from bitextmine.embeddings.store import Manifest, manifest_path
 from bitextmine.errors import BitextmineError
-from bitextmine.files.atomic import (
-    FULL_DISK,
-    allocate,
-    open_locked,
-    staging,
-    sync_file,
-    sync_folder,
-    write_at,
-)
+from bitextmine.files.atomic import FULL_DISK, allocate, staging, sync_file, sync_folder, write_at
 from bitextmine.files.journal import Journal, JournalBusyError
 from bitextmine.files.jsonfile import json_bytes, plain
 from bitextmine.files.streams import check_writable
@@ -46,15 +38,12 @@ class EmbeddingWriter:
 
     Until the end, NPY.part holds the .npy at its full size, and the `Journal` NPY.part.journal the number of rows that
     are safe on disk. Two rules make a kill harmless: a record is written after its rows are on disk, and the journal is
-    cleared before anything it vouches for changes.
-
-    Rows go through ``pwrite``: with a memory map a full disk ends the process with SIGBUS, and the pages of the file
-    count as memory of this process.
+    cleared before anything it vouches for changes. Rows go through ``pwrite``: with a memory map a full disk ends the
+    process with SIGBUS, and the pages of the file count as memory of this process.
 
     Args:
         npy_path: the final name.
-        rows: lines of the text.
-        dim: numbers in a row.
+        rows, dim: lines of the text, numbers in a row.
         identity: the origin of the rows (text digest, model hash, settings). A part of another identity is discarded.
         still_free: asked under the lock, before anything is touched.
         overwrite: write over a file of another program that has the journal's name.
@@ -85,8 +74,19 @@ class EmbeddingWriter:
         self._size = len(self._header) + self.rows * self.dim * DTYPE.itemsize
         self._synced = time.monotonic()
         self.safe_rows = 0  # rows known to be on disk
-        self._journal = self._locked_journal(overwrite)
         self._fd = -1
+        check_writable(self.npy_path)
+        try:
+            self._journal = Journal(
+                journal_path(npy_path), JOB, self.identity, overwrite=overwrite
+            ).__enter__()
+        except JournalBusyError:
+            raise JournalBusyError(
+                f"{self.npy_path}: another process is writing this embedding now; wait for it, stop it, or write "
+                "elsewhere with --out or --cache"
+            ) from None
+        except OSError as e:
+            raise self._failed(e) from None
         try:
             if not still_free():
                 self._journal.remove()
@@ -108,13 +108,9 @@ class EmbeddingWriter:
             BitextmineError: a number is NaN or too large for float16, or the disk fails.
             ValueError: the rows are out of order or have another shape.
         """
-        if self._fd < 0:
-            raise ValueError("this EmbeddingWriter is closed")
-        if start != self._next:
-            raise ValueError(f"rows come in order: expected row {self._next}, got row {start}")
-        if rows.ndim != 2 or rows.shape[1] != self.dim or start + len(rows) > self.rows:
+        if start != self._next or rows.shape[1:] != (self.dim,) or start + len(rows) > self.rows:
             raise ValueError(
-                f"rows of shape {rows.shape} do not fit ({self.rows}, {self.dim}) at row {start}"
+                f"rows of shape {rows.shape} at {start} do not follow row {self._next} of {self.rows}, {self.dim}"
             )
         with np.errstate(over="ignore"):  # found below
             half = np.ascontiguousarray(rows, dtype=DTYPE)
@@ -158,18 +154,13 @@ class EmbeddingWriter:
         if self._next != self.rows:
             raise ValueError(f"only {self._next} of {self.rows} rows are written")
         self.sync()
-        manifest = dataclasses.replace(
-            manifest,
-            rows=self.rows,
-            dim=self.dim,
-            dtype=DTYPE.name,
-            vectors_blake2b=vectors_digest(self.part_path),
-        )
+        digest = vectors_digest(self.part_path)
+        manifest = dataclasses.replace(manifest, rows=self.rows, dim=self.dim, vectors_blake2b=digest)
         final = manifest_path(self.npy_path)
         try:
             # First whatever takes space, then only names. The old manifest goes before the new vectors come: a kill
             # between the two must not leave it describing vectors that it does not know.
-            self._journal.append({"rows": self.rows, "digest": manifest.vectors_blake2b}, sync=True)
+            self._journal.append({"rows": self.rows, "digest": digest}, sync=True)
             with staging(Path(f"{self.part_path}.manifest")) as (staged, file):
                 file.write(json_bytes(manifest.to_json()))
                 sync_file(file)
@@ -214,19 +205,6 @@ class EmbeddingWriter:
             if error is None:  # else the first error is the one to tell
                 raise
 
-    def _locked_journal(self, overwrite: bool) -> Journal:
-        check_writable(self.npy_path)
-        try:
-            path = journal_path(self.npy_path)
-            return Journal(path, JOB, self.identity, overwrite=overwrite).__enter__()
-        except JournalBusyError:
-            raise JournalBusyError(
-                f"{self.npy_path}: another process is writing this embedding now; wait for it, stop it, or write "
-                "elsewhere with --out or --cache"
-            ) from None
-        except OSError as e:
-            raise self._failed(e) from None
-
     def _resume(self) -> None:
         """Open the part and continue after its safe rows, or start it afresh."""
         record = self._journal[-1] if len(self._journal) else {"rows": 0}
@@ -259,8 +237,9 @@ class EmbeddingWriter:
 
     def _failed(self, e: OSError) -> BitextmineError:
         """Return the message for a write that failed; the safe rows stay."""
-        kept = f"; {self.safe_rows:,} of {self.rows:,} rows are kept, run embed again to resume"
-        kept = kept if self.safe_rows else ""
+        kept = ""
+        if self.safe_rows:
+            kept = f"; {self.safe_rows:,} of {self.rows:,} rows are kept, run embed again to resume"
         if e.errno not in FULL_DISK:
             return BitextmineError(f"{self.npy_path}: cannot write: {e.strerror or e}{kept}")
         free = shutil.disk_usage(self.npy_path.parent).free
@@ -269,17 +248,3 @@ class EmbeddingWriter:
             f"{self._size:,} bytes, and {free:,} are free on that disk (a quota or 'ulimit -f' may allow "
             f"less); free some space, or write elsewhere with --out or --cache{kept}"
         )
-
-
-def sweep(npy_path: str | os.PathLike[str]) -> None:
-    """Remove the journal that a writer killed in its very last moment left beside a finished embedding."""
-    journal = journal_path(npy_path)
-    if not journal.exists() or part_path(npy_path).exists():
-        return
-    with contextlib.suppress(OSError):  # another writer holds it, or the folder is read-only
-        fd = open_locked(journal, create=False)
-        try:
-            if not part_path(npy_path).exists():
-                journal.unlink()
-        finally:
-            os.close(fd)

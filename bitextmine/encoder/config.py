@@ -19,7 +19,16 @@ Count = Annotated[int, Meta(ge=1)]
 CountOrZero = Annotated[int, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, lt=1)]
 # Keys that are left out of a config.json where they are 0, so that older versions can read it.
-OPTIONAL = ("transliterate", "ngrams", "order_columns", "order_weight", "length_share", "bottleneck", "recurrent", "pairs")
+OPTIONAL = (
+    "transliterate",
+    "ngrams",
+    "order_columns",
+    "order_weight",
+    "length_share",
+    "bottleneck",
+    "recurrent",
+    "pairs",
+)
 SUMS_ONLY = ("ngrams", "length_share", "order_columns")
 
 

@@ -1,4 +1,7 @@
-/* Two sentences compared piece by piece, and by all features of their pieces, windows and parts. */
+/* Two sentences compared piece by piece, and by all features of their pieces, windows and parts.
+ *
+ * Everything comes from products of rows of whole numbers, which are exact: the products of windows and of parts are
+ * sums of those of their pieces. So the result is the same on every machine. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,13 +10,24 @@
 #include "native.h"
 
 /* What follows comes in versions for wider registers: VERSIONS(MAKE, name) makes them, BEST(name) is the one to take here. */
+#if X86 && defined(__GNUC__) && !defined(__clang__)
+#define T_VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vnni,prefer-vector-width=512")))
+#elif X86
+#define T_VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vnni")))
+#endif
 #if X86
-#define VERSIONS(MAKE, NAME) MAKE(NAME##_plain, ) MAKE(NAME##_avx2, T_AVX2) MAKE(NAME##_avx512, T_512BW)
-#define BEST(NAME) (registers() == 2 ? NAME##_avx512 : registers() == 1 ? NAME##_avx2 : NAME##_plain)
+#define VERSIONS(MAKE, NAME) \
+    MAKE(NAME##_plain, ) MAKE(NAME##_avx2, T_AVX2) MAKE(NAME##_avx512, T_512BW) MAKE(NAME##_vnni, T_VNNI)
+#define BEST(NAME)                            \
+    (registers() == 3   ? NAME##_vnni         \
+     : registers() == 2 ? NAME##_avx512       \
+     : registers() == 1 ? NAME##_avx2         \
+                        : NAME##_plain)
 
 static int registers(void) {
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")) return 2;
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
+        return __builtin_cpu_supports("avx512vnni") ? 3 : 2;
     return __builtin_cpu_supports("avx2") ? 1 : 0;
 }
 #else
@@ -21,189 +35,167 @@ static int registers(void) {
 #define BEST(NAME) NAME##_plain
 #endif
 
-/* The vectors of a vocabulary: values (pieces, dim). To compare sums of them, a number is (value * factor of its row +
- * 2^15) / 2^16, rounded down: on one scale, and whole, so that sums and products are exact. */
-typedef struct {
-    const int8_t *values;
-    const int32_t *factor; /* (pieces) */
-    int64_t dim;
-} vocabulary;
+#define LANES 16 /* Numbers that are compared side by side. */
+#define TILE 4   /* Rows by rows whose products are summed together. */
+#define REACH 4  /* The longest way from the middle of a window to its end: zeros at both ends of a row of products. */
 
-/* One sentence of a pair: its pieces, what of it is compared, and what it is most similar to. */
-typedef struct {
-    const int32_t *ids;
-    int64_t count;
-    int16_t *rows;  /* (count, dim) */
-    float *inverse; /* (count): 1 / length of each row, or 0 */
-    float *best;    /* (count): the highest cosine of each row with one of the other sentence, -2 where there is none */
-    int32_t *match; /* (count): of which of them */
-} side;
+static int64_t up_to(int64_t count, int64_t step) { return (count + step - 1) / step * step; }
+/* Numbers of a row of so many dimensions with zeros behind it, and of a row of products with so many pieces. */
+static int64_t stride(int64_t dim) { return up_to(dim, 32); }
+static int64_t width(int64_t count) { return REACH + up_to(count, LANES) + LANES; }
 
-static void sentence(side *s, const int32_t *ids, const int64_t *offsets, int64_t i) {
-    s->ids = ids + offsets[i];
-    s->count = offsets[i + 1] - offsets[i];
+/* ---- products ---- */
+
+/* The products of 4 rows with 4 others, into totals (4, w). */
+INLINE void tile(const int16_t *x, const int16_t *y, int64_t dim, int32_t *totals, int64_t w) {
+    const int16_t *x0 = x, *x1 = x0 + dim, *x2 = x1 + dim, *x3 = x2 + dim;
+    const int16_t *y0 = y, *y1 = y0 + dim, *y2 = y1 + dim, *y3 = y2 + dim;
+#define EACH(DO) DO(0, 0) DO(0, 1) DO(0, 2) DO(0, 3) DO(1, 0) DO(1, 1) DO(1, 2) DO(1, 3) \
+                 DO(2, 0) DO(2, 1) DO(2, 2) DO(2, 3) DO(3, 0) DO(3, 1) DO(3, 2) DO(3, 3)
+#define START(R, C) int32_t t##R##C = 0;
+#define STEP(R, C) t##R##C += (int32_t)x##R[k] * y##C[k];
+#define STORE(R, C) totals[R * w + C] = t##R##C;
+    EACH(START)
+    for (int64_t k = 0; k < dim; k++) { EACH(STEP) }
+    EACH(STORE)
 }
 
-/* Of the two sentences of a pair together. */
-static int64_t most_pieces(const int64_t *a_offsets, const int64_t *b_offsets, int64_t pairs) {
-    int64_t most = 0;
-    for (int64_t i = 0; i < pairs; i++) {
-        int64_t count = a_offsets[i + 1] - a_offsets[i] + b_offsets[i + 1] - b_offsets[i];
-        if (count > most) most = count;
+/* The products of 4 rows with m others, from `from` (a multiple of 4) on. */
+INLINE void strip(const int16_t *x, const int16_t *y, int64_t from, int64_t m, int64_t dim, int32_t *totals, int64_t w) {
+    for (int64_t j = from; j < m; j += TILE) tile(x, y + j * dim, dim, totals + j, w);
+}
+
+/* LANES numbers in registers, whatever their width. */
+typedef float floats __attribute__((vector_size(LANES * 4)));
+typedef int32_t numbers __attribute__((vector_size(LANES * 4)));
+#define CHOOSE(KIND, WHERE, ONE, OTHER) ((KIND)(((numbers)(ONE) & (WHERE)) | ((numbers)(OTHER) & ~(WHERE))))
+
+/* The best of both sides by a row of products: of row i of a with the m rows of b. Of equal ones the first counts. */
+INLINE void compare(const int32_t *totals, int64_t i, int64_t m, const float *a_inverse, const float *b_inverse,
+                    float *a_best, int32_t *a_match, float *b_best, int32_t *b_match) {
+    const numbers lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const floats least = (floats){0} - 2;
+    floats best = least;
+    numbers match = {0};
+    for (int64_t c = 0; c < m; c += LANES) {
+        numbers total, theirs;
+        floats inverse, before;
+        memcpy(&total, totals + c, sizeof total);
+        memcpy(&inverse, b_inverse + c, sizeof inverse);
+        memcpy(&before, b_best + c, sizeof before);
+        const numbers at = lanes + (int32_t)c, there = at < (int32_t)m;
+        floats cosine = __builtin_convertvector(total, floats) * a_inverse[i] * inverse;
+        cosine = CHOOSE(floats, there, cosine, least);
+        numbers higher = cosine > before;
+        before = CHOOSE(floats, higher, cosine, before);
+        memcpy(b_best + c, &before, sizeof before);
+        if (b_match) {
+            memcpy(&theirs, b_match + c, sizeof theirs);
+            theirs = CHOOSE(numbers, higher, (numbers){0} + (int32_t)i, theirs);
+            memcpy(b_match + c, &theirs, sizeof theirs);
+        }
+        higher = cosine > best;
+        best = CHOOSE(floats, higher, cosine, best);
+        match = CHOOSE(numbers, higher, at, match);
     }
-    return most;
+    float high = best[0];
+    for (int l = 1; l < LANES; l++) high = best[l] > high ? best[l] : high;
+    a_best[i] = high;
+    if (!a_match) return;
+    int32_t first = INT32_MAX;
+    for (int l = 0; l < LANES; l++) first = best[l] == high && match[l] < first ? match[l] : first;
+    a_match[i] = first;
 }
 
 /* ---- pieces ---- */
 
-/* For each row of two sentences the row of the other one that has the highest cosine with it; the first of equal ones.
- *
- * Rows are whole numbers, whose products are exact, so that the result is the same on every machine. */
-INLINE void match_pair(const side *a, const side *b, int64_t dim) {
-    const int64_t na = a->count, nb = b->count;
-    const float *a_inverse = a->inverse, *b_inverse = b->inverse;
-    float *b_best = b->best;
-    int32_t *a_match = a->match, *b_match = b->match;
-    for (int64_t p = 0; p < na; p++) a->best[p] = -2, a_match[p] = 0;
-    for (int64_t p = 0; p < nb; p++) b_best[p] = -2, b_match[p] = 0;
-    for (int64_t i = 0; i < na; i++) {
-        const int16_t *x = a->rows + i * dim;
-        float best = -2;
-        for (int64_t j = 0; j < nb; j += 4) {
-            /* Four at once, so that x is read once for them; the last ones again where nb is no multiple. */
-            const int16_t *y[4];
-            int32_t total[4] = {0};
-            for (int64_t l = 0; l < 4; l++) y[l] = b->rows + (j + l < nb ? j + l : nb - 1) * dim;
-            for (int64_t k = 0; k < dim; k++) {
-                int32_t value = x[k];
-                total[0] += value * y[0][k];
-                total[1] += value * y[1][k];
-                total[2] += value * y[2][k];
-                total[3] += value * y[3][k];
-            }
-            for (int64_t l = 0; l < 4 && j + l < nb; l++) {
-                float cosine = (float)total[l] * a_inverse[i] * b_inverse[j + l];
-                if (cosine > best) {
-                    best = cosine;
-                    a_match[i] = (int32_t)(j + l);
-                }
-                if (cosine > b_best[j + l]) {
-                    b_best[j + l] = cosine;
-                    b_match[j + l] = (int32_t)i;
-                }
-            }
-        }
-        a->best[i] = best;
+/* One sentence of a pair. Arrays have room for a multiple of LANES. */
+typedef struct {
+    const int32_t *ids;
+    int64_t count;
+    int16_t *rows;  /* (count, stride), zeros behind the last */
+    float *inverse; /* (count): 1 / length of each row, or 0 */
+    float *best;    /* (count): the highest cosine of each row with one of the other sentence, -2 where there is none */
+    int32_t *match; /* (count): of which of them, the first of equals */
+} side;
+
+/* Matches all rows of two sentences; totals: room for 4 rows of width(b). */
+INLINE void match_pair(const side *a, const side *b, int64_t dim, int32_t *totals) {
+    const int64_t na = a->count, nb = b->count, w = width(nb);
+    for (int64_t p = 0; p < up_to(na, LANES); p++) a->best[p] = -2, a->match[p] = 0;
+    for (int64_t p = 0; p < up_to(nb, LANES); p++) b->best[p] = -2, b->match[p] = 0;
+    for (int64_t i = 0; i < na && nb; i += TILE) {
+        strip(a->rows + i * dim, b->rows, 0, nb, dim, totals, w);
+        for (int64_t r = 0; r < TILE && i + r < na; r++)
+            compare(totals + r * w, i + r, nb, a->inverse, b->inverse, a->best, a->match, b->best, b->match);
     }
 }
 
-/* int32 that match_wide() wants to work in, for two sentences of so many pieces together. */
-static int64_t width(int64_t count) { return (count + 15) / 16 * 16; }
-static int64_t match_room(int64_t most, int64_t dim) { return (dim / 2 + 4) * width(most) + 16; }
-
-#if X86
-
-/* The same products, 4 rows by 32 of the other sentence at a time: these lie side by side, two numbers of each together, so
- * that no sum runs across a register. An even dim. */
-T_512BW static void match_wide(const side *a, const side *b, int64_t dim, int32_t *room) {
-    const int64_t na = a->count, nb = b->count, w = width(nb), pairs = dim / 2;
-    int32_t *const turned = room, *const totals = room + pairs * w;
-    for (int64_t p = 0; p < na; p++) a->best[p] = -2, a->match[p] = 0;
-    for (int64_t p = 0; p < nb; p++) b->best[p] = -2, b->match[p] = 0;
-    if (!na || !nb) return;
-    for (int64_t from = 0; from < pairs; from += 16) {
-        const int64_t to = from + 16 < pairs ? from + 16 : pairs;
-        for (int64_t j = 0; j < w; j++)
-            for (int64_t k = from; k < to; k++) {
-                int32_t two = 0;
-                if (j < nb) memcpy(&two, b->rows + j * dim + 2 * k, 4);
-                turned[k * w + j] = two;
-            }
+INLINE void widen(const side *s, const int8_t *values, const float *inverse, int64_t dim) {
+    const int64_t wide = stride(dim);
+    memset(s->rows, 0, up_to(s->count, TILE) * wide * sizeof(int16_t));
+    for (int64_t i = 0; i < s->count; i++) {
+        const int8_t *row = values + s->ids[i] * dim;
+        for (int64_t k = 0; k < dim; k++) s->rows[i * wide + k] = row[k];
+        s->inverse[i] = inverse[s->ids[i]];
     }
-    for (int64_t i = 0; i < na; i += 4) {
-        const int16_t *x[4];
-        for (int64_t r = 0; r < 4; r++) x[r] = a->rows + (i + r < na ? i + r : na - 1) * dim;
-        for (int64_t c = 0; c < w;) {
-            const int both = c + 32 <= w;
-            __m512i t[4][2];
-            for (int r = 0; r < 4; r++) t[r][0] = t[r][1] = _mm512_setzero_si512();
-            const int32_t *y = turned + c;
-#define WIDE_STEP(r, v, from) t[r][v] = _mm512_add_epi32(t[r][v], _mm512_madd_epi16(from, _mm512_set1_epi32(two[r])))
-            if (both)
-                for (int64_t k = 0; k < pairs; k++, y += w) {
-                    const __m512i y0 = _mm512_loadu_si512(y), y1 = _mm512_loadu_si512(y + 16);
-                    int32_t two[4];
-                    for (int r = 0; r < 4; r++) memcpy(two + r, x[r] + 2 * k, 4);
-                    WIDE_STEP(0, 0, y0), WIDE_STEP(0, 1, y1), WIDE_STEP(1, 0, y0), WIDE_STEP(1, 1, y1);
-                    WIDE_STEP(2, 0, y0), WIDE_STEP(2, 1, y1), WIDE_STEP(3, 0, y0), WIDE_STEP(3, 1, y1);
-                }
-            else
-                for (int64_t k = 0; k < pairs; k++, y += w) {
-                    const __m512i y0 = _mm512_loadu_si512(y);
-                    int32_t two[4];
-                    for (int r = 0; r < 4; r++) memcpy(two + r, x[r] + 2 * k, 4);
-                    WIDE_STEP(0, 0, y0), WIDE_STEP(1, 0, y0), WIDE_STEP(2, 0, y0), WIDE_STEP(3, 0, y0);
-                }
-            for (int r = 0; r < 4; r++) {
-                _mm512_storeu_si512(totals + r * w + c, t[r][0]);
-                if (both) _mm512_storeu_si512(totals + r * w + c + 16, t[r][1]);
-            }
-            c += both ? 32 : 16;
+    for (int64_t i = s->count; i < up_to(s->count, LANES); i++) s->inverse[i] = 0;
+}
+
+/* The number of bytes of `count` numbers of so many bytes, up to a multiple of a cache line. */
+static int64_t lines(int64_t count, int64_t bytes) { return up_to(count * bytes, 64); }
+
+/* Room for sentences of at most so many pieces; returns the bytes, and places the arrays from `at` on. */
+static int64_t place_side(side *s, int64_t most, int64_t dim, uintptr_t at) {
+    const int64_t rows = lines(up_to(most, TILE) * stride(dim), 2), numbers = lines(up_to(most, LANES) + LANES, 4);
+    *s = (side){.rows = (int16_t *)at, .inverse = (float *)(at + rows), .best = (float *)(at + rows + numbers),
+                .match = (int32_t *)(at + rows + 2 * numbers)};
+    return rows + 3 * numbers;
+}
+
+/* malloc() at the beginning of a cache line. */
+static uintptr_t make_room(int64_t bytes, void **whole) {
+    const uintptr_t at = (uintptr_t)(*whole = malloc(bytes + 64));
+    return at ? at + (64 - at % 64) % 64 : 0;
+}
+
+typedef struct {
+    const int32_t *ids;
+    const int64_t *offsets;
+} sentences;
+
+typedef void match(const int8_t *values, const float *inverse, int64_t dim, const sentences *from, int64_t pairs,
+                   side *both, int32_t *totals, float *const *best, int32_t *const *matches);
+
+INLINE void match_each(const int8_t *values, const float *inverse, int64_t dim, const sentences *from, int64_t pairs,
+                       side *both, int32_t *totals, float *const *best, int32_t *const *matches) {
+    for (int64_t i = 0; i < pairs; i++) {
+        for (int v = 0; v < 2; v++) {
+            both[v].ids = from[v].ids + from[v].offsets[i];
+            both[v].count = from[v].offsets[i + 1] - from[v].offsets[i];
+            widen(&both[v], values, inverse, dim);
         }
-        for (int64_t r = 0; r < 4 && i + r < na; r++) {
-            const __m512 inverse = _mm512_set1_ps(a->inverse[i + r]), least = _mm512_set1_ps(-2);
-            float best = -2;
-            for (int64_t c = 0; c < nb; c += 16) {
-                const __mmask16 there = nb - c < 16 ? (__mmask16)((1u << (nb - c)) - 1) : (__mmask16)0xffff;
-                const __m512 product = _mm512_cvtepi32_ps(_mm512_loadu_si512(totals + r * w + c));
-                const __m512 cosine = _mm512_mask_mul_ps(least, there, _mm512_mul_ps(product, inverse),
-                                                         _mm512_maskz_loadu_ps(there, b->inverse + c));
-                const float most = _mm512_reduce_max_ps(cosine);
-                if (most > best) { /* the first of equal ones */
-                    best = most;
-                    a->match[i + r] =
-                        (int32_t)(c + __builtin_ctz(_mm512_cmp_ps_mask(cosine, _mm512_set1_ps(most), _CMP_EQ_OQ)));
-                }
-                const __mmask16 higher = _mm512_mask_cmp_ps_mask(
-                    there, cosine, _mm512_maskz_loadu_ps(there, b->best + c), _CMP_GT_OQ);
-                _mm512_mask_storeu_ps(b->best + c, higher, cosine);
-                _mm512_mask_storeu_epi32(b->match + c, higher, _mm512_set1_epi32((int32_t)(i + r)));
-            }
-            a->best[i + r] = best;
+        match_pair(&both[0], &both[1], stride(dim), totals);
+        for (int v = 0; v < 2; v++) {
+            memcpy(best[v] + from[v].offsets[i], both[v].best, both[v].count * sizeof(float));
+            memcpy(matches[v] + from[v].offsets[i], both[v].match, both[v].count * sizeof(int32_t));
         }
     }
 }
 
-#else
-#define match_wide(A, B, DIM, ROOM) match_pair(A, B, DIM)
-#endif
-
-/* wide: known when it is compiled, of the versions for AVX-512. */
-INLINE void match_either(const side *a, const side *b, int64_t dim, int32_t *room, int wide) {
-    if (wide && dim % 2 == 0)
-        match_wide(a, b, dim, room);
-    else
-        match_pair(a, b, dim);
-}
-
-typedef void match(const side *a, const side *b, int64_t dim, int32_t *room);
-
-#define MATCH(NAME, TARGET)                                                                        \
-    TARGET static void NAME(const side *a, const side *b, int64_t dim, int32_t *room) {            \
-        match_either(a, b, dim, room, WIDE_##NAME);                                                \
+#define MATCH(NAME, TARGET)                                                                                          \
+    TARGET static void NAME(const int8_t *values, const float *inverse, int64_t dim, const sentences *from,           \
+                            int64_t pairs, side *both, int32_t *totals, float *const *best, int32_t *const *matches) { \
+        match_each(values, inverse, dim, from, pairs, both, totals, best, matches);                                   \
     }
-#define WIDE_match_plain 0
-#define WIDE_match_avx2 0
-#define WIDE_match_avx512 1
 
 VERSIONS(MATCH, match)
 
-static void widen(const side *s, const int8_t *values, const float *inverse, int64_t dim) {
-    for (int64_t i = 0; i < s->count; i++) {
-        const int8_t *row = values + s->ids[i] * dim;
-        for (int64_t k = 0; k < dim; k++) s->rows[i * dim + k] = row[k];
-        s->inverse[i] = inverse[s->ids[i]];
-    }
+static int64_t most_pieces(const int64_t *offsets, int64_t count) {
+    int64_t most = 0;
+    for (int64_t i = 0; i < count; i++)
+        if (offsets[i + 1] - offsets[i] > most) most = offsets[i + 1] - offsets[i];
+    return most;
 }
 
 /* The matches of pairs of sentences: values (pieces, dim) int8, inverse (pieces), pair i has the pieces
@@ -213,297 +205,208 @@ int64_t match_pieces(const int8_t *values, const float *inverse, int64_t dim, co
                      const int64_t *a_offsets, const int32_t *b_ids, const int64_t *b_offsets, int64_t pairs,
                      float *a_best, int32_t *a_match, float *b_best, int32_t *b_match) {
     match *one = BEST(match);
-    int64_t most = most_pieces(a_offsets, b_offsets, pairs);
-    int16_t *rows = malloc((most * dim + 1) * sizeof(int16_t));
-    float *inverses = malloc((most + 1) * sizeof(float));
-    int32_t *room = malloc(match_room(most, dim) * sizeof(int32_t));
-    int64_t failed = !rows || !inverses || !room ? -1 : 0;
-    for (int64_t i = 0; i < pairs && !failed; i++) {
-        side a = {.rows = rows, .inverse = inverses, .best = a_best + a_offsets[i], .match = a_match + a_offsets[i]};
-        sentence(&a, a_ids, a_offsets, i);
-        side b = {.rows = rows + a.count * dim, .inverse = inverses + a.count, .best = b_best + b_offsets[i],
-                  .match = b_match + b_offsets[i]};
-        sentence(&b, b_ids, b_offsets, i);
-        widen(&a, values, inverse, dim);
-        widen(&b, values, inverse, dim);
-        one(&a, &b, dim, room);
-    }
-    free(rows);
-    free(inverses);
-    free(room);
-    return failed;
+    const sentences from[2] = {{a_ids, a_offsets}, {b_ids, b_offsets}};
+    float *const best[2] = {a_best, b_best};
+    int32_t *const matches[2] = {a_match, b_match};
+    const int64_t most[2] = {most_pieces(a_offsets, pairs), most_pieces(b_offsets, pairs)};
+    side both[2];
+    int64_t bytes = lines(TILE * width(most[1]), 4);
+    for (int v = 0; v < 2; v++) bytes += place_side(&both[v], most[v], dim, 0);
+    void *whole;
+    uintptr_t at = make_room(bytes, &whole);
+    if (!at) return -1;
+    for (int v = 0; v < 2; v++) at += place_side(&both[v], most[v], dim, at);
+    one(values, inverse, dim, from, pairs, both, (int32_t *)at, best, matches);
+    free(whole);
+    return 0;
 }
 
 /* ---- features ---- */
 
-INLINE void rescale(const vocabulary *v, const int32_t *ids, int64_t count, int16_t *rows) {
-    const int64_t dim = v->dim;
-    for (int64_t i = 0; i < count; i++) {
-        const int8_t *row = v->values + ids[i] * dim;
-        int32_t by = v->factor[ids[i]];
-        for (int64_t k = 0; k < dim; k++) rows[i * dim + k] = (int16_t)((row[k] * by + (1 << 15)) >> 16);
-    }
-}
-
-INLINE double product(const int32_t *x, const int32_t *y, int64_t dim) {
-    int64_t total = 0;
-    for (int64_t k = 0; k < dim; k++) total += (int64_t)x[k] * y[k];
-    return (double)total;
-}
-
-/* What mining/piece_features.py computes, for many pairs: pieces, windows and parts of a sentence are prepared once, and
- * a sentence that comes in several pairs in a row stays prepared. The constants are those of that file. */
+/* What mining/piece_features.py computes, for many pairs: a sentence that comes in several pairs in a row is prepared once.
+ * The constants are those of that file. */
 #define LIMITS 9
 #define WINDOW_LIMITS 6
 #define WINDOWS_COUNT 2
 #define SIDE_FEATURES (LIMITS + 4 + WINDOWS_COUNT * (WINDOW_LIMITS + 2))
 #define PART_SUMS (2 + 3)
 #define FEATURES (2 * SIDE_FEATURES + PART_SUMS + 2 + 2)
-#define VIEWS (1 + WINDOWS_COUNT) /* pieces and windows */
 
 static const float limits[LIMITS] = {0.0f, 0.1f, 0.2f, 0.3f, 0.4f, 0.5f, 0.6f, 0.7f, 0.8f};
 static const float window_limits[WINDOW_LIMITS] = {0.2f, 0.3f, 0.4f, 0.5f, 0.6f, 0.7f};
-static const int64_t reaches[WINDOWS_COUNT] = {2, 4};
 
+/* The vectors of a vocabulary. To compare sums of them, a number is (value * factor of its row + 2^15) / 2^16, rounded
+ * down: on one scale, and so small that the products of windows fit int32. */
 typedef struct {
-    vocabulary scaled;
+    const int8_t *values;  /* (pieces, dim) */
     const float *inverse;  /* (pieces): 1 / length of each row, or 0 */
+    const int32_t *factor; /* (pieces) */
     const double *weights; /* (pieces) */
     const int64_t *whole;  /* (pieces): the weights in whole numbers */
-} pieces_of;
+    int64_t dim;
+} vocabulary;
 
 /* A sentence with all that is compared. */
 typedef struct {
-    side views[VIEWS];
-    int16_t *one_scale;      /* (count, dim) */
-    int32_t *turned[VIEWS];  /* the rows side by side, for the versions with VNNI */
-    int32_t *under;          /* 128 times the sum of each row of pieces */
-    int32_t *sums;           /* (PART_SUMS, dim) */
+    side pieces;
+    int16_t *scaled;                     /* (count, stride) on one scale, zeros behind the last */
+    float *inverses[WINDOWS_COUNT];      /* (count): 1 / length of each window, or 0 */
+    float *best[WINDOWS_COUNT];          /* (count): the highest cosine of each window with one of the other sentence */
+    int64_t ends[PART_SUMS];             /* of halves and thirds: the piece behind the last one */
     double lengths[PART_SUMS];
-    double *weight;          /* (count) */
-    int64_t row;             /* which sentence this is */
-    void *room;
+    double *weight;                      /* (count) */
+    int64_t row;                         /* which sentence this is */
 } prepared;
 
-static int64_t round_up(int64_t bytes) { return (bytes + 63) / 64 * 64; }
-
-static int make_room(prepared *s, int64_t most, int64_t dim, int turned) {
-    const int64_t w = width(most), rows = round_up((most + 1) * dim * 2), numbers = round_up((w + 16) * 4);
-    const int64_t wide = turned ? round_up((dim / 2 + 1) * w * 4) : 0, sums = round_up(PART_SUMS * dim * 4);
-    char *at = malloc((VIEWS + 1) * rows + VIEWS * (3 * numbers + wide) + numbers + sums + 2 * numbers + 64);
-    s->room = at;
+static int64_t place_prepared(prepared *s, int64_t most, int64_t dim, uintptr_t at) {
+    const uintptr_t begin = at;
+    const int64_t numbers = lines(up_to(most, LANES) + LANES, 4);
+    at += place_side(&s->pieces, most, dim, at);
+    s->scaled = (int16_t *)at, at += lines(up_to(most, TILE) * stride(dim), 2);
+    for (int v = 0; v < WINDOWS_COUNT; v++) {
+        s->inverses[v] = (float *)at, at += numbers;
+        s->best[v] = (float *)at, at += numbers;
+    }
+    s->weight = (double *)at, at += 2 * numbers;
     s->row = -1;
-    if (!at) return 0;
-    at += (64 - (uintptr_t)at % 64) % 64;
-    for (int v = 0; v < VIEWS; v++) {
-        s->views[v].rows = (int16_t *)at, at += rows;
-        s->views[v].inverse = (float *)at, at += numbers;
-        s->views[v].best = (float *)at, at += numbers;
-        s->views[v].match = (int32_t *)at, at += numbers;
-        s->turned[v] = (int32_t *)at, at += wide;
-    }
-    s->one_scale = (int16_t *)at, at += rows;
-    s->under = (int32_t *)at, at += numbers;
-    s->sums = (int32_t *)at, at += sums;
-    s->weight = (double *)at;
-    return 1;
+    return (int64_t)(at - begin);
 }
 
-/* The sums of each row with its neighbours up to `reach` away, and one over their lengths. */
-INLINE void window_sums(const side *s, const int16_t *rows, int64_t dim, int64_t reach) {
-    const int64_t count = s->count;
+/* The room of a comparison, for sentences of at most so many pieces. */
+typedef struct {
+    int32_t *totals;  /* (most, width): products of pieces */
+    uint32_t *column; /* (width): sums of some of these rows */
+    int32_t *row;     /* (width): and of neighbours in that */
+    int64_t *parts;   /* (PART_SUMS, width): sums of the rows of each part */
+} workspace;
+
+static int64_t place_workspace(workspace *r, int64_t most, uintptr_t at) {
+    const uintptr_t begin = at;
+    const int64_t w = width(most);
+    r->totals = (int32_t *)at, at += lines(up_to(most, TILE) * w, 4);
+    r->column = (uint32_t *)at, at += lines(w, 4);
+    r->row = (int32_t *)at, at += lines(w, 4);
+    r->parts = (int64_t *)at, at += lines(PART_SUMS * w, 8);
+    return (int64_t)(at - begin);
+}
+
+/* The products (na, width(nb)) of all pieces on one scale, each row behind REACH zeros and with zeros behind it. */
+INLINE void all_products(const prepared *a, const prepared *b, int64_t dim, int32_t *totals) {
+    const int64_t na = a->pieces.count, nb = b->pieces.count, w = width(nb);
+    memset(totals, 0, up_to(na, TILE) * w * sizeof(int32_t));
+    for (int64_t i = 0; i < na; i += TILE) {
+        int32_t *own = totals + REACH + i * w;
+        /* Of a sentence with itself, what is left of the diagonal is what is above it. */
+        strip(a->scaled + i * dim, b->scaled, a == b ? i : 0, nb, dim, own, w);
+        if (a == b)
+            for (int64_t r = 0; r < TILE; r++)
+                for (int64_t j = 0; j < i; j++) own[r * w + j] = totals[REACH + j * w + i + r];
+    }
+}
+
+/* The sum of the rows of products up to `reach` away from row i, from that of row i - 1. Modulo 2^32: what is asked for
+ * in the end fits. */
+INLINE void slide(const int32_t *totals, int64_t count, int64_t w, int64_t i, int64_t reach, uint32_t *column) {
+    if (i == 0) memset(column, 0, w * sizeof(uint32_t));
+    for (int64_t p = i ? i + reach : 0; p <= i + reach && p < count; p++)
+        for (int64_t j = 0; j < w; j++) column[j] += (uint32_t)totals[p * w + j];
+    if (i > reach)
+        for (int64_t j = 0; j < w; j++) column[j] -= (uint32_t)totals[(i - reach - 1) * w + j];
+}
+
+INLINE int32_t around(const uint32_t *column, int64_t j, int64_t reach) {
+    uint32_t sum = 0;
+    for (int64_t q = REACH - reach; q <= REACH + reach; q++) sum += column[j + q];
+    return (int32_t)sum;
+}
+
+INLINE void match_windows(const prepared *a, const prepared *b, int v, int64_t reach, const workspace *room) {
+    const int64_t na = a->pieces.count, nb = b->pieces.count, w = width(nb);
+    for (int64_t p = 0; p < up_to(nb, LANES); p++) b->best[v][p] = -2;
+    for (int64_t i = 0; i < na; i++) {
+        slide(room->totals, na, w, i, reach, room->column);
+        for (int64_t j = 0; j < up_to(nb, LANES); j++) room->row[j] = around(room->column, j, reach);
+        compare(room->row, i, nb, a->inverses[v], b->inverses[v], a->best[v], NULL, b->best[v], NULL);
+    }
+}
+
+INLINE void window_lengths(const prepared *s, int v, int64_t reach, const workspace *room) {
+    const int64_t count = s->pieces.count;
     for (int64_t i = 0; i < count; i++) {
-        int16_t *sum = s->rows + i * dim;
-        if (i) {
-            const int16_t *before = sum - dim, *comes = rows + (i + reach) * dim, *goes = rows + (i - reach - 1) * dim;
-            /* Modulo 2^16, which is exact in the end: only the finished sums fit. */
-            if (i + reach < count && i > reach)
-                for (int64_t k = 0; k < dim; k++)
-                    sum[k] = (int16_t)((uint16_t)before[k] + (uint16_t)comes[k] - (uint16_t)goes[k]);
-            else if (i + reach < count)
-                for (int64_t k = 0; k < dim; k++) sum[k] = (int16_t)((uint16_t)before[k] + (uint16_t)comes[k]);
-            else if (i > reach)
-                for (int64_t k = 0; k < dim; k++) sum[k] = (int16_t)((uint16_t)before[k] - (uint16_t)goes[k]);
-            else
-                for (int64_t k = 0; k < dim; k++) sum[k] = before[k];
-        } else {
-            for (int64_t k = 0; k < dim; k++) sum[k] = rows[k];
-            for (int64_t j = 1; j < count && j <= reach; j++)
-                for (int64_t k = 0; k < dim; k++) sum[k] = (int16_t)((uint16_t)sum[k] + (uint16_t)rows[j * dim + k]);
-        }
-        int32_t square = 0;
-        for (int64_t k = 0; k < dim; k++) square += (int32_t)sum[k] * sum[k];
-        s->inverse[i] = square ? (float)(1 / sqrt((double)square)) : 0;
+        slide(room->totals, count, width(count), i, reach, room->column);
+        const int32_t square = around(room->column, i, reach);
+        s->inverses[v][i] = square ? (float)(1 / sqrt((double)square)) : 0;
+    }
+    for (int64_t i = count; i < up_to(count, LANES); i++) s->inverses[v][i] = 0;
+}
+
+/* Where part q begins. */
+INLINE int64_t begin_of(const prepared *s, int q) { return q == 0 || q == 2 ? 0 : s->ends[q - 1]; }
+
+/* The sums of the rows of products of each part of a. */
+INLINE void sum_parts(const prepared *a, int64_t nb, const workspace *room) {
+    const int64_t w = width(nb), used = up_to(nb, LANES);
+    for (int q = 0; q < PART_SUMS; q++) {
+        int64_t *sum = room->parts + q * w;
+        memset(sum, 0, used * sizeof(int64_t));
+        for (int64_t i = begin_of(a, q); i < a->ends[q]; i++)
+            for (int64_t j = 0; j < used; j++) sum[j] += room->totals[REACH + i * w + j];
     }
 }
 
-INLINE void part_sums(prepared *s, const pieces_of *p, int64_t dim) {
-    const int64_t count = s->views[0].count;
-    const int32_t *ids = s->views[0].ids;
+/* The product of part q of a with part r of b. */
+INLINE double part_product(const prepared *b, int q, int r, const workspace *room) {
+    const int64_t *sum = room->parts + q * width(b->pieces.count);
     int64_t total = 0;
-    for (int64_t i = 0; i < count; i++) total += p->whole[ids[i]];
-    for (int64_t k = 0; k < PART_SUMS * dim; k++) s->sums[k] = 0;
+    for (int64_t j = begin_of(b, r); j < b->ends[r]; j++) total += sum[j];
+    return (double)total;
+}
+
+INLINE void cut_parts(prepared *s, const int64_t *whole) {
+    const int64_t count = s->pieces.count;
+    int64_t total = 0;
+    for (int64_t i = 0; i < count; i++) total += whole[s->pieces.ids[i]];
     for (int64_t parts = 2, first = 0; parts <= 3; first += parts++) {
-        int64_t until = 0;
+        int64_t until = 0, at = 0;
         for (int64_t i = 0; i < count; i++) {
-            const int64_t middle = 2 * until + p->whole[ids[i]];
-            int64_t part = middle * parts / (2 * total > 1 ? 2 * total : 1);
-            if (part >= parts) part = parts - 1;
-            until += p->whole[ids[i]];
-            int32_t *sum = s->sums + (first + part) * dim;
-            const int16_t *row = s->one_scale + i * dim;
-            for (int64_t k = 0; k < dim; k++) sum[k] += row[k];
+            const int64_t own = whole[s->pieces.ids[i]], middle = 2 * until + own;
+            until += own;
+            while (at < parts - 1 && middle * parts >= (at + 1) * (2 * total > 1 ? 2 * total : 1))
+                s->ends[first + at++] = i;
         }
+        while (at < parts) s->ends[first + at++] = count;
     }
-    for (int64_t q = 0; q < PART_SUMS; q++) s->lengths[q] = sqrt(product(s->sums + q * dim, s->sums + q * dim, dim));
 }
 
-INLINE void prepare(prepared *s, const pieces_of *p, const int32_t *ids, const int64_t *offsets, int64_t row, int wide) {
-    const int64_t dim = p->scaled.dim;
+INLINE void prepare(prepared *s, const vocabulary *v, const sentences *from, int64_t row, const workspace *room) {
+    const int64_t dim = v->dim, wide = stride(dim);
     s->row = row;
-    for (int v = 0; v < VIEWS; v++) sentence(&s->views[v], ids, offsets, row);
-    const side *own = &s->views[0];
-    if (wide) widen(own, p->scaled.values, p->inverse, dim);
+    side *own = &s->pieces;
+    own->ids = from->ids + from->offsets[row];
+    own->count = from->offsets[row + 1] - from->offsets[row];
+    widen(own, v->values, v->inverse, dim);
+    memset(s->scaled, 0, up_to(own->count, TILE) * wide * sizeof(int16_t));
     for (int64_t i = 0; i < own->count; i++) {
-        own->inverse[i] = p->inverse[own->ids[i]];
-        s->weight[i] = p->weights[own->ids[i]];
+        const int32_t by = v->factor[own->ids[i]];
+        const int16_t *from_row = own->rows + i * wide;
+        int16_t *to = s->scaled + i * wide;
+        for (int64_t k = 0; k < wide; k++) to[k] = (int16_t)((from_row[k] * by + (1 << 15)) >> 16);
+        s->weight[i] = v->weights[own->ids[i]];
     }
-    rescale(&p->scaled, own->ids, own->count, s->one_scale);
-    for (int v = 0; v < WINDOWS_COUNT; v++) window_sums(&s->views[1 + v], s->one_scale, dim, reaches[v]);
-    part_sums(s, p, dim);
+    cut_parts(s, v->whole);
+    all_products(s, s, wide, room->totals);
+    /* One by one: with a constant reach the sums need no loop. */
+    window_lengths(s, 0, 2, room);
+    window_lengths(s, 1, REACH, room);
+    sum_parts(s, own->count, room);
+    for (int q = 0; q < PART_SUMS; q++) s->lengths[q] = sqrt(part_product(s, q, q, room));
 }
-
-#if X86 && defined(__GNUC__)
-#define VNNI 1
-#define T_VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vnni")))
-
-static int has_vnni(void) {
-    __builtin_cpu_init();
-    return registers() == 2 && __builtin_cpu_supports("avx512vnni");
-}
-
-/* Rows side by side, four bytes of each together. */
-static void turn(const void *rows, const int32_t *ids, int64_t count, int64_t bytes, int32_t *turned) {
-    const int64_t w = width(count), steps = bytes / 4;
-    for (int64_t from = 0; from < steps; from += 16) {
-        const int64_t to = from + 16 < steps ? from + 16 : steps;
-        for (int64_t j = 0; j < w; j++) {
-            const char *row = (const char *)rows + (j < count ? (ids ? ids[j] : j) : 0) * bytes;
-            for (int64_t k = from; k < to; k++) {
-                int32_t four = 0;
-                if (j < count) memcpy(&four, row + 4 * k, 4);
-                turned[k * w + j] = four;
-            }
-        }
-    }
-}
-
-T_VNNI static void turn_all(prepared *s, const pieces_of *p) {
-    const int64_t dim = p->scaled.dim, count = s->views[0].count;
-    turn(p->scaled.values, s->views[0].ids, count, dim, s->turned[0]);
-    for (int v = 1; v < VIEWS; v++) turn(s->views[v].rows, NULL, count, 2 * dim, s->turned[v]);
-    for (int64_t j = 0; j < count; j++) {
-        const int8_t *row = p->scaled.values + s->views[0].ids[j] * dim;
-        int32_t sum = 0;
-        for (int64_t k = 0; k < dim; k++) sum += row[k];
-        s->under[j] = 128 * sum;
-    }
-    for (int64_t j = count; j < width(count); j++) s->under[j] = 0;
-}
-
-/* The products of 4 rows with 16 * wide of the turned ones; bytes: int8, with 128 added to the rows, else int16. */
-#define TIMES(WIDE)                                                                                                  \
-    T_VNNI static void times_##WIDE(const char *const *x, const int32_t *y, int64_t w, int64_t steps, int bytes,      \
-                                    int32_t *totals) {                                                               \
-        __m512i t[4][WIDE];                                                                                          \
-        for (int r = 0; r < 4; r++)                                                                                  \
-            for (int v = 0; v < WIDE; v++) t[r][v] = _mm512_setzero_si512();                                         \
-        for (int64_t k = 0; k < steps; k++, y += w) {                                                                \
-            __m512i from[WIDE];                                                                                      \
-            for (int v = 0; v < WIDE; v++) from[v] = _mm512_loadu_si512(y + 16 * v);                                 \
-            for (int r = 0; r < 4; r++) {                                                                            \
-                int32_t four;                                                                                        \
-                memcpy(&four, x[r] + 4 * k, 4);                                                                      \
-                if (bytes) {                                                                                         \
-                    const __m512i own = _mm512_set1_epi32(four ^ (int32_t)0x80808080);                               \
-                    for (int v = 0; v < WIDE; v++) t[r][v] = _mm512_dpbusd_epi32(t[r][v], own, from[v]);             \
-                } else {                                                                                             \
-                    const __m512i own = _mm512_set1_epi32(four);                                                     \
-                    for (int v = 0; v < WIDE; v++) t[r][v] = _mm512_dpwssd_epi32(t[r][v], own, from[v]);             \
-                }                                                                                                    \
-            }                                                                                                        \
-        }                                                                                                            \
-        for (int r = 0; r < 4; r++)                                                                                  \
-            for (int v = 0; v < WIDE; v++) _mm512_storeu_si512(totals + r * w + 16 * v, t[r][v]);                    \
-    }
-TIMES(1)
-TIMES(2)
-TIMES(3)
-TIMES(4)
-
-/* As match_pair(), of one view of two sentences, the first of which is turned. totals: room for 4 rows of width(a). */
-T_VNNI static void match_turned(const prepared *a, const prepared *b, int view, const pieces_of *p, int32_t *totals) {
-    const side *x = &a->views[view], *y = &b->views[view];
-    const int64_t dim = p->scaled.dim, na = x->count, nb = y->count, w = width(na);
-    const int bytes = view == 0;
-    const int64_t steps = bytes ? dim / 4 : dim / 2;
-    const __m512 least = _mm512_set1_ps(-2);
-    for (int64_t c = 0; c < w; c += 16) {
-        _mm512_storeu_ps(x->best + c, least);
-        _mm512_storeu_si512(x->match + c, _mm512_setzero_si512());
-    }
-    for (int64_t i = 0; i < nb; i += 4) {
-        const char *rows[4];
-        for (int64_t r = 0; r < 4; r++) {
-            const int64_t at = i + r < nb ? i + r : nb - 1;
-            rows[r] = bytes ? (const char *)(p->scaled.values + y->ids[at] * dim) : (const char *)(y->rows + at * dim);
-        }
-        for (int64_t c = 0; c < w;) {
-            const int64_t left = (w - c) / 16;
-            const int32_t *from = a->turned[view] + c;
-            if (left >= 4) times_4(rows, from, w, steps, bytes, totals + c), c += 64;
-            else if (left == 3) times_3(rows, from, w, steps, bytes, totals + c), c += 48;
-            else if (left == 2) times_2(rows, from, w, steps, bytes, totals + c), c += 32;
-            else times_1(rows, from, w, steps, bytes, totals + c), c += 16;
-        }
-        for (int64_t r = 0; r < 4 && i + r < nb; r++) {
-            const __m512 inverse = _mm512_set1_ps(y->inverse[i + r]);
-            float best = -2;
-            int32_t match = 0;
-            for (int64_t c = 0; c < na; c += 16) {
-                const __mmask16 there = na - c < 16 ? (__mmask16)((1u << (na - c)) - 1) : (__mmask16)0xffff;
-                __m512i total = _mm512_loadu_si512(totals + r * w + c);
-                if (bytes) total = _mm512_sub_epi32(total, _mm512_loadu_si512(a->under + c));
-                const __m512 partly = _mm512_mul_ps(_mm512_cvtepi32_ps(total), _mm512_maskz_loadu_ps(there, x->inverse + c));
-                const __m512 cosine = _mm512_mask_mul_ps(least, there, partly, inverse);
-                const float most = _mm512_reduce_max_ps(cosine);
-                if (most > best) { /* the first of equal ones */
-                    best = most;
-                    match = (int32_t)(c + __builtin_ctz(_mm512_cmp_ps_mask(cosine, _mm512_set1_ps(most), _CMP_EQ_OQ)));
-                }
-                const __mmask16 higher =
-                    _mm512_mask_cmp_ps_mask(there, cosine, _mm512_loadu_ps(x->best + c), _CMP_GT_OQ);
-                _mm512_mask_storeu_ps(x->best + c, higher, cosine);
-                _mm512_mask_storeu_epi32(x->match + c, higher, _mm512_set1_epi32((int32_t)(i + r)));
-            }
-            y->best[i + r] = best;
-            y->match[i + r] = match;
-        }
-    }
-}
-#else
-#define VNNI 0
-#define T_VNNI
-#define has_vnni() 0
-#define turn_all(S, P)
-#define match_turned(A, B, VIEW, P, TOTALS)
-#endif
 
 static double at_least(double value, double least) { return value > least ? value : least; }
 
 /* The features of the pieces of one side, and of its windows. */
 static void side_features(const prepared *s, const prepared *other, float *out) {
-    const side *own = &s->views[0], *back = &other->views[0];
+    const side *own = &s->pieces, *back = &other->pieces;
     const int64_t count = own->count;
     double unmatched[LIMITS] = {0}, away = 0, sure_total = 0, together = 0, both_total = 0, alone = 0, mutual_total = 0,
            total = 0, before = 0;
@@ -532,8 +435,8 @@ static void side_features(const prepared *s, const prepared *other, float *out) 
     *out++ = (float)(together / at_least(both_total, 1e-9));
     *out++ = (float)log1p(alone);
     *out++ = (float)(mutual_total / at_least(total, 1e-9));
-    for (int v = 1; v < VIEWS; v++) {
-        const float *best = s->views[v].best;
+    for (int v = 0; v < WINDOWS_COUNT; v++) {
+        const float *best = s->best[v];
         double under[WINDOW_LIMITS] = {0}, mean = 0, lowest = best[0];
         for (int64_t i = 0; i < count; i++) {
             for (int l = 0; l < WINDOW_LIMITS; l++)
@@ -547,101 +450,110 @@ static void side_features(const prepared *s, const prepared *other, float *out) 
     }
 }
 
-INLINE void pair_features(const prepared *a, const prepared *b, const pieces_of *p, float *out) {
-    const int64_t dim = p->scaled.dim;
+INLINE void pair_features(const prepared *a, const prepared *b, const workspace *room, float *out) {
     side_features(a, b, out);
     side_features(b, a, out + SIDE_FEATURES);
     out += 2 * SIDE_FEATURES;
-    for (int64_t parts = 2, first = 0; parts <= 3; first += parts++) {
+    sum_parts(a, b->pieces.count, room);
+    for (int parts = 2, first = 0; parts <= 3; first += parts++) {
         double others = 0;
-        for (int64_t x = 0; x < parts; x++)
-            for (int64_t y = 0; y < parts; y++) {
-                const double both = a->lengths[first + x] * b->lengths[first + y];
-                const int32_t *one = a->sums + (first + x) * dim, *other = b->sums + (first + y) * dim;
-                const float cosine = both > 0 ? (float)(product(one, other, dim) / both) : 0;
+        for (int x = first; x < first + parts; x++)
+            for (int y = first; y < first + parts; y++) {
+                const double both = a->lengths[x] * b->lengths[y];
+                const float cosine = both > 0 ? (float)(part_product(b, x, y, room) / both) : 0;
                 if (x == y) *out++ = cosine;
                 else others += cosine;
             }
         *out++ = (float)(others / (double)(parts * parts - parts));
     }
-    *out++ = (float)log1p((double)a->views[0].count);
-    *out++ = (float)log1p((double)b->views[0].count);
+    *out++ = (float)log1p((double)a->pieces.count);
+    *out++ = (float)log1p((double)b->pieces.count);
 }
 
 typedef struct {
-    const int32_t *ids;
-    const int64_t *offsets, *rows;
+    sentences from;
+    const int64_t *rows;
+    float *best; /* (pieces), or NULL */
 } listed;
 
-INLINE void features_of(const pieces_of *p, const listed *l, int64_t pairs, prepared *a, prepared *b, int32_t *room,
-                        match *one, int vnni, float *out) {
-    for (int64_t i = 0; i < pairs; i++, out += FEATURES) {
-        const int64_t s = l[0].rows[i], t = l[1].rows[i];
-        if (l[0].offsets[s] == l[0].offsets[s + 1] || l[1].offsets[t] == l[1].offsets[t + 1]) {
-            memset(out, 0, FEATURES * sizeof(float));
-            continue;
-        }
-        if (a->row != s) {
-            prepare(a, p, l[0].ids, l[0].offsets, s, !vnni);
-            if (vnni) turn_all(a, p);
-        }
-        if (b->row != t) prepare(b, p, l[1].ids, l[1].offsets, t, !vnni);
-        for (int v = 0; v < VIEWS; v++) {
-            if (vnni) match_turned(a, b, v, p, room);
-            else one(&a->views[v], &b->views[v], p->scaled.dim, room);
-        }
-        pair_features(a, b, p, out);
+/* Asks for what prepare() reads of a sentence: it lies anywhere in a vocabulary that fits no cache. */
+INLINE void ask_for(const vocabulary *v, const listed *l, int64_t row) {
+    for (int64_t p = l->from.offsets[row]; p < l->from.offsets[row + 1]; p++) {
+        const int64_t id = l->from.ids[p];
+        for (int64_t k = 0; k < v->dim; k += 64) __builtin_prefetch(v->values + id * v->dim + k);
+        __builtin_prefetch(v->inverse + id);
+        __builtin_prefetch(v->factor + id);
+        __builtin_prefetch(v->weights + id);
+        __builtin_prefetch(v->whole + id);
     }
 }
 
-typedef void all_features(const pieces_of *p, const listed *l, int64_t pairs, prepared *a, prepared *b, int32_t *room,
-                          float *out);
+typedef void features(const vocabulary *v, const listed *l, int64_t pairs, prepared *both, const workspace *room,
+                      float *out);
 
-#define EVERY(NAME, TARGET)                                                                                          \
-    TARGET static void NAME(const pieces_of *p, const listed *l, int64_t pairs, prepared *a, prepared *b,             \
-                            int32_t *room, float *out) {                                                             \
-        features_of(p, l, pairs, a, b, room, BEST(match), VNNI_##NAME, out);                                         \
+INLINE void each_pair(const vocabulary *v, const listed *l, int64_t pairs, prepared *both, const workspace *room,
+                      float *out) {
+    for (int64_t i = 0; i < pairs; i++, out += FEATURES) {
+        int64_t least = INT64_MAX;
+        for (int s = 0; s < 2; s++) {
+            const int64_t row = l[s].rows[i];
+            if (i + 1 < pairs && l[s].rows[i + 1] != row) ask_for(v, &l[s], l[s].rows[i + 1]);
+            if (both[s].row != row) prepare(&both[s], v, &l[s].from, row, room);
+            if (both[s].pieces.count < least) least = both[s].pieces.count;
+        }
+        match_pair(&both[0].pieces, &both[1].pieces, stride(v->dim), room->totals);
+        for (int s = 0; s < 2; s++)
+            if (l[s].best)
+                memcpy(l[s].best + l[s].from.offsets[l[s].rows[i]], both[s].pieces.best,
+                       both[s].pieces.count * sizeof(float));
+        if (least == 0) {
+            memset(out, 0, FEATURES * sizeof(float));
+            continue;
+        }
+        all_products(&both[0], &both[1], stride(v->dim), room->totals);
+        match_windows(&both[0], &both[1], 0, 2, room);
+        match_windows(&both[0], &both[1], 1, REACH, room);
+        pair_features(&both[0], &both[1], room, out);
     }
-#define VNNI_features_plain 0
-#define VNNI_features_avx2 0
-#define VNNI_features_avx512 0
-#define VNNI_features_vnni 1
+}
 
-VERSIONS(EVERY, features)
-#if VNNI
-EVERY(features_vnni, T_VNNI)
-#endif
+#define EACH_PAIR(NAME, TARGET)                                                                            \
+    TARGET static void NAME(const vocabulary *v, const listed *l, int64_t pairs, prepared *both,            \
+                            const workspace *room, float *out) {                                           \
+        each_pair(v, l, pairs, both, room, out);                                                           \
+    }
+
+VERSIONS(EACH_PAIR, features)
 
 /* The features (pairs, FEATURES) of sentence a_rows[i] of a with b_rows[i] of b; zeros if one of them has no pieces.
- * sides: the addresses of ids, offsets and rows of a, then of b. values (pieces, dim), inverse and factor (pieces) are
- * those of match_pieces(). Returns 0, or -1
- * when memory runs out. */
+ * sides: the addresses of ids, offsets, rows and best of a, then of b; best, if it is not 0, gets the highest cosine of
+ * each piece of these sentences. values (pieces, dim) and inverse are those of match_pieces(). Returns 0, or -1 when memory
+ * runs out. */
 int64_t match_features(const int8_t *values, const float *inverse, const int32_t *factor, const void *weights,
                        const int64_t *whole, int64_t dim, const int64_t *sides, int64_t pairs, float *out) {
-    const pieces_of p = {{values, factor, dim}, inverse, weights, whole};
+    const vocabulary v = {values, inverse, factor, weights, whole, dim};
+    features *one = BEST(features);
     listed l[2];
-    for (int v = 0; v < 2; v++, sides += 3)
-        l[v] = (listed){(const int32_t *)(uintptr_t)sides[0], (const int64_t *)(uintptr_t)sides[1],
-                        (const int64_t *)(uintptr_t)sides[2]};
-    const int vnni = has_vnni() && dim % 4 == 0;
     int64_t most[2] = {0, 0};
-    for (int64_t i = 0; i < pairs; i++)
-        for (int v = 0; v < 2; v++) {
-            const int64_t row = l[v].rows[i], count = l[v].offsets[row + 1] - l[v].offsets[row];
-            if (count > most[v]) most[v] = count;
+    for (int s = 0; s < 2; s++, sides += 4) {
+        l[s] = (listed){{(const int32_t *)(uintptr_t)sides[0], (const int64_t *)(uintptr_t)sides[1]},
+                        (const int64_t *)(uintptr_t)sides[2], (float *)(uintptr_t)sides[3]};
+        for (int64_t i = 0; i < pairs; i++) {
+            const int64_t count = most_pieces(l[s].from.offsets + l[s].rows[i], 1);
+            if (count > most[s]) most[s] = count;
         }
-    prepared a, b;
-    int32_t *room = malloc((match_room(most[0] + most[1], dim) + 4 * width(most[0])) * sizeof(int32_t));
-    const int made = make_room(&a, most[0], dim, vnni) & make_room(&b, most[1], dim, 0);
-    const int64_t failed = made && room ? 0 : -1;
-#if VNNI
-    all_features *one = vnni ? features_vnni : BEST(features);
-#else
-    all_features *one = BEST(features);
-#endif
-    if (!failed) one(&p, l, pairs, &a, &b, room, out);
-    free(room);
-    free(a.room);
-    free(b.room);
-    return failed;
+    }
+    prepared both[2];
+    workspace room;
+    const int64_t longest = most[0] > most[1] ? most[0] : most[1];
+    int64_t bytes = place_workspace(&room, longest, 0);
+    for (int s = 0; s < 2; s++) bytes += place_prepared(&both[s], most[s], dim, 0);
+    void *whole_room;
+    uintptr_t at = make_room(bytes, &whole_room);
+    if (!at) return -1;
+    for (int s = 0; s < 2; s++) at += place_prepared(&both[s], most[s], dim, at);
+    place_workspace(&room, longest, at);
+    one(&v, l, pairs, both, &room, out);
+    free(whole_room);
+    return 0;
 }

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.arguments import a_path
+from bitextmine.arguments import a_path, take_options
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.evaluation.pools import (
     Queries,
@@ -51,8 +51,9 @@ Distractors = FileName | Mapping[str, Iterable[str]]
 
 
 class RetrievalKeywords(RunKeywords, total=False):
-    """The fields of `RankingOptions` and `Run`."""
+    """`RankingOptions`, `Run`, and the fields of both."""
 
+    options: RankingOptions
     k: int
     csls: int
     candidates: int
@@ -98,7 +99,7 @@ def evaluate_retrieval(
     """
     given: dict[str, Any] = {**options}
     run = take_run(given)
-    ranking = RankingOptions(**given)
+    ranking = take_options(RankingOptions, given)
     if isinstance(queries, Mapping):
         asked = queries_of(queries)
     else:

@@ -9,7 +9,7 @@ from pathlib import Path
 from bitextmine.arguments import a_path, one_of
 from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, read_folder, resolve
 from bitextmine.encoder.foreign import foreign_kind
-from bitextmine.encoder.weights import read_weights, unrolled
+from bitextmine.encoder.weights import read_weights
 from bitextmine.errors import BitextmineError
 from bitextmine.exporting import FORMATS, ONNX
 
@@ -19,18 +19,13 @@ def export_encoder(
 ) -> Path:
     """Write an encoder as a folder for another library.
 
-    sentence-transformers needs bitextmine to load an encoder with n-grams or with columns for order and length, and
-    nothing else for others. ONNX Runtime has no n-grams.
+    sentence-transformers needs bitextmine to load it. ONNX Runtime has no n-grams.
 
     Args:
         model: a packaged encoder's name, a folder or a name on the hub.
-        out: the folder to write.
-        to: "sentence-transformers" or "onnx" (model.onnx, with inputs input_ids and
-            attention_mask and output sentence_embedding, and tokenizer.json).
+        out: the folder to write, which is returned.
+        to: "sentence-transformers" or "onnx" (model.onnx and tokenizer.json).
         force: write into a folder that is not empty.
-
-    Returns:
-        The folder.
 
     Raises:
         UsageError: another format.
@@ -62,18 +57,12 @@ def export_encoder(
             from bitextmine.exporting.onnx_graph import write_graph
             from bitextmine.exporting.tokenizer_json import write_tokenizer
 
-            write_graph(*unrolled(config, read_weights(config, folder / WEIGHTS)), out / "model.onnx")
-            path = out / "tokenizer.json"
-            write_tokenizer(folder / TOKENIZER, path, max_pieces=config.max_pieces, pad=False)
+            write_graph(config, read_weights(config, folder / WEIGHTS), out / "model.onnx")
+            write_tokenizer(folder / TOKENIZER, out / "tokenizer.json", max_pieces=config.max_pieces)
         else:
-            from bitextmine.exporting import sentence_transformers as theirs
+            from bitextmine.exporting.sentence_transformers import write_sentence_transformers
 
-            if config.ngrams or config.order_columns or config.length_share or config.transliterate:
-                theirs.write_own_module(folder, out)
-            else:
-                plain, weights = unrolled(config, read_weights(config, folder / WEIGHTS))
-                theirs.write_sentence_transformers(plain, weights, folder / TOKENIZER, out)
-            theirs.write_card(folder, config, out)
+            write_sentence_transformers(folder, config, out)
         shutil.copyfile(folder / TOKENIZER, out / TOKENIZER)
     except (OSError, BitextmineError) as e:
         if made:

@@ -1,31 +1,17 @@
-"""A model folder as sentence-transformers loads it, and its card for the Hugging Face hub.
-
-Encoders with n-grams or further columns need a module of ours. Others get modules of the library: a sum of pieces is a
-StaticEmbedding; a model with layers is an ESM of transformers, the one architecture there that is as ours:
-normalisation before attention and before the feed-forward part, learned positions and none before the layers (Lin et
-al. 2023, whose positions may be learned ones).
-"""
+"""A model folder as sentence-transformers loads it, and its card for the Hugging Face hub."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from safetensors.numpy import save
-
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import PACKAGED, copy_folder
-from bitextmine.encoder.weights import PIECES, SCALE, piece_vectors
 from bitextmine.errors import BitextmineError
-from bitextmine.exporting.tokenizer_json import PAD, write_tokenizer
 from bitextmine.files.jsonfile import parse_json
 
-WEIGHTS = {"qkv": None, "out": "attention.output.dense", "up": "intermediate.dense", "down": "output.dense"}
-NORMS = {"attention_norm": "attention.LayerNorm", "ffn_norm": "LayerNorm"}
-OWN = "bitextmine.sentence_transformers.SentenceEncoder"
+MODULE = "bitextmine.sentence_transformers.SentenceEncoder"
 CARD, RESULTS = "README.md", "results.json"
 
 USAGE = """
@@ -42,111 +28,14 @@ flag lets sentence-transformers import the class of the installed bitextmine.
 """
 
 
-def write_own_module(folder: Path, out: Path) -> None:
-    """Write the folder of an encoder as a module of ours: a copy of the model folder that names the class."""
+def write_sentence_transformers(folder: Path, config: EncoderConfig, out: Path) -> None:
+    """Write a copy of a model folder whose one module is a class of ours, with a card."""
     copy_folder(folder, out)
-    _write_modules([(OWN, "")], out)
-
-
-def write_sentence_transformers(
-    config: EncoderConfig, weights: dict[str, np.ndarray], tokenizer: Path, out: Path
-) -> None:
-    """Write the folder of weights as `read_weights` returns them; raises BitextmineError if a library is missing."""
-    write_tokenizer(tokenizer, out / "tokenizer.json", max_pieces=config.max_pieces, pad=bool(config.layers))
-    if config.layers:
-        _write_layers(config, weights, out)
-        modules = [("Transformer", ""), ("Pooling", "1_Pooling"), ("Normalize", "2_Normalize")]
-    else:
-        table = np.ascontiguousarray(piece_vectors(weights), dtype=np.float32)
-        (out / "model.safetensors").write_bytes(save({"embedding.weight": table}))
-        modules = [("StaticEmbedding", ""), ("Normalize", "1_Normalize")]
-    for kind, path in modules:
-        (out / path).mkdir(exist_ok=True)
-        if kind == "Pooling":
-            pooling = {"word_embedding_dimension": config.dim, "pooling_mode_mean_tokens": True}
-            _write(out / path / "config.json", pooling)
-    _write_modules([(f"sentence_transformers.models.{kind}", path) for kind, path in modules], out)
-
-
-def _write_modules(modules: Sequence[tuple[str, str]], out: Path) -> None:
-    """Write the list of modules: the class and the folder of each."""
     settings: dict[str, Any] = {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"}
-    _write(out / "config_sentence_transformers.json", settings)
-    listed = enumerate(modules)
-    _write(
-        out / "modules.json",
-        [{"idx": i, "name": str(i), "path": path, "type": kind} for i, (kind, path) in listed],
-    )
-
-
-def _write_layers(config: EncoderConfig, weights: dict[str, np.ndarray], out: Path) -> None:
-    import torch
-
-    try:
-        from transformers import EsmConfig, EsmModel
-    except ImportError:
-        raise BitextmineError(
-            "export needs the transformers library: pip install 'bitextmine[transformers]'"
-        ) from None
-    kind = {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "pad_token": PAD,
-        "model_max_length": config.max_pieces,
-    }
-    _write(out / "tokenizer_config.json", {**kind, "model_input_names": ["input_ids", "attention_mask"]})
-    _write(out / "sentence_bert_config.json", {"max_seq_length": config.max_pieces, "do_lower_case": False})
-    model = EsmModel(
-        EsmConfig(
-            vocab_size=config.vocab_size + 1,
-            pad_token_id=0,
-            mask_token_id=None,
-            hidden_size=config.dim,
-            num_hidden_layers=config.layers,
-            num_attention_heads=config.heads,
-            intermediate_size=config.ffn,
-            max_position_embeddings=config.max_pieces + 1,
-            position_embedding_type="absolute",
-            layer_norm_eps=1e-5,
-            emb_layer_norm_before=False,
-            token_dropout=False,
-            hidden_dropout_prob=0.0,
-            attention_probs_dropout_prob=0.0,
-        ),
-        add_pooling_layer=False,
-    )
-    state = {name: torch.from_numpy(array) for name, array in _as_esm(config, weights).items()}
-    missing, unexpected = model.load_state_dict(state, strict=False)
-    if unexpected or any("contact_head" not in name and "position_ids" not in name for name in missing):
-        raise BitextmineError(
-            f"export: the ESM of this transformers wants {', '.join(missing)} and has no {', '.join(unexpected)}: "
-            "another version will do"
-        )
-    model.save_pretrained(out, safe_serialization=True)
-
-
-def _as_esm(config: EncoderConfig, weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the tensors under the names of ESM; row 0 of both tables is padding."""
-    w = {name: array for name, array in weights.items() if name not in (PIECES, SCALE)}
-    tables = {"word": piece_vectors(weights), "position": w["positions.weight"]}
-    found = {
-        f"embeddings.{name}_embeddings.weight": np.pad(table, ((1, 0), (0, 0)))
-        for name, table in tables.items()
-    }
-    for part in ("weight", "bias"):
-        found[f"encoder.emb_layer_norm_after.{part}"] = w[f"norm.{part}"]
-        for i in range(config.layers):
-            for ours, theirs in {**WEIGHTS, **NORMS}.items():
-                array = w[f"layers.{i}.{ours}.{part}"]
-                if theirs is not None:
-                    found[f"encoder.layer.{i}.{theirs}.{part}"] = array
-                    continue
-                for name, third in zip(("query", "key", "value"), np.split(array, 3), strict=True):
-                    found[f"encoder.layer.{i}.attention.self.{name}.{part}"] = third
-    return {name: np.ascontiguousarray(array, dtype=np.float32) for name, array in found.items()}
-
-
-def _write(path: Path, content: Any) -> None:
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    modules = [{"idx": 0, "name": "0", "path": "", "type": MODULE}]
+    for name, content in (("config_sentence_transformers.json", settings), ("modules.json", modules)):
+        (out / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    write_card(folder, config, out)
 
 
 def write_card(folder: Path, config: EncoderConfig, out: Path) -> None:

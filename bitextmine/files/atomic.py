@@ -1,9 +1,7 @@
 """Keep files right whatever stops a process: complete or absent, locked, with their space set aside.
 
-A file is written beside its place, brought to disk, and renamed (`replacing`). A lock lasts as long as its file is
-open, so nothing stale can stay (`open_locked`, `locked_folder`). A large file takes its space at the start, so a full
-disk is found out then (`allocate`). OSError passes through: the caller knows what to say. Locks are advisory (flock);
-on a file system without them work goes on.
+OSError passes through: the caller knows what to say. Locks are advisory (flock) and last as long as a file is open, so
+nothing stale can stay; on a file system without them work goes on.
 """
 
 from __future__ import annotations
@@ -26,10 +24,10 @@ FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 def cannot_write(error: OSError, path: str | os.PathLike[str]) -> BitextmineError:
     """Return the error for a failed write of work that resumes; `path` serves if the error names no file."""
-    where = f"{error.filename or os.fspath(path)}: cannot be written: {error.strerror or error}"
-    if error.errno in FULL_DISK:
-        return BitextmineError(f"{where}; free some space and run the same command again to go on")
-    return BitextmineError(f"{where}; name another place")
+    full = error.errno in FULL_DISK
+    remedy = "free some space and run the same command again to go on" if full else "name another place"
+    where = error.filename or os.fspath(path)
+    return BitextmineError(f"{where}: cannot be written: {error.strerror or error}; {remedy}")
 
 
 # --- files that are whole under their names ---
@@ -37,10 +35,9 @@ def cannot_write(error: OSError, path: str | os.PathLike[str]) -> BitextmineErro
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Yield a binary file that gets the name `path` when the block ends and its bytes are on disk.
+    """Yield a binary file, `staging`, that gets the name `path` when the block ends and its bytes are on disk.
 
-    An exception removes it and leaves an earlier file of that name as it was. The permissions of an earlier file are
-    kept. Until the end it is called ``.NAME.tmp``, as `staging` says.
+    An exception leaves an earlier file of that name as it was. The permissions of an earlier file are kept.
     """
     path = Path(path)
     with staging(path) as (temporary, file):
@@ -158,9 +155,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def open_locked(path: str | os.PathLike[str], *, create: bool = True) -> int:
-    """Open a file for reading and writing, lock it, and return its descriptor; closing that ends the lock.
-
-    The file is the one with that name now: one that was renamed or removed before the lock was taken is let go.
+    """Open the file that has a name now to read and write, lock it, and return its descriptor; closing ends the lock.
 
     Raises:
         BlockingIOError: another process holds it.
@@ -222,13 +217,7 @@ def _is_at(fd: int, path: Path) -> bool:
 
 
 def allocate(fd: int, size: int) -> None:
-    """Make an open file `size` bytes long, with the space set aside where the file system can.
-
-    Elsewhere (as on macOS) the free space is compared with `size`.
-
-    Raises:
-        OSError: there is too little space (a code of FULL_DISK).
-    """
+    """Make an open file `size` bytes long, its space set aside where the file system can; OSError without the space."""
     try:
         os.posix_fallocate(fd, 0, size)
         return

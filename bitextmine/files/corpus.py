@@ -22,7 +22,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import FULL_DISK
 from bitextmine.files.lines import line_digest, text_blocks
 from bitextmine.files.storage import Place, place
-from bitextmine.files.streams import compression, read_blocks, strip_compression
+from bitextmine.files.streams import strip_compression
 from bitextmine.languages.codes import is_code, same_code
 
 # ISO 639-2 for an unknown language.
@@ -92,7 +92,7 @@ class Corpus:
     Args:
         source: the path of a corpus, or the lines themselves.
         language: its code (None: the suffix of the file name tells it).
-        errors: what happens to invalid UTF-8, ``strict`` or ``replace``.
+        errors: ``strict`` or ``replace``, for invalid UTF-8.
         name: what messages and manifests call it (default: the file's name).
         option: the option that gives the language, for messages.
     """
@@ -106,21 +106,14 @@ class Corpus:
         name: str | None = None,
         option: str = "--lang",
     ) -> None:
-        self.path: Place | None = None
-        self._sentences: Sequence[str] | None = None
-        if isinstance(source, (str, os.PathLike)):
-            self.path = place(source)
-        else:
-            self._sentences = source
+        self.path: Place | None = place(source) if isinstance(source, (str, os.PathLike)) else None
+        self._sentences = None if isinstance(source, (str, os.PathLike)) else source
         self.errors = errors
         self._source, self._language, self._name, self._option = source, language, name, option
         self._spool: Spool | None = None
         self._ends: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
         self._sha256: str | None = None
         self._derived: dict[Any, Any] = {}
-
-    def __repr__(self) -> str:
-        return f"<Corpus {self.name}>"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Corpus) or self.path is None:
@@ -258,16 +251,14 @@ def corpus_language(path: str | os.PathLike[str], override: str | None = None, o
 
 def _language_suffix(stem: Place) -> str | None:
     suffix = stem.suffix[1:]
-    if not is_code(suffix) or suffix.lower() in NOT_LANGUAGES:
-        return None
-    return suffix
+    return suffix if is_code(suffix) and suffix.lower() not in NOT_LANGUAGES else None
 
 
 def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None = None) -> Place:
     """Return the one corpus of a language in a folder, without its subfolders.
 
     If no file has that code, a file with another code of the same language counts: fr, fra and fr-FR. `name` chooses
-    among several. Of ``corpus.fr`` and ``corpus.fr.gz`` with the same text, the plain one is taken.
+    among several.
 
     Raises:
         BitextmineError: there is none, or more than one.
@@ -285,39 +276,20 @@ def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None =
             f"languages seen there: {seen}"
         )
     if name is not None:
-        named = [p for p in found if name in (strip_compression(p).stem, strip_compression(p).name, p.name)]
-        if not named:
-            seen = ", ".join(sorted({strip_compression(p).stem for p in found}))
+        seen = ", ".join(sorted({strip_compression(p).stem for p in found}))
+        found = [p for p in found if name in (strip_compression(p).stem, strip_compression(p).name, p.name)]
+        if not found:
             raise BitextmineError(
                 f"{directory}: no corpus '{name}' in language '{lang}'; names seen there: {seen}"
             )
-        found = [p for p in named if p.name == name] or named
-    names = ", ".join(p.name for p in found)
-    if len({strip_compression(p) for p in found}) > 1:
-        raise BitextmineError(
-            f"{directory}: {len(found)} corpora in language '{lang}': {names}; "
-            f"choose one with --name, as in --name {strip_compression(found[0]).stem}"
-        )
-    if len(found) > 1 and not _same_bytes(found):
-        raise BitextmineError(
-            f"{directory}: {names} are one corpus by their names, but hold different texts; remove what is old, or "
-            "name the file itself, with --src-file or --tgt-file"
-        )
-    return min(found, key=lambda p: bool(compression(p)))
-
-
-def _same_bytes(paths: Iterable[Place]) -> bool:
-    """Return True if files hold the same text once decompressed; False if one is damaged."""
-    digests = set()
-    for path in paths:
-        digest = hashlib.sha256()
-        try:
-            for block in read_blocks(path):
-                digest.update(block)
-        except BitextmineError:
-            return False
-        digests.add(digest.digest())
-    return len(digests) == 1
+        found = [p for p in found if p.name == name] or found
+    if len(found) > 1:
+        remedy = f"choose one with --name, as in --name {strip_compression(found[0]).stem}"
+        if len({strip_compression(p) for p in found}) == 1:
+            remedy = "remove what is old, or name the file itself, with --src-file or --tgt-file"
+        names = ", ".join(p.name for p in found)
+        raise BitextmineError(f"{directory}: {len(found)} corpora in language '{lang}': {names}; {remedy}")
+    return found[0]
 
 
 def _corpora(directory: Place) -> dict[str, list[Place]]:

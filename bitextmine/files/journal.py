@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.atomic import open_locked
+from bitextmine.files.atomic import open_locked, write_at
 
 _MAGIC = b'{"journal": 1, '
 _LONGEST_HEAD = 1 << 20
@@ -38,18 +38,12 @@ class JournalHead(NamedTuple):
 
 def read_head(path: str | os.PathLike[str]) -> JournalHead | None:
     """Return the head of a journal, or None if the file is missing or is no journal."""
-    try:
-        with open(path, "rb") as file:
-            line = file.readline(_LONGEST_HEAD)
-    except OSError:
-        return None
-    if not line.startswith(_MAGIC):
-        return None
-    try:
-        head = json.loads(line)
-        return JournalHead(str(head["job"]), dict(head["identity"]))
-    except (ValueError, KeyError, TypeError):
-        return None
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError), open(path, "rb") as file:
+        line = file.readline(_LONGEST_HEAD)
+        if line.startswith(_MAGIC):
+            head = json.loads(line)
+            return JournalHead(str(head["job"]), dict(head["identity"]))
+    return None
 
 
 def last_record(path: str | os.PathLike[str]) -> dict[str, Any] | None:
@@ -72,14 +66,9 @@ def folder_head(folder: Path) -> JournalHead | None:
 class Journal:
     """Append-only records of one job; use it in a ``with`` statement, which locks the file.
 
-    A journal of another identity is started afresh; a torn last line is cut off. A file that is no journal is never
-    overwritten.
-
-    Args:
-        path: the journal's file.
-        job: the kind of work, such as ``"embed"``. A journal of another job is refused.
-        identity: everything the records depend on, as JSON values.
-        overwrite: write over any other file of that name.
+    A torn last line is cut off. A file that is no journal of this job (such as ``"embed"``) is refused, unless
+    `overwrite`. The identity is everything the records depend on, as JSON values; a journal of another one is started
+    afresh.
     """
 
     def __init__(
@@ -88,7 +77,7 @@ class Journal:
         self.path = Path(path)
         self.job, self._overwrite = job, overwrite
         head = {"journal": 1, "job": job, "identity": identity}
-        self._head = json.dumps(head, sort_keys=False, allow_nan=False).encode() + b"\n"
+        self._head = json.dumps(head, allow_nan=False).encode() + b"\n"
         self._starts: list[int] = []
         self._end = 0
         self._fd = -1
@@ -136,15 +125,13 @@ class Journal:
         return record
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        return (self[place] for place in range(len(self)))
+        return map(self.__getitem__, range(len(self)))
 
     def append(self, record: Mapping[str, Any], *, sync: bool = False) -> None:
         """Add a record; with `sync`, force it to disk. OSError passes through."""
         body = json.dumps(record, allow_nan=False).encode()
         line = b"%08x %s\n" % (zlib.crc32(body), body)
-        written = 0
-        while written < len(line):
-            written += os.pwrite(self._fd, line[written:], self._end + written)
+        write_at(self._fd, memoryview(line), self._end)
         if sync:
             os.fsync(self._fd)
         self._starts.append(self._end)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from bitextmine.errors import BitextmineError
@@ -43,14 +44,10 @@ def _parsed(parse: Callable[[str], Any], text: str) -> Any:
         raise ValueError("nested too deep") from None
     level = [found]
     for _ in range(_DEEPEST):
-        level = [inner for outer in level if isinstance(outer, (dict, list)) for inner in _inside(outer)]
-        if not level:
+        inside = (x.values() if isinstance(x, dict) else x for x in level if isinstance(x, (dict, list)))
+        if not (level := list(itertools.chain.from_iterable(inside))):
             return found
     raise ValueError("nested too deep")
-
-
-def _inside(outer: dict[str, Any] | list[Any]) -> Iterable[Any]:
-    return outer.values() if isinstance(outer, dict) else outer
 
 
 def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -75,16 +72,14 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
 def _read(path: str | os.PathLike[str], most: int) -> str:
     try:
         with open_bytes(path) as file:
-            parts = []
-            size = 0
-            while part := file.read(most + 1 - size):  # an unbuffered read may return less than there is
-                parts.append(part)
-                size += len(part)
+            data = bytearray()
+            while part := file.read(most + 1 - len(data)):  # an unbuffered read may return less than there is
+                data += part
     except OSError as e:
         raise BitextmineError(f"{path}: cannot read: {e.strerror or e}") from None
-    if size > most:
+    if len(data) > most:
         raise ValueError(f"more than {most:,} bytes")
-    return b"".join(parts).decode("utf-8")
+    return data.decode("utf-8")
 
 
 def write_json(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
@@ -108,5 +103,4 @@ def json_bytes(content: Mapping[str, Any], **options: Any) -> bytes:
 
 def plain(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return a mapping as it comes back from JSON (tuples as lists, keys as text), for comparisons."""
-    result: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False))
-    return result
+    return dict(json.loads(json.dumps(content, allow_nan=False)))

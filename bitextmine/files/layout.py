@@ -30,7 +30,7 @@ _NAMES = {
 _TELLING = ("score", "src", "tgt")  # a line that names two of these is a header
 _OPTIONS = {"score": "--score-col", "src": "--scol", "tgt": "--tcol"}
 _COLUMN = re.compile("[a-z]+(?:_[a-z]+)*")  # names of the columns of `score`
-_MISSING = {"", "-", "na", "n/a", "none", "null"}
+_MISSING = {"", "-", "na", "n/a", "nan", "none", "null"}
 # Of a line: document or URL, paragraph and sentence; of several, also the last of them.
 _ORIGIN = re.compile(r". \d+\.\d+(?:-\d+\.\d+)?$")
 _MOST = 0.8  # of the cells must be numbers in a column of numbers: a file may hold a bad one
@@ -65,7 +65,7 @@ class Layout:
         width: cells of a row.
         names: the header, or empty.
         places: columns from 0 of "score", "src", "tgt", "src_line" and "tgt_line", as far as they are there.
-        src_lang, tgt_lang: languages, if the header names the columns by them.
+        src_lang, tgt_lang: languages that the header names.
         unknown: the reason why source and target could not be found.
     """
 
@@ -106,15 +106,6 @@ class Layout:
             names[self.width - len(last) :] = last
         return tuple(names)
 
-    def describe(self) -> str:
-        """Return the columns of score, source and target in words."""
-
-        def column(at: int) -> str:
-            return f"column {at + 1}" + (f" ({self.names[at]})" if self.names else "")
-
-        score = "no score" if self.score is None else f"score in {column(self.score)}"
-        return f"{score}, source in {column(self.src)}, target in {column(self.tgt)}"
-
 
 def find_layout(
     head: Sequence[Sequence[str]],
@@ -137,11 +128,7 @@ def find_layout(
     The width is that of the header, else that of most rows; rows of one cell, and rows without a column that was
     asked for, do not count.
 
-    Args:
-        head: the first rows as cells, at least one unless there are `names`; the first of them may be a header.
-        columns: the columns named by the user.
-        name: the file, for messages.
-        names: of the columns, for a format that has them, so no row is a header.
+    The head is the first rows as cells; the first of them may be a header, unless the format has `names` of columns.
 
     Raises:
         UsageError: columns are named, and there is no header.
@@ -168,10 +155,10 @@ def find_layout(
     width = len(names) or _width(body, 1 + max(chosen.values(), default=0))
     for role, at in chosen.items():
         if at >= width:
-            there = f"the header names {width}: {', '.join(names)[:200]}"
-            least = f"no line has so many among the first, most of them have {width}"
-            number = f"{at + 1}" if names else f"{at + 1} ({_OPTIONS[role]})"
-            raise BitextmineError(f"{name}: there is no column {number}: {there if names else least}")
+            there = (
+                f"the header names {width}: {', '.join(names)[:200]}" if names else f"most lines have {width}"
+            )
+            raise BitextmineError(f"{name}: there is no column {at + 1} ({_OPTIONS[role]}): {there}")
     # Where names tell which the texts are, a column of numbers is a score only if it is called so.
     told = header and {"src", "tgt"} <= found.keys() | chosen.keys()
     places = {**({} if told else _by_shape(body, width, len(columns.last))), **found}
@@ -200,17 +187,6 @@ def as_number(cell: str) -> float:
         return float(cell)
     except ValueError:
         return math.nan
-
-
-def kind_of_no_number(cell: str) -> str:
-    """Describe a cell without a finite number: "missing", "NaN", "infinite" or "not a number"."""
-    text = cell.strip().lower()
-    if text in _MISSING:
-        return "missing"
-    try:
-        return "NaN" if math.isnan(float(text)) else "infinite"
-    except ValueError:
-        return "not a number"
 
 
 def _width(rows: Sequence[Sequence[str]], least: int) -> int:
@@ -260,11 +236,6 @@ def _by_header(names: Sequence[str]) -> tuple[dict[str, int], tuple[str, str]]:
     return found, (names[codes[0]].strip(), names[codes[1]].strip())
 
 
-def _have_origins(cells: Sequence[str]) -> bool:
-    """Return True for the origins of a pair, or of a line that `align` left alone."""
-    return any(cells) and all(_ORIGIN.search(cell) for cell in cells if cell)
-
-
 def _by_shape(rows: Sequence[Sequence[str]], width: int, last: int) -> dict[str, int]:
     """Return the columns of the usual files, by the number of cells and the columns of numbers."""
     rows = [row for row in rows if len(row) == width]
@@ -276,11 +247,9 @@ def _by_shape(rows: Sequence[Sequence[str]], width: int, last: int) -> dict[str,
 
     def number(at: int) -> bool:
         """Return True for a column of numbers or nothing, with a number somewhere."""
-        right = sum(
-            not math.isnan(as_number(row[at])) or kind_of_no_number(row[at]) in ("missing", "NaN")
-            for row in rows
-        )
-        return right >= _MOST * len(rows) and any(not math.isnan(as_number(row[at])) for row in rows)
+        numbers = sum(not math.isnan(as_number(row[at])) for row in rows)
+        missing = sum(row[at].strip().lower() in _MISSING for row in rows)
+        return numbers > 0 and numbers + missing >= _MOST * len(rows)
 
     def whole(at: int) -> bool:
         return sum(is_position(row[at].strip()) for row in rows) >= _MOST * len(rows)
@@ -290,9 +259,13 @@ def _by_shape(rows: Sequence[Sequence[str]], width: int, last: int) -> dict[str,
     if width == 3:
         return mined if number(0) else {"src": 0, "tgt": 1, "score": 2} if number(2) else {}
     numbers = [number(at) for at in range(min(width, 6))]
-    for shape in (mined, with_ids):  # the origin of both texts behind them
+    for shape in (
+        mined,
+        with_ids,
+    ):  # the origin of both texts behind them, or of a line that `align` left alone
         at = len(shape)
-        if numbers[0] and width > at + 1 and all(map(_have_origins, (row[at : at + 2] for row in rows))):
+        origins = [[cell for cell in row[at : at + 2] if cell] for row in rows]
+        if numbers[0] and width > at + 1 and all(some and all(map(_ORIGIN.search, some)) for some in origins):
             return {**shape, "src_origin": at, "tgt_origin": at + 1}
     match numbers:
         case [True, True, True, False, False, *more] if whole(1) and whole(2) and all(more):

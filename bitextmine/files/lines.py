@@ -31,8 +31,8 @@ MAGIC = (
 def iter_lines(path: str | os.PathLike[str], errors: str = "strict") -> Iterator[str]:
     """Yield the lines of a corpus (``-``: stdin), without their line ends, reading no more than a block ahead.
 
-    One carriage return before the line feed goes, as does a byte order mark at the start; a missing final newline
-    does not matter; an empty file has no lines. Of invalid UTF-8, errors="replace" makes U+FFFD.
+    One carriage return before the line feed goes, as does a byte order mark at the start. Of invalid UTF-8,
+    errors="replace" makes U+FFFD.
 
     Raises:
         BitextmineError: while iterating: an unreadable file, a damaged or truncated archive, invalid UTF-8, or a line

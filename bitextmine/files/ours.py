@@ -8,62 +8,38 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Any
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.journal import folder_head, is_foreign
 from bitextmine.files.jsonfile import read_json
-from bitextmine.files.storage import Place, Remote, open_bytes, place
+from bitextmine.files.storage import Remote, open_bytes, place
 
 _HEAD = 256
-_VECTORS = re.compile(
-    rb"\x93NUMPY\x01\x00..\{'descr': '<f2', 'fortran_order': False, 'shape': \(\d+, \d+\), \}", re.S
-)
-
-
-def _json(path: Place) -> Mapping[str, Any]:
-    """Return the JSON object of a file; empty if it is none, or larger than any manifest."""
-    try:
-        return read_json(path)
-    except BitextmineError:
-        return {}
-
-
-def _kind(name: str) -> Callable[[Place, bytes], bool]:
-    return lambda path, head: _json(path).get("kind") == name
-
-
-def _begins(beginning: bytes) -> Callable[[Place, bytes], bool]:
-    return lambda path, head: head.startswith(beginning)
+_FLOAT16 = rb"\x93NUMPY\x01\x00..\{'descr': '<f2', 'fortran_order': False, 'shape': \(\d+, \d+\), \}"
 
 
 class Made(Enum):
-    """The kinds of files that this program makes, each with a description and a test of a path and its first bytes."""
+    """The kinds of files that this program makes, each with a description and a mark.
 
-    PAIRS = "the manifest of mined pairs", _kind("bitext")
-    EMBEDDING = "the manifest of an embedding", _kind("embedding")
-    STATE = "the journal of an unfinished embedding", _begins(b'{"journal": 1, "job": "embed"')
-    VECTORS = (
-        "vectors of an embedding (float16, a row per line)",
-        lambda path, head: bool(_VECTORS.match(head)),
-    )
-    INDEX = "the manifest of an index", _kind("index")
-    FAISS = "an index", _begins(b"I")  # FAISS marks indexes with four letters: IxFI, IwFl, IHNf
-    SEARCH = "the journal of a search", _begins(b'{"journal": 1, "job": "search"')
-    MODEL = "the configuration of an encoder", _kind("bitextmine-encoder")
-    CARD = "the card of an encoder", _begins(b"# A bitextmine encoder")
-    RECIPE = (
-        "the recipe of a training",
-        lambda path, head: {"data", "model", "train", "vocabulary"} <= _json(path).keys(),
-    )
-    LOG = "the log of a training", _begins(b'{"step": ')
+    The mark is the kind in a manifest, a set of keys, or a pattern of the first bytes.
+    """
 
-    def __init__(self, words: str, test: Callable[[Place, bytes], bool]) -> None:
-        self.words = words
-        self.test = test
+    PAIRS = "the manifest of mined pairs", "bitext"
+    EMBEDDING = "the manifest of an embedding", "embedding"
+    STATE = "the journal of an unfinished embedding", rb'\{"journal": 1, "job": "embed"'
+    VECTORS = "vectors of an embedding (float16, a row per line)", _FLOAT16
+    INDEX = "the manifest of an index", "index"
+    FAISS = "an index", b"I"  # FAISS marks indexes with four letters: IxFI, IwFl, IHNf
+    SEARCH = "the journal of a search", rb'\{"journal": 1, "job": "search"'
+    MODEL = "the configuration of an encoder", "bitextmine-encoder"
+    CARD = "the card of an encoder", b"# A bitextmine encoder"
+    RECIPE = "the recipe of a training", frozenset({"data", "model", "train", "vocabulary"})
+    LOG = "the log of a training", rb'\{"step": '
+
+    def __init__(self, words: str, mark: str | bytes | frozenset[str]) -> None:
+        self.words, self.mark = words, mark
 
 
 def is_ours(path: str | os.PathLike[str], made: Made) -> bool:
@@ -77,9 +53,17 @@ def is_ours(path: str | os.PathLike[str], made: Made) -> bool:
             return False
         with open_bytes(path) as file:
             head = file.read(_HEAD)
-        return not head.strip(b"\0") or made.test(path, head)
     except OSError as e:
         raise BitextmineError(f"{path}: cannot read: {e.strerror or e}") from None
+    if not head.strip(b"\0"):
+        return True
+    if isinstance(made.mark, bytes):
+        return re.match(made.mark, head, re.S) is not None
+    try:
+        content = read_json(path)
+    except BitextmineError:
+        return False
+    return content.get("kind") == made.mark if isinstance(made.mark, str) else made.mark <= content.keys()
 
 
 def check_ours(path: str | os.PathLike[str], made: Made, instead: str) -> None:

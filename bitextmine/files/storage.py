@@ -14,6 +14,7 @@ import contextlib
 import hashlib
 import io
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,7 +23,6 @@ from typing import Any, BinaryIO, TypeVar
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import staging
-from bitextmine.files.urls import is_remote
 
 # Here an object appears when all of it is there, and renaming is copying.
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "oci", "hf"}
@@ -32,7 +32,13 @@ _DRIVERS = {
     "hdfs": "pip install 'bitextmine[parquet]', beside Hadoop's libhdfs",
 }
 
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 T = TypeVar("T")
+
+
+def is_remote(path: object) -> bool:
+    """Return True for a URL, such as s3://bucket/corpus.fr."""
+    return isinstance(path, (str, os.PathLike)) and _URL.match(os.fsdecode(path)) is not None
 
 
 @dataclass(frozen=True, order=True)
@@ -51,8 +57,7 @@ class Remote(os.PathLike[str]):
         return self.url
 
     @property
-    def scheme(self) -> str:
-        """Return the part before the colon, in small letters."""
+    def _scheme(self) -> str:
         return self.url.partition(":")[0].lower()
 
     @property
@@ -113,16 +118,6 @@ class Remote(os.PathLike[str]):
         opened = self._ask("read", lambda fs, path: fs.open(path, "rb", block_size=_AT_ONCE))
         return io.BufferedReader(_Reader(self, opened), _AT_ONCE >> 3)
 
-    def fetch(self, target: Path) -> None:
-        """Copy the file to this machine; OSError for the copy passes through."""
-        with self.open() as source, target.open("wb") as file:
-            while block := source.read(_AT_ONCE):
-                file.write(block)
-
-    def send(self, source: Path) -> None:
-        """Put a file of this machine there, over an earlier one."""
-        self._ask("write", lambda fs, path: _send(fs, path, source, self.scheme))
-
     @contextlib.contextmanager
     def writing(self) -> Iterator[BinaryIO]:
         """Yield a binary file that is sent when the block ends; after an exception nothing is.
@@ -136,7 +131,7 @@ class Remote(os.PathLike[str]):
             yield file
             file.flush()
             try:
-                self.send(temporary)
+                self._ask("write", lambda fs, path: _send(fs, path, temporary, self._scheme))
             except BitextmineError as e:
                 kept = temporary.with_name(temporary.name.removeprefix(".").removesuffix(".sending"))
                 temporary.replace(kept)
@@ -144,7 +139,7 @@ class Remote(os.PathLike[str]):
 
     def check_writable(self) -> None:
         """Raise BitextmineError for problems visible without writing: no driver, no bucket, a folder there."""
-        if self.url.endswith("/") or not self.name or (self.scheme not in _OBJECT_STORES and self.is_dir()):
+        if self.url.endswith("/") or not self.name or (self._scheme not in _OBJECT_STORES and self.is_dir()):
             raise BitextmineError(f"{self}: cannot write: it is a directory; name a file")
         self._check_bucket()
 
@@ -160,7 +155,7 @@ class Remote(os.PathLike[str]):
             raise self.error(e, what) from None
 
     def _driver(self) -> tuple[Any, str]:
-        scheme = self.scheme
+        scheme = self._scheme
         try:
             from fsspec.core import url_to_fs
 
@@ -188,7 +183,7 @@ class Remote(os.PathLike[str]):
                         f"{self}: there is no bucket '{bucket}', or not for these credentials; check its name"
                     ) from None
 
-        if self.scheme in _OBJECT_STORES:
+        if self._scheme in _OBJECT_STORES:
             self._ask("look there", check)
 
     def error(self, e: Exception, what: str) -> BitextmineError:
@@ -199,12 +194,8 @@ class Remote(os.PathLike[str]):
             except BitextmineError as missing:
                 return missing
             return BitextmineError(f"{self}: no such file; check the bucket and the name")
-        if isinstance(e, IsADirectoryError):
-            return BitextmineError(f"{self}: is a directory; name a file in it")
         if isinstance(e, PermissionError):
             reason = "permission denied; check the credentials, and what they allow"
-        elif isinstance(e, NotImplementedError):
-            reason = f"{self.scheme}:// has no way to; name another place"
         else:
             said = e.strerror if isinstance(e, OSError) and e.strerror else str(e)
             reason = next(filter(None, said.splitlines()), type(e).__name__)

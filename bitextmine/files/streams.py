@@ -19,9 +19,8 @@ from typing import IO, Any, BinaryIO
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import FULL_DISK, replacing
-from bitextmine.files.storage import Place, Remote, open_bytes, place, same_place
+from bitextmine.files.storage import Place, Remote, is_remote, open_bytes, place, same_place
 from bitextmine.files.unpacking import unpack
-from bitextmine.files.urls import is_remote
 
 COMPRESSION_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 
@@ -157,15 +156,10 @@ def read_line_blocks(
 
 def raw_lines(path: str | os.PathLike[str]) -> Iterator[list[bytes]]:
     """Yield the lines of a stream in lists, without line feeds and without a byte order mark at the start."""
-    first = True
+    mark = codecs.BOM_UTF8
     for block in read_line_blocks(path):
-        lines = block.split(b"\n")
-        if not lines[-1]:
-            lines.pop()
-        if first:
-            lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
-            first = False
-        yield lines
+        yield block.removeprefix(mark).removesuffix(b"\n").split(b"\n")
+        mark = b""
 
 
 def _too_long(path: str | os.PathLike[str], lines_before: int, longest: int) -> BitextmineError:
@@ -178,14 +172,9 @@ def _too_long(path: str | os.PathLike[str], lines_before: int, longest: int) -> 
 def _stdin_blocks() -> Iterator[bytes]:
     if sys.stdin is None:
         raise BitextmineError("<stdin>: stdin is closed; pipe a corpus in, or name a file instead of '-'")
-    buffer = getattr(sys.stdin, "buffer", None)
-    if buffer is None:  # a text stream put in place of stdin, as tests do
-        if data := sys.stdin.read().encode():
-            yield data
-        return
+    buffer = sys.stdin.buffer
     read = getattr(buffer, "read1", buffer.read)  # what a pipe has now, not only when a block is full
-    while block := read(BLOCK_BYTES):
-        yield block
+    return iter(lambda: read(BLOCK_BYTES), b"")
 
 
 def cannot_read(path: str | os.PathLike[str], e: OSError) -> BitextmineError:
@@ -198,8 +187,6 @@ def cannot_read(path: str | os.PathLike[str], e: OSError) -> BitextmineError:
         return BitextmineError(f"{name}: no such file; {hint}")
     if isinstance(e, IsADirectoryError):
         return BitextmineError(f"{name}: is a directory; name a text file in it")
-    if isinstance(e, PermissionError):
-        return BitextmineError(f"{name}: permission denied; make it readable for you (chmod u+r)")
     return BitextmineError(f"{name}: cannot read: {e.strerror or e}")
 
 
@@ -214,19 +201,17 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         remote.check_writable()
         return
     target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise BitextmineError(f"{path}: cannot write: it is a directory; name a file")
-    folder = target.parent
-    if not folder.is_dir():
-        raise _cannot_write(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
     try:
-        os.lstat(target.with_name(f".{target.name}.tmp"))  # its name until it is complete may be too long
-    except FileNotFoundError:
-        pass
+        if target.is_dir():
+            raise IsADirectoryError
+        if not target.parent.is_dir():
+            raise FileNotFoundError
+        with contextlib.suppress(FileNotFoundError):
+            target.with_name(f".{target.name}.tmp").lstat()  # its name until it is complete may be too long
+        if not os.access(target.parent, os.W_OK | os.X_OK):
+            raise PermissionError
     except OSError as e:
         raise _cannot_write(path, e) from None
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise _cannot_write(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
 
 
 @contextlib.contextmanager
@@ -246,7 +231,11 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     try:
         with contextlib.ExitStack() as stack:
             if stdout:
-                yield from _stdout()
+                if not hasattr(sys.stdout, "buffer"):
+                    raise BitextmineError("<stdout>: stdout is closed or takes no bytes; name an output file")
+                sys.stdout.flush()
+                yield sys.stdout.buffer
+                sys.stdout.buffer.flush()
             elif isinstance(remote, Remote):
                 where = f" in {tempfile.gettempdir()}, where it is made before it is sent"
                 remote.check_writable()
@@ -269,10 +258,10 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
     in_place = _written_in_place(path)
     # Through a symbolic link, so that the link stays one.
     target = path if in_place else Path(os.path.realpath(path))
-    if target.is_dir():
-        raise BitextmineError(f"{path}: cannot write: it is a directory; name a file")
     with contextlib.ExitStack() as stack:
         try:
+            if target.is_dir():
+                raise IsADirectoryError
             file = stack.enter_context(target.open("ab") if in_place else replacing(target))
         except OSError as e:
             raise _cannot_write(path, e) from None
@@ -287,26 +276,6 @@ def _written_in_place(path: str | os.PathLike[str]) -> bool:
     if str(path).startswith(("/dev/std", "/dev/fd/", "/proc/")):
         return True
     return path.exists() and not path.is_file() and not path.is_dir()
-
-
-class _Decoded(io.RawIOBase):
-    """Bytes, in whole characters, for a text stream that stands in place of stdout, as in notebooks."""
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        sys.stdout.write(bytes(data).decode("utf-8", "replace"))
-        return len(data)
-
-
-def _stdout() -> Iterator[Any]:
-    if sys.stdout is None:
-        raise BitextmineError("<stdout>: stdout is closed; name an output file")
-    sys.stdout.flush()
-    buffer = getattr(sys.stdout, "buffer", None) or _Decoded()
-    yield buffer
-    buffer.flush()
 
 
 def _mute_stdout(e: OSError) -> None:
@@ -326,19 +295,16 @@ def _packed(raw: IO[bytes], suffix: str) -> Iterator[Any]:
     if not suffix:
         yield raw
         return
-    packed: Any
-    if suffix == ".gz":
-        # No name and no time in the header, so that the same text gives the same bytes.
-        packed = gzip.GzipFile(filename="", mode="wb", fileobj=raw, compresslevel=6, mtime=0)
-    elif suffix == ".bz2":
-        packed = bz2.BZ2File(raw, "wb")
-    elif suffix == ".xz":
-        packed = lzma.LZMAFile(raw, "wb")  # noqa: SIM115 (closed below)
-    else:
+    if suffix == ".zst":
         import zstandard
 
         compressor = zstandard.ZstdCompressor(level=10, write_checksum=True)
-        packed = compressor.stream_writer(raw, closefd=False)
+        packed: Any = compressor.stream_writer(raw, closefd=False)
+    elif suffix == ".gz":
+        # No name and no time in the header, so that the same text gives the same bytes.
+        packed = gzip.GzipFile(filename="", mode="wb", fileobj=raw, compresslevel=6, mtime=0)
+    else:
+        packed = {".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile}[suffix](raw, "wb")
     with packed:
         buffered = io.BufferedWriter(packed, BLOCK_BYTES)
         yield buffered
@@ -350,6 +316,8 @@ def _cannot_write(path: str | os.PathLike[str], e: OSError) -> BitextmineError:
     folder = Path(path).parent
     if isinstance(e, (FileNotFoundError, NotADirectoryError)):
         return BitextmineError(f"{path}: cannot write: there is no folder {folder}; create it first")
+    if isinstance(e, IsADirectoryError):
+        return BitextmineError(f"{path}: cannot write: it is a directory; name a file")
     if isinstance(e, PermissionError):
         return BitextmineError(f"{path}: cannot write: permission denied in {folder}; choose another place")
     return BitextmineError(f"{path}: cannot write: {e.strerror or e}")

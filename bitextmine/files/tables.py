@@ -82,13 +82,15 @@ def _mined_languages(path: str | os.PathLike[str]) -> tuple[str, str]:
     """Return the languages in the manifest beside a file of pairs; empty without one."""
     beside = place(f"{os.fspath(path)}.json")
     with contextlib.suppress(BitextmineError):
-        if not is_stream(path) and beside.is_file():
-            content = read_json(beside)
-            if content.get("kind") == "bitext" and isinstance(content.get("signature"), str):
-                parts = parse_signature(content["signature"])
-                src, tgt = parts.get("src", ""), parts.get("tgt", "")
-                if is_code(src) and is_code(tgt):
-                    return src, tgt
+        if (
+            not is_stream(path)
+            and beside.is_file()
+            and (content := read_json(beside)).get("kind") == "bitext"
+        ):
+            parts = parse_signature(str(content.get("signature")))
+            src, tgt = parts.get("src", ""), parts.get("tgt", "")
+            if is_code(src) and is_code(tgt):
+                return src, tgt
     return "", ""
 
 

@@ -57,6 +57,7 @@ class Languages:
             (first[label], i) for i, label in enumerate(self._labels) if first.setdefault(label, i) != i
         ]
         self.codes = frozenset(self._labels)
+        self._kept: dict[tuple[int, ...], np.ndarray] = {}
 
     def code(self, language: str) -> str | None:
         """Return the model's code of a language (``fr`` for ``fr-CA`` and ``fra``), or None if it is unknown."""
@@ -96,7 +97,7 @@ class Languages:
     def _scores(self, texts: Sequence[str], asked: Sequence[int]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield log probabilities (n, asked), up to a constant per text, and the texts with letters, by block."""
         whole = len(asked) == len(self._labels)
-        weights = self._weights if whole else np.ascontiguousarray(self._weights[:, asked])
+        weights = self._weights if whole else self._columns(tuple(asked))
         prior = self._prior[asked]
         twins = [(asked.index(one), asked.index(other)) for one, other in self._twins if one in asked]
         for start in range(0, len(texts), BLOCK):
@@ -113,6 +114,13 @@ class Languages:
                 scores[:, one] = np.logaddexp(scores[:, one], scores[:, other])
                 scores[:, other] = -np.inf
             yield scores, lettered
+
+    def _columns(self, asked: tuple[int, ...]) -> np.ndarray:
+        """Return the weights of some classes, (features, asked); the last ones are kept, as picking them is slow."""
+        if asked not in self._kept:
+            self._kept = dict([*self._kept.items()][-1:])
+            self._kept[asked] = np.ascontiguousarray(self._weights[:, asked])
+        return self._kept[asked]
 
     def _counts(self, letters: np.ndarray, sizes: np.ndarray) -> Any:
         """Return how often each text has each feature, a sparse matrix (n, features) float32.

@@ -34,9 +34,21 @@ def latin(word: str) -> str:
 
 # Runs of Greek or Cyrillic letters long enough to be a name or a term. Shorter words are mostly function words, which
 # would become Latin words of other meaning (он, on; мы, my).
-_TERM = re.compile("[\u0370-\u03ff\u1f00-\u1fff\u0400-\u052f][\u0370-\u03ff\u1f00-\u1fff\u0400-\u052f\u0300-\u036f]{3,}")
+_TERM = re.compile(
+    "[\u0370-\u03ff\u1f00-\u1fff\u0400-\u052f][\u0370-\u03ff\u1f00-\u1fff\u0400-\u052f\u0300-\u036f]{3,}"
+)
 # Spelled like names and terms in Latin letters: дж as j (джон), ия as ia (мария), ου as u (ουκρανια).
-_WITHIN = {"дж": "j", "кс": "x", "ия": "ia", "ія": "ia", "νγκ": "ng", "ου": "u", "αυ": "au", "ευ": "eu", "τζ": "j"}
+_WITHIN = {
+    "дж": "j",
+    "кс": "x",
+    "ия": "ia",
+    "ія": "ia",
+    "νγκ": "ng",
+    "ου": "u",
+    "αυ": "au",
+    "ευ": "eu",
+    "τζ": "j",
+}
 _FIRST = {"уэ": "we", "уи": "wi", "уо": "wo", "уа": "wa", "ουα": "wa", "ουι": "wi", "ουε": "we"}
 _FIRST |= {"μπ": "b", "ντ": "d", "γκ": "g"}
 

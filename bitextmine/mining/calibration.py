@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.mining.choices import Margin, Retrieval
-from bitextmine.mining.cleaning import near_copy
+from bitextmine.mining.cleaning import near_copies
 from bitextmine.mining.margin import LOG_ODDS, BestBothWays, BestCandidates, Rescore, rounded
 from bitextmine.mining.noise import MIN_LINES, search_within
 from bitextmine.mining.retrieval import retrieve
@@ -139,9 +139,10 @@ def decoy_log_odds(rescorer: Rescorer, sides: Sequence[Side]) -> list[NDArray[np
         cosine = pair_cosines(one, other, near.fwd_sim, near.fwd_id)
         score = rescorer.within(number, within.rows).scores(one, other, cosine, near, NEIGHBOURS)
         high = np.flatnonzero(score >= _LOWEST)
-        left, right = (side.text.take(side.unique.rows[within.rows[ends[high]]]) for ends in (one, other))
-        same = (near_copy(a, b, fewest=0, share=_COPY_SHARE) for a, b in zip(left, right, strict=True))
-        score[high[np.fromiter(same, dtype=bool, count=len(high))]] = -np.inf
+        used, at = np.unique(np.stack([one[high], other[high]]), return_inverse=True)
+        at = at.reshape(2, len(high))  # NumPy 1 flattens it
+        lines = list(side.text.take(side.unique.rows[within.rows[used]]))
+        score[high[near_copies(lines, (at[0], at[1]), 0, _COPY_SHARE)]] = -np.inf
         found.append(score[pair])
     return found
 

@@ -125,13 +125,30 @@ def near_copy(src: str, tgt: str, fewest: int = 3, share: float = _COPY_SHARE) -
 
     Fewer equal words than `fewest` may be a name, which translations keep, but only with its numbers.
     """
-    one, other = bare_words(src), bare_words(tgt)
+    return _alike((src, tgt), bare_words(src), bare_words(tgt), fewest, share)
+
+
+def near_copies(
+    lines: Sequence[str], pairs: tuple[NDArray[np.int64], NDArray[np.int64]], fewest: int, share: float
+) -> NDArray[np.bool_]:
+    """Return `near_copy` (n,) of pairs of lines, given by two arrays of their numbers; each line is read once."""
+    words = [" ".join(bare_words(line)) for line in lines]
+    sizes = np.array([len(line.split()) for line in words], dtype=np.int64)
+    one, other = (sizes[side] for side in pairs)
+    found: NDArray[np.bool_] = np.minimum(one, other) >= share * np.maximum(one, other)
+    for at in np.flatnonzero(found).tolist():
+        a, b = int(pairs[0][at]), int(pairs[1][at])
+        found[at] = _alike((lines[a], lines[b]), words[a].split(), words[b].split(), fewest, share)
+    return found
+
+
+def _alike(both: tuple[str, str], one: list[str], other: list[str], fewest: int, share: float) -> bool:
     if one == other:
-        numbers = ["".join(filter(str.isdigit, _without_markup(line))) for line in (src, tgt)]
+        numbers = ["".join(filter(str.isdigit, _without_markup(line))) for line in both]
         if all(numbers) and numbers[0] != numbers[1]:
             return True
         # A name may have three letters or eight in Chinese and Japanese, where each counts as a word.
-        return len(one) >= (3 * fewest if _UNSPACED.search(src) else fewest)
+        return len(one) >= (3 * fewest if _UNSPACED.search(both[0]) else fewest)
     enough = share * max(len(one), len(other))
     if min(len(one), len(other)) < _COPY_WORDS or sum(map(set(other).__contains__, one)) < enough:
         return False  # most pairs; counting occurrences takes ten times as long

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from bitextmine.arguments import a_path, one_of, whole_number, yes_or_no
+from bitextmine.arguments import a_path, one_of, take_options, whole_number, yes_or_no
 from bitextmine.distributed.ray import ExecutorKeywords, take_executor
 from bitextmine.errors import UsageError
 from bitextmine.mining.choices import Dedup, Duplicates, Margin, Retrieval, SearchWay
@@ -115,19 +115,27 @@ class WorkOptions:
 
 
 def split_options(given: Mapping[str, Any], run: Run | None = None) -> tuple[MiningOptions, WorkOptions]:
-    """Return the options from keywords for any of them; TypeError for an unknown keyword."""
+    """Return the options from keywords for any of them, and objects as `options`, `run` and `work`.
+
+    Raises:
+        UsageError: an object is of another class, or a value is wrong.
+        TypeError: a keyword is unknown.
+    """
     options = dict(given)
-    if run is None and "executor" not in options:
+    if run is None and "executor" not in options and options.keys() & ExecutorKeywords.__annotations__.keys():
         options["executor"] = take_executor(options)
     known = [[field.name for field in fields(kind)] for kind in (MiningOptions, Run, WorkOptions)]
-    known[2].remove("run")
+    for names, name in zip(known, ("options", "run", "work"), strict=True):
+        names[:] = [name, *(other for other in names if other != "run")]
     mining, resources, work = (
         {name: options.pop(name) for name in names if name in options} for names in known
     )
     if options:
         names = sorted({*itertools.chain(*known), *ExecutorKeywords.__annotations__} - {"executor"})
         raise TypeError(f"mine() has no option {min(options)!r}; there are {', '.join(names)}")
-    return MiningOptions(**mining), WorkOptions(run or Run(**resources), **work)
+    if run is not None or resources or "work" not in work:
+        work["run"] = run or take_options(Run, resources, "run")
+    return take_options(MiningOptions, mining), take_options(WorkOptions, work, "work")
 
 
 def check_matching(retrieval: Retrieval, k: int, margin: Margin) -> None:

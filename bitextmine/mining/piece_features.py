@@ -71,19 +71,21 @@ class PieceFeatures:
         self._whole = np.rint(self._weights * WHOLE).astype(np.int64)
         self._checked: tuple[NDArray[np.int32] | None, ...] = (None, None)
 
-    def best_cosines(self, src: Pieces, tgt: Pieces) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return for each piece of either side the cosine with the most similar piece of the other, (pieces,) each."""
-        src_best, _, tgt_best, _ = self._matcher.matches(src, tgt)
-        return src_best, tgt_best
-
-    def features(self, src: Sentences, tgt: Sentences) -> NDArray[np.float32]:
+    def features(
+        self,
+        src: Sentences,
+        tgt: Sentences,
+        best: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None,
+    ) -> NDArray[np.float32]:
         """Return (n, FEATURES) float32 for sentence i of src with sentence i of tgt.
 
-        A pair with an empty sentence has zeros. Pairs that are sorted by src are compared faster.
+        A pair with an empty sentence has zeros. Pairs that are sorted by src are compared faster. `best`, (pieces,) for
+        each side, gets the cosine of each piece of these sentences with the most similar piece of the other; then no
+        sentence may come twice.
         """
         compiled = library("encoder")
         if compiled is None:
-            return self._plain(src.pieces.take(src.rows), tgt.pieces.take(tgt.rows))
+            return self._plain((src, tgt), best)
         both = (src.pieces.ids, tgt.pieces.ids)
         if any(ids is not known for ids, known in zip(both, self._checked, strict=True)):
             self._matcher.check_ids(src.pieces, tgt.pieces)
@@ -96,15 +98,18 @@ class PieceFeatures:
             part = slice(start, start + BLOCK_PAIRS)
             sides = [
                 array
-                for side in (src, tgt)
+                for side, its_best in zip((src, tgt), best or (None, None), strict=True)
                 for array in (
                     np.ascontiguousarray(side.pieces.ids),
                     np.ascontiguousarray(side.pieces.offsets),
                     np.ascontiguousarray(side.rows[part], dtype=np.int64),
+                    its_best,
                 )
             ]
             some = found[part]
-            addresses = np.array([array.ctypes.data for array in sides], dtype=np.int64)
+            addresses = np.array(
+                [0 if array is None else array.ctypes.data for array in sides], dtype=np.int64
+            )
             failed: int = compiled.match_features(*values, matcher.rows.shape[1], addresses, len(some), some)
             return failed
 
@@ -118,8 +123,16 @@ class PieceFeatures:
             raise MemoryError
         return found
 
-    def _plain(self, src: Pieces, tgt: Pieces) -> NDArray[np.float32]:
+    def _plain(
+        self,
+        both: tuple[Sentences, Sentences],
+        best_of: tuple[NDArray[np.float32], NDArray[np.float32]] | None,
+    ) -> NDArray[np.float32]:
+        src, tgt = (side.pieces.take(side.rows) for side in both)
         src_best, src_match, tgt_best, tgt_match = self._matcher.matches(src, tgt)
+        for side, own, into in zip(both, (src_best, tgt_best), best_of or (), strict=False):
+            places = Pieces(np.arange(len(side.pieces.ids), dtype=np.int32), side.pieces.offsets)
+            into[places.take(side.rows).ids] = own
         windows = [self._matcher.windows(src, tgt, width) for width in WIDTHS]
         sides = [
             [

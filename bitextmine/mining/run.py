@@ -40,6 +40,7 @@ from bitextmine.mining.scorer import Rescorer, open_scoring
 from bitextmine.mining.sides import IN_MEMORY, Side, load_side
 from bitextmine.mining.texts import Pair, text_of
 from bitextmine.mining.threshold import RATE, Cut, Estimate, NoEstimate, cut_by_estimate, cut_by_gold, rule_of
+from bitextmine.run import Run
 from bitextmine.search.checkpoint import remove_checkpoint
 from bitextmine.search.neighbours import Neighbours
 from bitextmine.signature import signature
@@ -49,8 +50,11 @@ if TYPE_CHECKING:
 
 
 class MiningKeywords(ExecutorKeywords, total=False):
-    """The keywords of `mine`: the fields of `MiningOptions`, `Run` and `WorkOptions`, which explain them."""
+    """The keywords of `mine`: `MiningOptions`, `Run`, `WorkOptions`, and the fields of each, which they explain."""
 
+    options: MiningOptions
+    run: Run
+    work: WorkOptions
     k: int
     margin: str
     retrieval: str
@@ -96,8 +100,9 @@ def mine(
         options: the fields of `MiningOptions` (with defaults k=4, margin="ratio", retrieval="max", threshold="auto",
             gold=None, rescore=None, clean=True, dedup="exact", duplicates="first"), of `Run` (device="auto",
             memory=None, threads=None, batch_tokens=None, errors="strict", show_progress=None) and of `WorkOptions`
-            (search="auto", force=False, cache=None, wait=True); a cluster is
-            named by the keywords of `bitextmine.distributed.ray.ExecutorKeywords`.
+            (search="auto", force=False, cache=None, wait=True); a cluster is named by the keywords of
+            `bitextmine.distributed.ray.ExecutorKeywords`. Or these objects as ``options``, ``run`` and ``work``; single
+            fields win over them.
 
     Returns:
         The pairs, best first: a `Bitext`, which has a length, iterates over (score, src_line, tgt_line, src, tgt) with

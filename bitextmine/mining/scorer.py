@@ -43,8 +43,10 @@ SMALLEST_CORPUS, LARGEST_CORPUS = 1_000, 40_000
 # A lower mean of a neighbourhood would make meaningless ratios.
 SMALLEST_MEAN = 0.05
 SMALLEST_RATIO, LARGEST_RATIO = 0.05, 4.0
-# Small enough for the processor's cache, and for products that BLAS does not spread over threads of its own.
+# Small enough for the processor's cache.
 BLOCK_PAIRS = 1 << 10
+# Multiplications of a product that OpenBLAS computes in one thread.
+_SMALL_PRODUCT = 1 << 18
 
 
 def pair_cosines(
@@ -117,9 +119,14 @@ class Network:
     def drive(self, features: NDArray, first: int = 0) -> NDArray:
         """Return (n, h) float64: the input of the hidden layer from ``features`` (n, g), from number ``first`` on."""
         part = slice(first, first + features.shape[1])
-        # In float64, so that the rounding of a score does not depend on how many are computed together.
-        usual = (features.astype(np.float64) - self.mean[part]) / self.scale[part]
-        hidden: NDArray = usual @ self.hidden[:, part].T.astype(np.float64)
+        weights = self.hidden[:, part].T.astype(np.float64)
+        hidden = np.empty((len(features), weights.shape[1]))
+        # BLAS spreads a larger product over threads, which then wait at full speed for the next one.
+        step = max(1, _SMALL_PRODUCT // max(1, weights.size))
+        for start in range(0, len(features), step):
+            # In float64, so that the rounding of a score does not depend on how many are computed together.
+            usual = (features[start : start + step].astype(np.float64) - self.mean[part]) / self.scale[part]
+            np.matmul(usual, weights, out=hidden[start : start + step])
         return hidden
 
     def score(self, hidden: NDArray) -> NDArray[np.float64]:

@@ -1,9 +1,9 @@
-"""Counting in bounded memory: scores by value, repeated texts, a random sample, the best few."""
+"""Counting in one pass: scores by value, repeated texts, a random sample, the best few."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -11,154 +11,83 @@ from numpy.typing import NDArray
 
 T = TypeVar("T")
 
-_DECIMALS = 6
-_LARGEST = 1e12  # scores beyond it share one bin at each end
+SCALE = 10.0**6  # scores are printed with six decimals
+_LARGEST = 1e12  # scores beyond it count as equal
 
 
 class ScoreCounts:
-    """A histogram of scores in at most `limit` bins.
+    """Scores by their value at six decimals, so counts at thresholds of six decimals are exact; 8 bytes a score."""
 
-    Bins are a power of ten wide, at first 10**-6 as scores are printed, so a threshold of six decimals lies between two
-    bins and its count is exact. When there are more bins than `limit`, ten become one; counts stay exact at thresholds
-    of one decimal less.
-    """
-
-    def __init__(self, limit: int = 1 << 18) -> None:
-        self._decimals = _DECIMALS
-        self.total = 0
-        self.low = math.inf
-        self.high = -math.inf
-        self._limit = limit
-        self._table = _Table()
+    def __init__(self) -> None:
+        self.total, self.low, self.high = 0, math.inf, -math.inf
+        self._keys = np.empty(0, dtype=np.int64)  # sorted
         self._waiting: list[NDArray[np.int64]] = []
-        self._waiting_size = 0
-
-    @property
-    def decimals(self) -> int:
-        """Bins are 10**-decimals wide."""
-        self._merge()
-        return self._decimals
 
     def add(self, scores: NDArray[np.float64]) -> None:
         """Count finite scores (n,)."""
-        if not len(scores):
-            return
-        self.total += len(scores)
-        self.low = min(self.low, float(scores.min()))
-        self.high = max(self.high, float(scores.max()))
-        clipped = np.clip(scores, -_LARGEST, _LARGEST)
-        # The small term keeps 1.06, which is 1.0600000000000000532..., in its bin.
-        self._waiting.append(np.floor(clipped * 10**_DECIMALS + 1e-3).astype(np.int64))
-        self._waiting_size += len(scores)
-        if self._waiting_size >= self._limit:
-            self._merge()
+        if len(scores):
+            self.total += len(scores)
+            self.low, self.high = min(self.low, float(scores.min())), max(self.high, float(scores.max()))
+            # The small term keeps 1.06, which is 1.0600000000000000532..., in its place.
+            self._waiting.append(
+                np.floor(np.clip(scores, -_LARGEST, _LARGEST) * SCALE + 1e-3).astype(np.int64)
+            )
 
-    def _merge(self) -> None:
-        if not self._waiting:
-            return
-        fresh, counts = np.unique(np.concatenate(self._waiting), return_counts=True)
-        self._waiting, self._waiting_size = [], 0
-        self._table = self._table.plus(fresh // 10 ** (_DECIMALS - self._decimals), counts)
-        while len(self._table.keys) > self._limit:
-            self._decimals -= 1
-            self._table = _Table().plus(self._table.keys // 10, self._table.counts)
-
-    def _edge(self, threshold: float) -> float:
-        """Return the number of the first bin at or above a threshold."""
-        return math.ceil(float(np.clip(threshold, -_LARGEST, _LARGEST)) * 10.0**self._decimals - 1e-3)
+    def _place(self, threshold: float, side: str = "left") -> int:
+        """Return how many scores are below a threshold; with side "right", below or at it."""
+        if self._waiting:
+            self._keys = np.sort(np.concatenate([self._keys, *self._waiting]))
+            self._waiting = []
+        edge = math.ceil(float(np.clip(threshold, -_LARGEST, _LARGEST)) * SCALE - 1e-3)
+        return int(np.searchsorted(self._keys, edge, side))  # type: ignore[call-overload]
 
     def at_least(self, threshold: float) -> int:
-        """Return how many scores reach the threshold (a bin that it cuts does not count)."""
-        self._merge()
-        return int(self._table.counts[np.searchsorted(self._table.keys, self._edge(threshold)) :].sum())
+        """Return how many scores reach the threshold."""
+        return self.total - self._place(threshold)
 
     def quantile(self, share: float) -> float:
         """Return the score that a share (0 to 1) of the scores do not exceed; NaN without scores."""
-        self._merge()
         if not self.total:
             return math.nan
+        self._place(0)
         rank = min(max(math.ceil(share * self.total) - 1, 0), self.total - 1)
-        at = int(np.searchsorted(np.cumsum(self._table.counts), rank, side="right"))
-        value = float(self._table.keys[at]) / 10.0**self._decimals
-        return min(max(value, self.low), self.high)
+        return min(max(float(self._keys[rank]) / SCALE, self.low), self.high)
 
     def between(self, edges: NDArray[np.float64]) -> NDArray[np.int64]:
         """Count scores in [edges[i], edges[i + 1]); edges (n + 1,) ascending, the last one included."""
-        self._merge()
-        keys = self._table.keys
-        cuts = np.searchsorted(keys, [self._edge(float(edge)) for edge in edges[:-1]])
-        cuts = np.append(cuts, np.searchsorted(keys, self._edge(float(edges[-1])), side="right"))
-        before = np.append(0, np.cumsum(self._table.counts))
-        return np.diff(before[cuts])
+        cuts = [self._place(float(edge)) for edge in edges[:-1]]
+        return np.diff([*cuts, self._place(float(edges[-1]), "right")])
 
 
 class KeyCounter:
-    """Occurrences of keys (64-bit hashes), in two tables of at most about `limit` keys together.
+    """Occurrences of keys (64-bit hashes).
 
-    Counts are exact up to `limit` distinct keys. Beyond, the rarest are forgotten (Misra and Gries, 1982: one is taken
-    off every count, and keys at zero go), and every count is too low by at most `missed`. New keys go to a small table
-    first, because merging into the large one takes time in proportion to its size.
+    Counts are exact up to `limit` distinct keys. Beyond, the rarest are forgotten (lossy counting, Manku and Motwani,
+    2002), and every count is too low by at most `missed`.
     """
 
-    def __init__(self, limit: int = 1 << 20, recent: int = 1 << 17) -> None:
+    def __init__(self, limit: int = 1 << 19) -> None:
         self.missed = 0
         self._limit = limit
-        self._recent_limit = min(recent, limit)
-        self._main = _Table()
-        self._recent = _Table()
+        self._counts: dict[int, int] = {}
 
-    def add(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Count keys (n,); return how often each has occurred so far, the whole block included."""
-        unique, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
-        self._recent = self._recent.plus(unique, counts)
-        found = self.get(unique)[inverse.reshape(-1)]
-        if len(self._recent.keys) > self._recent_limit:
-            self._settle()
-        return found
-
-    def _settle(self) -> None:
-        self._main = self._main.plus(self._recent.keys, self._recent.counts)
-        self._recent = _Table()
-        while len(self._main.keys) > self._limit:
-            least = int(self._main.counts.min())
+    def add(self, keys: Iterable[int]) -> None:
+        """Count keys."""
+        counts = self._counts
+        for key in keys:
+            counts[key] = counts.get(key, 0) + 1
+        while len(self._counts) > self._limit:
+            least = min(self._counts.values())
+            self._counts = {key: count for key, count in self._counts.items() if count > least}
             self.missed += least
-            kept = self._main.counts > least
-            self._main = _Table(self._main.keys[kept], self._main.counts[kept] - least)
 
-    def get(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the count of each key (n,), 0 for one that never occurred or is forgotten."""
-        return self._recent.get(keys) + self._main.get(keys)
+    def get(self, keys: Iterable[int]) -> list[int]:
+        """Return the count of each key, 0 for one that never occurred or is forgotten."""
+        return [self._counts.get(key, 0) for key in keys]
 
     def total(self, least: int) -> int:
         """Return the occurrences of all keys that occurred `least` times or more."""
-        self._settle()
-        return int(self._main.counts[self._main.counts >= least].sum())
-
-
-class _Table:
-    """Sorted keys with counts."""
-
-    def __init__(
-        self, keys: NDArray[np.int64] | None = None, counts: NDArray[np.int64] | None = None
-    ) -> None:
-        self.keys = np.empty(0, dtype=np.int64) if keys is None else keys
-        self.counts = np.empty(0, dtype=np.int64) if counts is None else counts
-
-    def plus(self, keys: NDArray[np.int64], counts: NDArray[np.int64]) -> _Table:
-        """Return the sum of this table and other keys, which need not be distinct."""
-        keys, counts = np.concatenate([self.keys, keys]), np.concatenate([self.counts, counts])
-        if not len(keys):
-            return self
-        order = np.argsort(keys, kind="stable")
-        keys, counts = keys[order], counts[order]
-        starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
-        return _Table(keys[starts], np.add.reduceat(counts, starts))
-
-    def get(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
-        if not len(self.keys):
-            return np.zeros(len(keys), dtype=np.int64)
-        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        return np.where(self.keys[at] == keys, self.counts[at], 0)
+        return sum(count for count in self._counts.values() if count >= least)
 
 
 class Sample(Generic[T]):

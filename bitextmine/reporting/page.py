@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import math
 import os
-import shlex
 import unicodedata
 from collections.abc import Iterable, Sequence
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any
 
 import jinja2
 import numpy as np
@@ -21,14 +20,13 @@ from numpy.typing import NDArray
 from bitextmine.arguments import a_path
 from bitextmine.console import counted, nice_step
 from bitextmine.files.layout import Columns
-from bitextmine.files.storage import place
 from bitextmine.files.streams import check_writable, keep_apart, open_output
 from bitextmine.languages.codes import is_code
 from bitextmine.mining.threshold import parse_threshold
-from bitextmine.reporting.counts import ScoreCounts
-from bitextmine.reporting.flags import FLAGS, LENGTH_FACTOR
+from bitextmine.reporting import flags
+from bitextmine.reporting.counts import SCALE, ScoreCounts
 from bitextmine.reporting.provenance import Provenance, load_provenance
-from bitextmine.reporting.survey import SEED, Flagged, Survey, survey
+from bitextmine.reporting.survey import SEED, Survey, survey
 from bitextmine.signature import signature
 
 # A text ends at whichever comes first; the second keeps the file small whatever is in the text.
@@ -56,7 +54,7 @@ def write_report(
     Args:
         path: the pairs, in any format that the suffix tells; ``-`` is stdin.
         output: the page; ``-`` is stdout.
-        columns: the columns of score, source and target, for files that ``mine`` did not write.
+        columns: the columns, for files that ``mine`` did not write.
         threshold: a number, ``none``, or ``auto`` for the one in the manifest.
         manifest: the manifest, instead of PATH.json.
         errors: invalid UTF-8: ``strict`` raises, ``replace`` puts U+FFFD.
@@ -74,37 +72,13 @@ def write_report(
     found = survey(path, columns=columns, threshold=cut, errors=errors)
     if isinstance(rule, float):
         origin.threshold_by = "given"
-    text = render(found, origin, _options(columns or Columns(), output, rule, manifest, errors))
     with open_output(output) as out:
-        out.write(text.encode())
+        out.write(render(found, origin).encode())
     return found.rows
 
 
-def _options(
-    columns: Columns,
-    output: str | os.PathLike[str],
-    threshold: str | float,
-    manifest: str | os.PathLike[str] | None,
-    errors: str,
-) -> list[str]:
-    """Return the options of the command that makes this page, without those at their defaults."""
-    given = {
-        "--score-col": columns.score,
-        "--scol": columns.src,
-        "--tcol": columns.tgt,
-        "--threshold": None if threshold == "auto" else str(threshold),
-        "--manifest": None if manifest is None else place(manifest).name,
-        "--errors": None if errors == "strict" else errors,
-        "-o": os.fspath(output) if os.fspath(output) == "-" else place(output).name,
-    }
-    words = [word for name, value in given.items() if value is not None for word in (name, value)]
-    if columns.header is not None:
-        words.append("--header" if columns.header else "--no-header")
-    return words
-
-
-def render(found: Survey, origin: Provenance, options: Sequence[str] = ()) -> str:
-    """Return the report as HTML, below 300 KB whatever is in the file; it shows the `options` that made it."""
+def render(found: Survey, origin: Provenance) -> str:
+    """Return the report as HTML, below 300 KB whatever is in the file."""
     environment = jinja2.Environment(
         autoescape=True,
         finalize=_shown,
@@ -118,7 +92,7 @@ def render(found: Survey, origin: Provenance, options: Sequence[str] = ()) -> st
         "count": lambda n: f"{n:,}",
         "counted": counted,
         "number": number,
-        "share": lambda part, whole=1: _share(part, whole),
+        "share": _share,
         "shares": _shares,
     }
     template = environment.from_string(
@@ -127,8 +101,6 @@ def render(found: Survey, origin: Provenance, options: Sequence[str] = ()) -> st
     layout = found.table.layout
     sides = (("src", layout.src_lang), ("tgt", layout.tgt_lang))
     langs = [origin.language(side) or (named if is_code(named) else "") for side, named in sides]
-    name = "-" if origin.name == "<stdin>" else origin.name
-    mined = origin.mine_command()
     return template.render(
         s=found,
         origin=origin,
@@ -137,15 +109,11 @@ def render(found: Survey, origin: Provenance, options: Sequence[str] = ()) -> st
         thresholds=thresholds(found.scores, found.threshold) if found.scores.total else [],
         lengths=length_chart(found.lengths, found.usual_ratio) if found.rows else None,
         length_table=_length_table(found) if found.rows else [],
-        length_factor=LENGTH_FACTOR,
-        flags=[(flag, found.flagged.get(flag.key, Flagged(0, None, []))) for flag in FLAGS],
-        notes=_notes(found, origin),
+        limits=flags,
         lines=found.malformed.rows + int(found.table.rows.header_line),
         mark=signature(
             task="report", rows=found.rows, threshold=found.threshold, sample=len(found.lengths), seed=SEED
         ),
-        mined=mined,
-        command=shlex.join(["bitextmine", "report", name, *options]),
     )
 
 
@@ -205,49 +173,10 @@ def _length_table(found: Survey) -> list[list[str]]:
     return [[f"{100 * q:g}", *(f"{np.quantile(c, q):{form}}" for c, form in columns)] for q in _PERCENTILES]
 
 
-def _notes(found: Survey, origin: Provenance) -> list[str]:
-    """Return the things to know before reading on."""
-    notes = []
-    pairs, bad = origin.content.get("pairs"), found.malformed
-    if not found.rows:
-        notes.append(f"There are no pairs in this file{', as its manifest says' if pairs == 0 else ''}.")
-    if isinstance(pairs, int) and pairs != found.rows:
-        said = counted(pairs, "pair") if abs(pairs) < 1e15 else "another number of pairs"
-        notes.append(
-            f"The manifest speaks of {said}, the file has {found.rows:,}: it was changed after it was made."
-        )
-    if bad.count:
-        notes.append(
-            f"{counted(bad.count, 'row')} left out that cannot be read as pairs; the first: {bad.first}."
-        )
-    if found.odd_scores:
-        odd = ", ".join(
-            f"{n:,} {kind} (the first in line {first:,})"
-            for kind, (n, first) in sorted(found.odd_scores.items())
-        )
-        total = sum(n for n, _ in found.odd_scores.values())
-        notes.append(
-            f"{counted(total, 'pair')} without a usable score: {odd}. They count everywhere except for scores."
-        )
-    if found.rows and found.table.layout.score is None:
-        notes.append("No column of scores: this report says nothing about scores.")
-    if origin.problem:
-        notes.append(origin.problem)
-    return notes
-
-
 # Steps are round numbers, so there are between two fifths of these and all of them.
 _BARS = 80
 _CELLS = 64
 _LEVELS = 6
-
-
-class Label(NamedTuple):
-    """A label of an axis: its place in percent, its text, and a flag for labels that a narrow page leaves out."""
-
-    place: str
-    text: str
-    minor: bool
 
 
 def number(value: float) -> str:
@@ -264,12 +193,12 @@ def histogram_chart(scores: ScoreCounts, threshold: float | None) -> dict[str, A
         low, high = scores.low, scores.high
     width = high - low
     if width <= 0:
-        width = max(abs(low) * 0.1, 10.0**-scores.decimals * _BARS)
+        width = max(abs(low) * 0.1, _BARS / SCALE)
         low, high = low - width / 2, high + width / 2
     cut = threshold if threshold is not None and low - width / 2 <= threshold <= high + width / 2 else None
     if cut is not None:
         low, high = min(low, cut), max(high, cut)
-    step = nice_step(max((high - low) / _BARS, 10.0**-scores.decimals))
+    step = nice_step(max((high - low) / _BARS, 1 / SCALE))
     start = cut if cut is not None else 0.0
     first, last = math.floor((low - start) / step + 1e-9), math.floor((high - start) / step + 1e-9) + 1
     edges = np.array([round(start + i * step, 9) for i in range(first, last + 1)])
@@ -331,7 +260,7 @@ def length_chart(lengths: NDArray[np.int64], usual: float) -> dict[str, Any]:
             }
         )
     lines = []
-    for factor, kind in ((1.0, "usual"), (LENGTH_FACTOR, "limit"), (1 / LENGTH_FACTOR, "limit")):
+    for factor, kind in ((1.0, "usual"), (flags.LENGTH_FACTOR, "limit"), (1 / flags.LENGTH_FACTOR, "limit")):
         (x1, y1), (x2, y2) = (
             (x / width, n - (factor * (x * usual + 10) - 10) / width) for x in (0.0, float(n * width))
         )
@@ -358,22 +287,23 @@ def thresholds(scores: ScoreCounts, threshold: float | None) -> Sequence[float]:
     low, high = scores.quantile(0.05), scores.quantile(0.99)
     if threshold is not None and scores.low <= threshold <= scores.high:
         low, high = min(low, threshold), max(high, threshold)
-    step = nice_step(max((high - low) / 16, 10.0**-scores.decimals))
+    step = nice_step(max((high - low) / 16, 1 / SCALE))
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     found = {round(i * step, 9) for i in range(first, last + 1)}
     return sorted(found if threshold is None else found | {threshold})
 
 
-def _labels(low: float, high: float, about: int, least: float = 0) -> list[Label]:
+def _labels(low: float, high: float, about: int, least: float = 0) -> list[dict[str, Any]]:
+    """Return the labels of an axis: place in percent, text, and `minor` for those that a narrow page leaves out."""
     step = max(nice_step((high - low) / about), least)
     decimals = max(0, -math.floor(math.log10(step) + 1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     values = [i * step for i in range(first, last + 1)]
     return [
-        Label(
-            f"{100 * (v - low) / (high - low):.2f}".rstrip("0").rstrip("."),
-            f"{v:,.{decimals}f}" if decimals <= 6 and abs(v) < 1e9 else f"{v:.3g}",
-            bool(i % 2),
-        )
+        {
+            "place": f"{100 * (v - low) / (high - low):.2f}".rstrip("0").rstrip("."),
+            "text": f"{v:,.{decimals}f}" if decimals <= 6 and abs(v) < 1e9 else f"{v:.3g}",
+            "minor": bool(i % 2),
+        }
         for i, v in enumerate(values)
     ]

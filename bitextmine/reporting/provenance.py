@@ -1,10 +1,9 @@
-"""The provenance of a file of pairs: the manifest beside it, its signature, and the commands that repeat it."""
+"""The provenance of a file of pairs: the manifest beside it and its signature."""
 
 from __future__ import annotations
 
 import math
 import os
-import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,10 +30,9 @@ class Provenance:
     """The origin of a file of pairs.
 
     Attributes:
-        name: the name of the file.
-        manifest: the name of its manifest, empty without one.
+        name, manifest: the names of the file and of its manifest, the latter empty without one.
         content: the manifest.
-        signature: its signature, and parts: the parts of that.
+        signature, parts: its signature.
         threshold: the score where mining cut the file; None: not cut, or not known.
         threshold_by: the rule that chose it, for people.
         notes: remarks for people in the manifest.
@@ -71,23 +69,10 @@ class Provenance:
         for side, title in (("src", "Source corpus"), ("tgt", "Target corpus")):
             facts = rows.get(side) if isinstance(rows, dict) else None
             if isinstance(facts, dict):
-                counts = [
-                    f"{facts[key]:,} {word}"
-                    for key, word in _LINES.items()
-                    if isinstance(facts.get(key), int)
-                ]
+                counts = (
+                    f"{facts[key]:,} {_LINES[key]}" for key in _LINES if isinstance(facts.get(key), int)
+                )
                 yield title, f"{facts.get('corpus', '')}: {', '.join(counts)}"
-
-    def mine_command(self) -> str:
-        """Return the command that makes such a file again, empty unless the signature is that of mining."""
-        p = self.parts
-        if not {"src", "tgt", "k", "margin"} <= p.keys():
-            return ""
-        words = ["bitextmine", "mine", "--src", p["src"], "--tgt", p["tgt"], "-k", p["k"]]
-        for part in ("margin", "retrieval", "threshold", "dedup", "duplicates", "search"):
-            if part in p:
-                words += [f"--{part}", p[part]]
-        return shlex.join([*words, "-o", "-" if self.name == "<stdin>" else self.name])
 
 
 def load_provenance(
@@ -106,11 +91,9 @@ def load_provenance(
         return found
     try:
         content = read_json(beside)
-        if content.get("kind") != "bitext":
-            raise BitextmineError(f"{beside}: describes {content.get('kind')!r}, not a file of pairs")
         signature = content.get("signature")
-        if not isinstance(signature, str):
-            raise BitextmineError(f"{beside}: no signature in it; it does not come from 'bitextmine mine'")
+        if content.get("kind") != "bitext" or not isinstance(signature, str):
+            raise BitextmineError(f"{beside}: describes {content.get('kind')!r}, not a file of mined pairs")
         try:
             found.parts = parse_signature(signature)
         except BitextmineError as error:
@@ -140,10 +123,8 @@ def _list(value: object) -> list[Any]:
 
 
 def _finite(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
     try:
-        number = float(value)
+        number = math.nan if isinstance(value, bool) or not isinstance(value, (int, float)) else float(value)
     except OverflowError:
         return None
     return number if math.isfinite(number) else None

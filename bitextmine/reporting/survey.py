@@ -1,4 +1,4 @@
-"""One pass over a file of sentence pairs that keeps the content of the report, in bounded memory."""
+"""One pass over a file of sentence pairs that keeps the content of the report."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import progress
-from bitextmine.files.layout import Columns, as_number, kind_of_no_number
+from bitextmine.files.layout import Columns, as_number
 from bitextmine.files.storage import open_bytes
 from bitextmine.files.tables import Block, Malformed, Table, open_table
 from bitextmine.languages.identify import Languages, is_installed
 from bitextmine.languages.scripts import count_scripts
 from bitextmine.reporting.counts import Fewest, KeyCounter, Sample, ScoreCounts
-from bitextmine.reporting.flags import FLAGS, MANY, flag_pairs, flag_wrong_language, text_hashes
+from bitextmine.reporting.flags import MANY, TESTS, flag_pairs, flag_wrong_language, text_hashes
 
 SAMPLE = 20_000
 SEED = 1
@@ -96,7 +96,7 @@ class Survey:
         table: the file.
         threshold: the score to count at.
         digest: SHA-256 of the lines of text, or of the bytes of a file in another format.
-        odd_scores: cells of the score column without a finite number, by kind: how many, and the first line.
+        odd_scores: how many cells of the score column have no finite number, and the first line of one.
         high: the score of the best tenth; None without scores.
         levels: names and pairs from the best to the worst score.
         lengths: characters of source and target of the sampled rows, int64 (s, 2).
@@ -106,10 +106,10 @@ class Survey:
     def __init__(self, table: Table, threshold: float | None) -> None:
         self.table, self.threshold = table, threshold
         self.rows, self.digest, self.usual_ratio = 0, "", 1.0
-        self.scores, self.odd_scores = ScoreCounts(), dict[str, tuple[int, int]]()
+        self.scores, self.odd_scores = ScoreCounts(), (0, 0)
         self.high: float | None = None
         self.high_rows = 0
-        self.flagged: dict[str, Flagged] = {}
+        self.flagged = {"language": Flagged(0, None, [])}
         self.any_flag = Flagged(0, None, [])
         self.levels: list[tuple[str, list[Pair]]] = []
         self.lengths: NDArray[np.int64] = np.empty((0, 2), dtype=np.int64)
@@ -119,7 +119,7 @@ class Survey:
         self.sample: Sample[_Drawn] = Sample(SAMPLE, SEED)
         self.above, self.below = Fewest[Pair](_ENDS), Fewest[Pair](_ENDS)
         self._best, self._worst = Fewest[Pair](_ENDS), Fewest[Pair](_ENDS)
-        self._flags = {flag.key: _FlagCount() for flag in FLAGS if flag.test or flag.key == "copy"}
+        self._flags = {key: _FlagCount() for key in (*TESTS, "copy")}
         self._watched = {f"{what}_repeated": _Watched() for what in ("source", "target", "pair")}
 
     @property
@@ -144,7 +144,11 @@ class Survey:
         src, tgt = block.texts(layout.src, good), block.texts(layout.tgt, good)
         score = np.full(len(good), np.nan)
         if layout.score is not None:
-            score = self._scores(block.texts(layout.score, good), lines)
+            score = np.array([as_number(cell) for cell in block.texts(layout.score, good)], dtype=np.float64)
+            if len(odd := np.flatnonzero(~np.isfinite(score))):
+                score[odd] = np.nan
+                many, first = self.odd_scores
+                self.odd_scores = many + len(odd), first or lines[odd[0]]
         lengths = np.array([[len(s), len(t)] for s, t in zip(src, tgt, strict=True)])
 
         columns = [layout.places[name] for name in ("src_origin", "tgt_origin") if name in layout.places]
@@ -163,7 +167,9 @@ class Survey:
             self.below.offer(np.where(reached, np.nan, -score), pair)
         if self.rows == 0:
             self.usual_ratio = float(np.exp(np.median(np.log((lengths[:, 1] + 10) / (lengths[:, 0] + 10)))))
-        hashes = _hashes(src, tgt)
+        # Equal for texts that differ in case, digits and punctuation alone.
+        hashes = [text_hashes(side) for side in (src, tgt)]
+        hashes.append(hashes[0] * np.int64(0x3E3779B97F4A7C15) + hashes[1])
         flags = flag_pairs(src, tgt, self.usual_ratio)
         flags["copy"] = (hashes[0] == hashes[1]) & ~flags["empty"] & ~flags["no_letters"]
         # Without scores the first rows are the examples.
@@ -173,33 +179,24 @@ class Survey:
             count.rows += int(flag.sum())
             count.scores.add(score[flag & ~np.isnan(score)])
             count.best.offer(np.where(flag, order, np.nan), pair)
-        self._count_repeats(hashes, np.flatnonzero(~flags["empty"]), pair)
+        keys = [column.tolist() for column in hashes]
+        self._count_repeats(keys, np.flatnonzero(~flags["empty"]).tolist(), pair)
         some = np.logical_or.reduce(list(flags.values()))
-        rows = list(zip(*(column.tolist() for column in hashes), strict=True))
+        rows = list(zip(*keys, strict=True))
         self.sample.offer(len(rows), lambda i: _Drawn(pair(i), rows[i], bool(some[i])))
         self.rows += len(rows)
 
-    def _scores(self, cells: Sequence[str], lines: Sequence[int]) -> NDArray[np.float64]:
-        score = np.array([as_number(cell) for cell in cells], dtype=np.float64)
-        for i in np.flatnonzero(~np.isfinite(score)).tolist():
-            kind = kind_of_no_number(cells[i])
-            many, first = self.odd_scores.get(kind, (0, lines[i]))
-            self.odd_scores[kind] = many + 1, first
-            score[i] = np.nan
-        return score
-
     def _count_repeats(
-        self, hashes: Sequence[NDArray[np.int64]], usable: NDArray[np.int64], pair: Callable[[int], Pair]
+        self, hashes: Sequence[list[int]], usable: list[int], pair: Callable[[int], Pair]
     ) -> None:
-        if not len(usable):
-            return
         src, tgt, both = hashes
         pairs = self._watched["pair_repeated"]
-        fresh = usable[np.sort(np.unique(both[usable], return_index=True)[1])]
-        fresh = fresh[pairs.counts.get(both[fresh]) == 0]  # pairs that did not occur before
-        pairs.add(both[usable], usable, pair, "")
-        self._watched["source_repeated"].add(src[fresh], fresh, pair, "tgt")
-        self._watched["target_repeated"].add(tgt[fresh], fresh, pair, "src")
+        first = {both[row]: row for row in reversed(usable)}
+        known = pairs.counts.get(first)
+        fresh = sorted(row for row, times in zip(first.values(), known, strict=True) if not times)
+        pairs.add([both[row] for row in usable], usable, pair, "")
+        self._watched["source_repeated"].add([src[row] for row in fresh], fresh, pair, "tgt")
+        self._watched["target_repeated"].add([tgt[row] for row in fresh], fresh, pair, "src")
 
     def finish(self) -> None:
         """Sum up, after the last block."""
@@ -214,8 +211,7 @@ class Survey:
             self.flagged[key] = Flagged(count.rows, high, list(count.best))
         some = np.array([d.flagged for d in drawn], dtype=bool)
         for (key, watched), column in zip(self._watched.items(), range(3), strict=True):
-            hashes = np.array([d.hashes[column] for d in drawn], dtype=np.int64)
-            many = watched.counts.get(hashes) >= MANY
+            many = np.array(watched.counts.get(d.hashes[column] for d in drawn)) >= MANY
             some |= many
             self.repeated[key] = watched.top(_SHOWN)
             self.flagged[key] = self._scaled(many)
@@ -280,7 +276,7 @@ class Survey:
 
 
 class _Watched:
-    """Counts of keys, with examples of the keys that occur often."""
+    """Counts of keys, with an example and partners of those that occur often."""
 
     _EXAMPLES = 2048
     _PARTNERS = 3
@@ -289,25 +285,22 @@ class _Watched:
         self.counts = KeyCounter()
         self._examples: dict[int, tuple[Pair, list[str]]] = {}
 
-    def add(
-        self, keys: NDArray[np.int64], rows: NDArray[np.int64], pair: Callable[[int], Pair], partner: str
-    ) -> None:
+    def add(self, keys: list[int], rows: list[int], pair: Callable[[int], Pair], partner: str) -> None:
         """Count the keys (n,) of some rows (n,) of a block; partner: the side to collect, if any."""
-        if not len(keys):
-            return
-        for i in np.flatnonzero(self.counts.add(keys) > 1):
-            found = pair(int(rows[i]))
-            _, partners = self._examples.setdefault(int(keys[i]), (found, []))
-            if partner and len(partners) < self._PARTNERS:
-                partners.append(getattr(found, partner))
+        self.counts.add(keys)
+        for key, row, times in zip(keys, rows, self.counts.get(keys), strict=True):
+            if times > 1:
+                found = pair(row)
+                _, partners = self._examples.setdefault(key, (found, []))
+                if partner and len(partners) < self._PARTNERS:
+                    partners.append(getattr(found, partner))
         if len(self._examples) > 2 * self._EXAMPLES:
             kept = sorted(self._ranked(), key=lambda entry: -entry[0])[: self._EXAMPLES]
             self._examples = {key: self._examples[key] for _, key in kept}
 
     def _ranked(self) -> list[tuple[int, int]]:
         """Return the counts and keys of the examples."""
-        keys = list(self._examples)
-        return list(zip(self.counts.get(np.array(keys, dtype=np.int64)).tolist(), keys, strict=True))
+        return list(zip(self.counts.get(self._examples), self._examples, strict=True))
 
     def top(self, n: int) -> list[Repeated]:
         """Return the keys that occur most often, MANY times or more; of equal counts the first in the file."""
@@ -325,7 +318,7 @@ def survey(
     """Read the pairs once (``-`` is stdin) and count.
 
     Scores, counts at thresholds, and flags on single pairs are counted over all rows. Lengths, languages and the share
-    of repeats come from a random sample of SAMPLE rows. Memory is bounded: about 150 MiB for any number of rows.
+    of repeats come from a random sample of SAMPLE rows. Memory: some 150 MiB, and 8 bytes a row.
 
     Raises:
         BitextmineError: the file cannot be read, its columns cannot be told, or nearly no row is a pair.
@@ -347,12 +340,6 @@ def survey(
             digest = hashlib.file_digest(file, "sha256")
     found.digest = digest.hexdigest()
     return found
-
-
-def _hashes(src: Sequence[str], tgt: Sequence[str]) -> tuple[NDArray[np.int64], ...]:
-    """Hash sources, targets and pairs, equal when they differ in case, digits and punctuation alone."""
-    sides = [text_hashes(side) for side in (src, tgt)]
-    return *sides, sides[0] * np.int64(0x3E3779B97F4A7C15) + sides[1]
 
 
 def _side_languages(texts: Sequence[str]) -> SideLanguages:

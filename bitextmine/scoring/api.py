@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from bitextmine.arguments import language_code
+from bitextmine.arguments import language_code, take_options
 from bitextmine.console import counted
 from bitextmine.display import Shown, new_figure
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.mining.bitext import MinedPair
-from bitextmine.scoring.columns.catalogue import COLUMNS, WINDOW, PairTexts, Request, column_names, pair_hash
+from bitextmine.run import RunKeywords, take_run
+from bitextmine.scoring.columns.catalogue import COLUMNS, PairTexts, pair_hash
+from bitextmine.scoring.filter import FilterOptions
 from bitextmine.scoring.rules import Rule, RuleSet, choose_rules, make_rule
+from bitextmine.scoring.score import ScoreOptions
 
 if TYPE_CHECKING:
     import pandas
@@ -24,25 +27,34 @@ if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
 
 
+class ScoreKeywords(RunKeywords, total=False):
+    """`ScoreOptions`, `Run`, and those of their fields that concern columns."""
+
+    options: ScoreOptions
+    columns: str | Sequence[str] | None
+    src_lang: str
+    tgt_lang: str
+    model: str | os.PathLike[str] | Encoder
+    k: int
+    margin: str
+    window: int
+    src_index: str | os.PathLike[str] | None
+    tgt_index: str | os.PathLike[str] | None
+
+
 def score(
-    pairs: Iterable[tuple[str, str] | MinedPair] | pandas.DataFrame,
-    *,
-    columns: str | Sequence[str] | None = None,
-    src_lang: str = "",
-    tgt_lang: str = "",
-    model: str | os.PathLike[str] | Encoder = "default",
-    k: int = 4,
-    margin: str = "ratio",
-    window: int | None = None,
-    device: str = "auto",
+    pairs: Iterable[tuple[str, str] | MinedPair] | pandas.DataFrame, **options: Unpack[ScoreKeywords]
 ) -> pandas.DataFrame:
     """Return the columns that the command ``score`` adds to sentence pairs, a row for each: float64, or str for texts.
 
     `pairs` are (source, target) tuples, pairs of a `Bitext`, or a frame with the columns src and tgt, whose index the
-    result has, so that ``frame.join(score(frame))`` puts both side by side. `columns` are names, in a sequence or
-    separated by commas (see ``bitextmine score --help``); default: cosine, margin, length_ratio, numbers, copy,
-    quality, and lang before quality if the languages are given. `margin` is ratio, distance or absolute, over the `k`
-    nearest neighbours among `window` pairs (4,096). `model` is an encoder of `load_encoder`, or its name or folder.
+    result has, so that ``frame.join(score(frame))`` puts both side by side.
+
+    Keywords are fields of `ScoreOptions` and `Run`, or these objects as ``options`` and ``run``. ``columns`` are
+    names, in a sequence or separated by commas (see ``bitextmine score --help``); default: cosine, margin,
+    length_ratio, numbers, copy, quality, and lang before quality if ``src_lang`` and ``tgt_lang`` are given.
+    ``margin`` is ratio, distance or absolute, over the ``k`` nearest neighbours among ``window`` pairs (4,096), or
+    in ``src_index`` and ``tgt_index``. ``model`` is an encoder of `load_encoder`, or its name or folder.
 
     Raises:
         BitextmineError: an unknown column, or a pair that is not two texts.
@@ -57,11 +69,13 @@ def score(
 
     from bitextmine.encoder import as_encoder
 
-    src_lang, tgt_lang = language_code("src_lang", src_lang), language_code("tgt_lang", tgt_lang)
-    names = column_names(columns, bool(src_lang and tgt_lang))
-    request = Request(names, src_lang, tgt_lang, margin, k, WINDOW if window is None else window).checked()
+    given: dict[str, Any] = {**options}
+    run = take_run(given)
+    how = take_options(ScoreOptions, _stated(given))
+    request, _notes = how.request(run.batch_tokens)
+    names = request.names
     src, tgt, index = _both_sides(pairs)
-    tools = request.tools(as_encoder(model, device) if request.uses("encoder") else None)
+    tools = request.tools(as_encoder(how.model, run.device) if request.uses("encoder") else None)
     found: dict[str, list[Any]] = {name: [] for name in names}
     for start in range(0, len(src), request.window):
         part = slice(start, start + request.window)
@@ -77,6 +91,14 @@ def score(
         },
         index=index,
     )
+
+
+def _stated(given: dict[str, Any]) -> dict[str, Any]:
+    """Return keywords with the languages under the names of the options; None is no value."""
+    for name in ("src", "tgt"):
+        if lang := language_code(f"{name}_lang", given.pop(f"{name}_lang", None)):
+            given[name] = lang
+    return {name: value for name, value in given.items() if value is not None}
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,19 +137,25 @@ class FilteredPairs(Shown):
         return figure
 
 
+class FilterKeywords(RunKeywords, total=False):
+    """`FilterOptions`, `Run`, their fields that concern rules, and the parts of a `RuleSet`."""
+
+    options: FilterOptions
+    min: Mapping[str, float] | None
+    max: Mapping[str, float] | None
+    equal: Mapping[str, str] | None
+    duplicates: str | None
+    src_lang: str
+    tgt_lang: str
+
+
 def filter(
     pairs: Iterable[tuple[str, str] | MinedPair] | pandas.DataFrame,
     *,
     preset: str | None = None,
     rules: str | os.PathLike[str] | RuleSet | None = None,
-    min: Mapping[str, float] | None = None,
-    max: Mapping[str, float] | None = None,
-    equal: Mapping[str, str] | None = None,
-    duplicates: str | None = None,
-    src_lang: str = "",
-    tgt_lang: str = "",
     model: str | os.PathLike[str] | Encoder = "default",
-    device: str = "auto",
+    **options: Unpack[FilterKeywords],
 ) -> FilteredPairs:
     """Keep the pairs that pass every rule, as the command ``filter`` does after ``score``.
 
@@ -137,14 +165,11 @@ def filter(
         pairs: as for `score`.
         preset: cheap, mild (the default, unless there are other rules), strict or none.
         rules: a TOML file of rules, or a `RuleSet`, which takes the place of a preset.
-        min: rules, from a column to its least value.
-        max: likewise, to its greatest value.
-        equal: likewise, to its text.
-        duplicates: exact, near or none (default: as the preset has it).
-        src_lang: the language that the sources should be in.
-        tgt_lang: that of the targets.
         model: the encoder, as for `score`.
-        device: auto, cpu, cuda or cuda:N.
+        options: further rules, ``min`` and ``max`` (from a column to its limit) and ``equal`` (to its text);
+            ``duplicates``: exact, near or none (default: as the preset has it); ``src_lang`` and ``tgt_lang``, the
+            languages that the sides should be in; fields of `Run`, such as ``device``. Or the objects `FilterOptions`
+            and `Run` as ``options`` and ``run``.
 
     Raises:
         BitextmineError: an unknown preset or column, or a pair that is not two texts.
@@ -158,11 +183,15 @@ def filter(
     """
     import pandas
 
-    limits = {kind: (given or {}).items() for kind, given in (("min", min), ("max", max), ("equal", equal))}
+    given: dict[str, Any] = {**options}
+    run = take_run(given)
+    limits = {kind: (given.pop(kind, None) or {}).items() for kind in ("min", "max", "equal")}
+    duplicates = given.pop("duplicates", None)
+    how = take_options(FilterOptions, _stated(given))
     if isinstance(rules, RuleSet):
         if preset is not None:
             raise UsageError("filter: give a preset or a RuleSet, not both")
-        single = [make_rule(kind, name, value) for kind, given in limits.items() for name, value in given]
+        single = [make_rule(kind, name, value) for kind, ones in limits.items() for name, value in ones]
         chosen = rules.changed(single, duplicates)
     else:
         chosen = choose_rules(preset, rules, limits, duplicates)
@@ -172,15 +201,13 @@ def filter(
         rule
         for rule in chosen.rules
         if rule.column in there
-        or src_lang
+        or how.src
         or rule.column not in chosen.if_present
         or not COLUMNS[rule.column].languages
     ]
     missing = [name for name in dict.fromkeys(rule.column for rule in tested) if name not in there]
     if missing:
-        found = score(
-            there, columns=missing, src_lang=src_lang, tgt_lang=tgt_lang, model=model, device=device
-        )
+        found = score(there, columns=missing, src_lang=how.src, tgt_lang=how.tgt, model=model, run=run)
         there = there.join(found)
     reason = np.full(len(there), "", dtype=object)
     for rule in reversed(tested):  # the first that fails is the reason

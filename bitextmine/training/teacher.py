@@ -24,7 +24,7 @@ from bitextmine.encoder.encoder import PRECOMPUTED, Encoder, load_encoder
 from bitextmine.encoder.folder import PACKAGED, WEIGHTS, read_folder
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import piece_vectors, read_weights, unrolled
-from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import locked_folder, sync_file
 from bitextmine.files.journal import Journal
 from bitextmine.languages import identify as languages
@@ -237,13 +237,7 @@ def _from_files(recipe: Recipe, chosen: Sequence[_Chosen]) -> _Found:
         numbers = np.array([line.number for line in one.lines], dtype=np.int64)
         for side in sorted(set(one.sides)):
             path = recipe.path((one.cache.corpus.src_vectors, one.cache.corpus.tgt_vectors)[side])
-            try:
-                files[side] = open_precomputed(path, one.cache.counts["read"])
-            except UsageError:
-                raise BitextmineError(
-                    f"{path}: not a .npy; 'bitextmine embed --vectors' with --dim makes one from vectors without a "
-                    "header"
-                ) from None
+            files[side] = open_precomputed(path, one.cache.counts["read"])
             dims.setdefault(files[side].shape[1], path)
             for begin in range(0, len(numbers), BLOCK):
                 part = numbers[begin : begin + BLOCK]

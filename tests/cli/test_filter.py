@@ -33,33 +33,10 @@ def test_the_reason_is_the_first_failed_rule(sieve, tmp_path):
     reasons = [b"length_ratio <= 2", b"3 >= 0.5", b"no 3", b"4 = x", b"malformed"]
     bad = gzip.decompress((tmp_path / "bad.gz").read_bytes()).splitlines()
     assert bad == [row + b"\t" + reason for row, reason in zip(rows[1:], reasons, strict=True)]
-    assert filter_counts(err) == {
-        "kept": 1,
-        "rejected: malformed": 1,
-        "rejected: no 3": 1,
-        "rejected: 3 >= 0.5": 1,
-        "rejected: length_ratio <= 2": 1,
-        "rejected: 4 = x": 1,
-        "all": 6,
-    }
+    counts = filter_counts(err)
+    assert {name: counts.pop(name) for name in ("kept", "all")} == {"kept": 1, "all": 6}
+    assert counts == {f"rejected: {reason.decode()}": 1 for reason in reasons}
     assert "rules:3>=0.5,length_ratio<=2,4=x|" in err
-
-
-def test_every_row_is_kept_or_rejected(score, sieve, tmp_path):
-    rng = random.Random(5)
-    rows = [(s, t if rng.random() < 0.5 else GOOD[rng.randrange(3)][1]) for s, t in GOOD * 30]
-    scored, _ = score(tsv(rows))
-    for preset in ("mild", "strict", "cheap"):
-        kept, err = sieve(b"\n".join(scored), "--preset", preset, "--rejected", tmp_path / "bad.tsv")
-        bad = [line.rpartition(b"\t")[0] for line in (tmp_path / "bad.tsv").read_bytes().splitlines()]
-        position = iter(scored)
-        assert all(line in position for line in kept)  # a subsequence
-        assert kept.pop(0) == bad.pop(0) == scored[0]
-        assert sorted(kept + bad) == sorted(scored[1:])
-        counts = filter_counts(err)
-        assert counts["kept"] == len(kept)
-        rejected = sum(n for name, n in counts.items() if name.startswith("rejected"))
-        assert counts["all"] == len(scored) - 1 == counts["kept"] + rejected
 
 
 def test_options_override_rules_from_a_file(sieve, tmp_path):
@@ -83,10 +60,7 @@ def test_options_override_rules_from_a_file(sieve, tmp_path):
         ("[least]\nx = 1", "least"),
         ("[min]\ncosine = 'high'", "'high'"),
         ("duplicates = 'some'", "exact, near, none"),
-        (f"[min]\nscore = {'9' * 5000}\n", "rules.toml"),
-        (f"if_present = {'[' * 100_000}{']' * 100_000}\n", "rules.toml"),
     ],
-    ids=lambda text: text[:20],
 )
 def test_bad_rule_files(sieve, tmp_path, text, message):
     (tmp_path / "rules.toml").write_text(text)
@@ -94,21 +68,17 @@ def test_bad_rule_files(sieve, tmp_path, text, message):
     assert message in err and "rules.toml" in err
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--min", "beauty=1"), "'beauty'"),
-        (("--min", "cosine=1"), "bitextmine score"),
-        (("--preset", "mild"), "no column quality"),
-        (("--min", "7=1"), "2 columns"),
-        (("--min", "key=1"), "holds text"),
-        (("--rules", "nowhere.toml"), "nowhere.toml"),
-        (("--min", "lang=0.5"), "--src and --tgt"),
-    ],
-)
-def test_bad_rules(sieve, options, message):
-    code = 2 if options[1].startswith("lang") else 1
-    assert message in sieve(b"a\tb\n", *options, code=code)[1]
+def test_bad_rules(sieve):
+    for option, value, code, message in (
+        ("--min", "beauty=1", 1, "'beauty'"),
+        ("--min", "cosine=1", 1, "bitextmine score"),
+        ("--preset", "mild", 1, "no column quality"),
+        ("--min", "7=1", 1, "2 columns"),
+        ("--min", "key=1", 1, "holds text"),
+        ("--rules", "nowhere.toml", 1, "nowhere.toml"),
+        ("--min", "lang=0.5", 2, "--src and --tgt"),
+    ):
+        assert message in sieve(b"a\tb\n", option, value, code=code)[1]
 
 
 def test_named_columns(sieve):
@@ -122,30 +92,20 @@ def test_named_columns(sieve):
     assert kept == [header.rstrip(), rows[1]]
 
 
-def test_language_rules_without_scores(sieve):
+def test_language_rules(score, sieve):
     pytest.importorskip("py3langid")
     rows = tsv([*GOOD, (GOOD[0][0], "Der Arzt kauft ein rotes Fahrrad."), (GOOD[1][1], GOOD[1][0])])
     kept, _ = sieve(rows, "--min", "lang=0.5", "--src", "en", "--tgt", "fr")
     assert kept == tsv(GOOD).splitlines()
-    kept, _ = sieve(rows, "--equal", "tgt_lang=de")
-    assert len(kept) == 1
-
-
-def test_language_rules_of_a_preset(score, sieve):
-    pytest.importorskip("py3langid")
-    wrong = ("The judge sells two umbrellas.", "Der Richter verkauft heute zwei Regenschirme.")
-    rows = tsv([*GOOD, wrong])
-    scored, _ = score(rows)
-    _, err = sieve(b"\n".join(scored), "--preset", "mild")
-    assert "rule lang >= 0.05 not applied" in err
-    _, err = sieve(b"\n".join(scored), "--preset", "mild", "--src", "en", "--tgt", "fr")
-    assert "not applied" not in err
-    assert filter_counts(err)["rejected: lang >= 0.05"] == 1
+    assert len(sieve(rows, "--equal", "tgt_lang=de")[0]) == 1
+    scored = b"\n".join(score(rows)[0])
+    assert "rule lang >= 0.05 not applied" in sieve(scored, "--preset", "mild")[1]
+    _, err = sieve(scored, "--preset", "mild", "--src", "en", "--tgt", "fr")
+    assert "not applied" not in err and filter_counts(err)["rejected: lang >= 0.05"] == 2
 
 
 def test_duplicates(sieve):
-    rows = [
-        *[b"Page 1\tSeite 1"] * 2,
+    rows = [b"Page 1\tSeite 1"] * 2 + [
         b"page 2!\tSEITE 3",
         b"Page 1\tBlatt 1",
         b" Page  1\tSeite 1 ",
@@ -173,36 +133,36 @@ def test_explain(sieve):
     assert f"row {place}: source 49 | target 49" in err
 
 
-# Control characters, Unicode spaces and directions, tabs, quotes, combining and wide characters.
-_ODD = [chr(c) for c in range(1, 32) if c != 10]
-_ODD += "\x00\x7f\x85\xa0\u00ad\u061c\u200b\u200e\u200f\u2028\u2029\u202a\u202e\u2066\ufeff\ufffd\"'`\\ "
-_ODD += ["\t", "\t\t", "\r", "\r\r", "a" * 300, "9" * 300, '"""', "1,2,3", "١٢"]
-_ODD += ["e\u0301", "한국어", "日本", "😀", "👩\u200d👩\u200d👧"]
+# Control characters, Unicode spaces and directions, tabs, quotes, combining and wide characters; broken UTF-8.
+_ODD = [
+    *map(chr, range(1, 10)),
+    *map(chr, range(11, 32)),
+    "\t\t",
+    "\r\r",
+    "a" * 300,
+    "9" * 300,
+    '"""',
+    "١٢",
+    "e\u0301",
+]
+_ODD += "\x00\x7f\x85\xa0\u00ad\u061c\u200b\u200e\u2028\u2029\u202a\u202e\u2066\ufeff\ufffd\"'`\\ 日😀"
 _BROKEN = b"\xff|\xc3|\xed\xa0\x80|\xed\xbf\xbf|\xf4\x90\x80\x80|\xc0\x80|\x80|\xe2\x28\xa1".split(b"|")
+_WORDS = ["the", "house", "La", "maison", "12", "3.5", "café", "ne", "pas", "to"]
 
 
 def odd_lines(count):
     rng = random.Random(11)
-    words = ["the", "house", "La", "maison", "12", "3.5", "café", "ne", "pas", "to"]
-    lines = []
-    for i in range(count):
-        if i == 0:  # says how many columns a row has
-            lines.append(b"the house\tla maison")
-            continue
+    lines = [b"the house\tla maison"]  # says how many columns a row has
+    for i in range(1, count):
         if i in (17, 4096, count - 1):
-            side = rng.choice(["x", "1 ", "é", "\x00", "mot "]) * (1 << 20)
-            lines.append(f"{side[: 1 << 20]}\tcourt".encode())
+            lines.append((rng.choice(["x", "1 ", "é", "mot "]) * (1 << 20))[: 1 << 20].encode() + b"\tcourt")
             continue
         parts = []
         for _ in range(rng.choice((1, 2, 2, 2, 2, 2, 2, 3))):
-            text = " ".join(
-                rng.choice(_ODD if rng.random() < 0.3 else words) for _ in range(rng.randrange(8))
-            )
-            raw = text.encode()
-            if rng.random() < 0.03:
-                at = rng.randrange(len(raw) + 1)
-                raw = raw[:at] + rng.choice(_BROKEN) + raw[at:]
-            parts.append(raw)
+            words = (rng.choice(_ODD if rng.random() < 0.3 else _WORDS) for _ in range(rng.randrange(8)))
+            raw = " ".join(words).encode()
+            at = rng.randrange(len(raw) + 1)
+            parts.append(raw[:at] + rng.choice(_BROKEN) + raw[at:] if rng.random() < 0.03 else raw)
         lines.append(b"\t".join(parts) + rng.choice((b"", b"", b"", b"\r")))
     return lines
 
@@ -210,8 +170,7 @@ def odd_lines(count):
 def test_odd_lines_through_score_and_filter(bitextmine, tiny_model, tmp_path):
     pytest.importorskip("py3langid")
     lines = odd_lines(6_000)
-    data = b"\n".join(lines) + b"\n"
-    (tmp_path / "in.tsv").write_bytes(data)
+    (tmp_path / "in.tsv").write_bytes(b"\n".join(lines) + b"\n")
     columns = "cosine,margin,length_ratio,numbers,copy,lang,quality,letters,key"
     done = bitextmine.shell(
         f"bitextmine score --src en --tgt fr --columns {columns} < in.tsv | tee scored.tsv | "
@@ -220,41 +179,23 @@ def test_odd_lines_through_score_and_filter(bitextmine, tiny_model, tmp_path):
         cwd=tmp_path,
     )
     err = done.stderr.decode()
-    assert done.returncode == 0, err
-    assert "Traceback" not in err
-    scored = (tmp_path / "scored.tsv").read_bytes().split(b"\n")[:-1]
+    assert done.returncode == 0 and "Traceback" not in err, err
+    scored, kept, bad = (
+        (tmp_path / f"{name}.tsv").read_bytes().split(b"\n")[:-1] for name in ("scored", "kept", "bad")
+    )
     header = scored.pop(0)
-    assert len(scored) == len(lines)
+    malformed = 0
     for line, after in zip(lines, scored, strict=True):
-        ending = b"\r" if line.endswith(b"\r") else b""
-        assert after.startswith(line.removesuffix(b"\r") + b"\t")
-        assert after.endswith(ending)
+        ending = b"\r" * line.endswith(b"\r")
+        assert after.startswith(line.removesuffix(b"\r") + b"\t") and after.endswith(ending)
         added = after[len(line) - len(ending) + 1 : len(after) - len(ending)].split(b"\t")
         assert len(added) == 9
-        pair = line.count(b"\t") == 1 and _is_utf8(line)
+        pair = line.count(b"\t") == 1 and line == line.decode(errors="ignore").encode()
+        malformed += not pair
         assert all(added) if pair else not any(added)
-    kept = (tmp_path / "kept.tsv").read_bytes().split(b"\n")[:-1]
-    bad = (tmp_path / "bad.tsv").read_bytes().split(b"\n")[:-1]
-    assert kept.pop(0) == _without_last_cell(bad.pop(0)) == header
-    assert len(kept) + len(bad) == len(lines)
-    without_reason = [_without_last_cell(line) for line in bad]
-    assert sorted(kept + without_reason) == sorted(scored)
+    bad = [line.rpartition(b"\t")[0] + b"\r" * line.endswith(b"\r") for line in bad]  # without the reason
+    assert kept.pop(0) == bad.pop(0) == header
+    assert sorted(kept + bad) == sorted(scored)
     counts = filter_counts(err)
-    assert counts["all"] == len(lines)
-    assert counts["kept"] == len(kept)
-    assert counts["rejected: malformed"] == sum(
-        not (line.count(b"\t") == 1 and _is_utf8(line)) for line in lines
-    )
-
-
-def _is_utf8(line):
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _without_last_cell(line):
-    ending = b"\r" if line.endswith(b"\r") else b""
-    return line.rpartition(b"\t")[0] + ending
+    assert (counts["all"], counts["kept"]) == (len(lines), len(kept))
+    assert counts["rejected: malformed"] == malformed

@@ -1,7 +1,5 @@
 """`bitextmine report`; tests/reporting looks at the page."""
 
-import json
-
 import pytest
 
 from bitextmine.languages.identify import is_installed
@@ -31,19 +29,3 @@ def test_pairs_in_the_wrong_language(bm, tmp_path):
         (tmp_path / "r.html").read_text(encoding="utf-8").split("Wrong language<small>")[1].split("</tr>")[0]
     )
     assert ">10<" in row or ">9<" in row
-
-
-@pytest.mark.parametrize("part", ["%ff", "%ED%B3%BF", "\udcff"], ids=ascii)
-@pytest.mark.parametrize("given", [True, False])
-def test_signatures_that_are_not_utf8(bm, tmp_path, part, given):
-    """A manifest found beside the pairs is ignored if it is damaged; one that was asked for is an error."""
-    (tmp_path / "pairs.tsv").write_text(PAIRS)
-    signature = f"src:en|tgt:fr|k:4|margin:ratio|threshold:{part}"
-    manifest = {"kind": "bitext", "signature": signature, "threshold": {"value": 0.5}}
-    (tmp_path / "pairs.tsv.json").write_text(json.dumps(manifest))
-    options = ["--manifest", "pairs.tsv.json"] if given else []
-    result = bm("report", "pairs.tsv", *options, "-o", "report.html", code=None)
-    assert "Traceback" not in result.err, result.err
-    assert result.code == 0 or (given and "pairs.tsv.json" in result.err)
-    if result.code == 0:
-        (tmp_path / "report.html").read_text(encoding="utf-8")

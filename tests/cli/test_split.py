@@ -318,7 +318,9 @@ def test_json_lines_and_parquet(bm, tmp_path):
     assert [row[0] for row in rows] == ["a.parquet#1"] * 3 + ["a.parquet#3"] and rows[0][
         1
     ] == "http://a.example/1"
-    assert "no column 'body'" in bm.fails("split", "a.parquet", "--lang", "en", "--text-field", "body")
+    assert "no text in a field 'body'" in bm.fails(
+        "split", "a.parquet", "--lang", "en", "--text-field", "body"
+    )
     (tmp_path / "b.parquet").write_bytes(b"PAR1")
     assert "b.parquet" in bm.fails("split", "b.parquet", "--lang", "en")
 

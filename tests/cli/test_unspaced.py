@@ -8,32 +8,22 @@ import numpy as np
 import pytest
 
 LANGUAGES = ("zh", "ja", "th")
-# A word a row, in English, Chinese, Japanese and Thai; a sentence is adjective, noun, verb, adjective, noun.
-NOUNS = """dog 狗 犬 สุนัข
-cat 猫 猫 แมว
-house 房子 家 บ้าน
-river 河流 川 แม่น้ำ
-teacher 老师 先生 ครู
-doctor 医生 医者 หมอ
-flower 花朵 花 ดอกไม้
-mountain 山脉 山 ภูเขา
-bird 小鸟 鳥 นก
-child 孩子 子供 เด็ก"""
-VERBS = """sees 看见 見る เห็น
-finds 找到 見つける พบ
-loves 喜爱 愛する รัก
-paints 描绘 描く วาด
-follows 跟随 追う ตาม
-remembers 记得 覚える จำ"""
-ADJECTIVES = """red 红色的 赤い สีแดง
-old 古老的 古い เก่า
-small 微小的 小さい เล็ก
-quiet 安静的 静かな เงียบ
-beautiful 美丽的 美しい สวย
-tired 疲倦的 疲れた เหนื่อย
-happy 快乐的 嬉しい มีความสุข"""
+# A language a row: English, Chinese, Japanese, Thai; a sentence is adjective, noun, verb, adjective, noun.
+NOUNS = """dog cat house river teacher doctor flower mountain bird child
+狗 猫 房子 河流 老师 医生 花朵 山脉 小鸟 孩子
+犬 猫 家 川 先生 医者 花 山 鳥 子供
+สุนัข แมว บ้าน แม่น้ำ ครู หมอ ดอกไม้ ภูเขา นก เด็ก"""
+VERBS = """sees finds loves paints follows remembers
+看见 找到 喜爱 描绘 跟随 记得
+見る 見つける 愛する 描く 追う 覚える
+เห็น พบ รัก วาด ตาม จำ"""
+ADJECTIVES = """red old small quiet beautiful tired happy
+红色的 古老的 微小的 安静的 美丽的 疲倦的 快乐的
+赤い 古い 小さい 静かな 美しい 疲れた 嬉しい
+สีแดง เก่า เล็ก เงียบ สวย เหนื่อย มีความสุข"""
 SENTENCE = [
-    [line.split() for line in part.splitlines()] for part in (ADJECTIVES, NOUNS, VERBS, ADJECTIVES, NOUNS)
+    list(zip(*(line.split() for line in part.splitlines()), strict=True))
+    for part in (ADJECTIVES, NOUNS, VERBS, ADJECTIVES, NOUNS)
 ]
 
 

@@ -16,14 +16,13 @@ class Here(LocalWorkers):
 
     Args:
         rows: the most rows in a task.
-        report: the file that stages are reported in.
         after: called with each task when it is done.
     """
 
     distributed = True
 
-    def __init__(self, rows=None, report=None, after=lambda task: None):
-        super().__init__(rows, report)
+    def __init__(self, rows=None, after=lambda task: None):
+        super().__init__(rows)
         self.after = after
         self.made: list[Any] = []
 

@@ -1,8 +1,5 @@
 """Columns computed block by block elsewhere are those that one process computes, byte for byte."""
 
-import json
-from datetime import datetime
-
 import pytest
 
 from bitextmine.errors import BitextmineError
@@ -74,16 +71,3 @@ def test_rows_are_kept_by_the_same_rules(limits, duplicates, tmp_path, sentence_
     wrong = choose_rules(None, None, {"min": [("key", 1)]}, "none")
     with pytest.raises(BitextmineError, match="the column key holds text"):
         filter_rows(path, tmp_path / "none.tsv", wrong, run=Run(executor=cluster))
-
-
-def test_what_a_stage_took_is_told_in_a_file(pairs, tmp_path):
-    run = Run(executor=Here(report=tmp_path / "report.jsonl"))
-    score(pairs, tmp_path / "scored.tsv", ScoreOptions(columns="numbers,copy", window=64), run)
-    rules = choose_rules(None, None, {"min": [("numbers", 1)]}, "none")
-    filter_rows(tmp_path / "scored.tsv", tmp_path / "kept.tsv", rules, run=run)
-    lines = [json.loads(line) for line in (tmp_path / "report.jsonl").read_text().splitlines()]
-    assert [line["stage"] for line in lines] == ["score", "filter"]
-    for line in lines:
-        assert line["seconds"] >= 0 and line["driver_peak_bytes"] > 1 << 20
-        assert datetime.fromisoformat(line["begin"]).tzinfo is not None
-        assert {"tasks", "task_seconds", "workers_lost", "worker_peak_bytes"} <= line.keys()

@@ -23,7 +23,6 @@ from bitextmine.mining.options import split_options
         ({"ray": "ray://head:10001"}, "found 'ray://head:10001'"),
         ({"ray": "auto", "ray_cpus": 0}, "ray_cpus must be at least 1"),
         ({"ray_cpus": 4}, "ray_cpus .--ray-cpus. is for --ray, which is not given"),
-        ({"ray": "auto", "ray_report": "s3://a/x.jsonl"}, "expected a file of this machine, found a URL"),
         ({"ray": "auto", "device": "cuda"}, "--device cuda with --ray: .* gives it .0., and Ray says which"),
         ({"ray": "auto", "ray_gpus": 1, "device": "cpu"}, "--device cpu with --ray: .* gives it .1., and"),
     ],

@@ -5,11 +5,9 @@ import logging
 import numpy as np
 import pytest
 
-from bitextmine.embeddings import embed as embedding
 from bitextmine.embeddings.embed import EmbedOptions, corpus_pieces, embed_corpus
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.encoder import load_encoder
-from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus
 from bitextmine.files.lines import line_digest
 
@@ -26,30 +24,6 @@ def corpus(tmp_path):
 @pytest.fixture
 def model(make_folder, tmp_path):
     return make_folder(tmp_path / "model", 1)
-
-
-def test_row_i_is_line_i(corpus, model):
-    encoder = load_encoder(model)
-    vectors, manifest = open_embedding(embed_corpus(corpus, encoder, options=EmbedOptions(chunk_lines=64)))
-    assert vectors.dtype == np.float16 and vectors.shape == (500, 16)
-    np.testing.assert_allclose(vectors, encoder.encode(LINES), atol=1e-3)
-    assert not vectors[0].any(), "line 1 is empty"
-    assert (manifest.lang, manifest.corpus, manifest.model_hash) == ("fr", "corpus.fr", encoder.hash)
-
-
-def test_a_fresh_embedding_is_left_alone_and_a_stale_one_made_anew(corpus, model, make_folder, tmp_path):
-    encoder = load_encoder(model)
-    npy = embed_corpus(corpus, encoder)
-    made = npy.stat().st_mtime_ns
-    corpus.touch()
-    assert embed_corpus(corpus, encoder).stat().st_mtime_ns == made, "freshness is content, not time"
-    corpus.write_text(corpus.read_text() + "one more\n")
-    embed_corpus(corpus, encoder)
-    assert open_embedding(npy)[0].shape == (501, 16)
-    other = load_encoder(make_folder(tmp_path / "other", 0, dim=8))
-    beside = embed_corpus(corpus, other)
-    assert open_embedding(beside)[1].model_hash == other.hash
-    assert open_embedding(npy)[1].model_hash == encoder.hash, "which keeps its vectors"
 
 
 class Broken(Exception):
@@ -140,24 +114,8 @@ def test_a_line_that_comes_again_has_the_row_it_had(corpus, model, monkeypatch):
     np.testing.assert_allclose(vectors, encoder.encode(LINES * 3 + ["new"]), atol=2e-3)
 
 
-def test_repeats_are_found_within_bounds():
-    repeats = embedding.Repeats(remembered=3)
-    assert repeats.find(["a", "b", "a"], 0).tolist() == [-1, -1, -1], "the third is of the same chunk"
-    assert repeats.find(["b", "c", "d"], 3).tolist() == [1, -1, -1]
-    assert repeats.find(["a", "c"], 6).tolist() == [0, 4]
-    many = [f"{i}" for i in range(10)]
-    assert repeats.find([*many, "a"], 8).tolist() == [-1] * 11, "a is forgotten"
-    assert len(repeats._old) <= 3 and len(repeats._new) <= 3
-
-
-def test_an_empty_corpus_and_a_language_never_trained_on(corpus, model, tmp_path, caplog):
-    encoder = load_encoder(model)
-    empty = tmp_path / "empty.fr"
-    empty.write_text("")
-    with pytest.raises(BitextmineError, match="empty"):
-        embed_corpus(empty, encoder)
+def test_lines_that_are_cut_are_counted(corpus, model, tmp_path, caplog):
     corpus.write_text("short\n" + "word " * 600 + "\n")
     with caplog.at_level(logging.WARNING):
-        embed_corpus(corpus, encoder, options=EmbedOptions(out=tmp_path / "x.npy"), lang="ja")
-    assert "not trained on 'ja'" in caplog.text
+        embed_corpus(corpus, load_encoder(model))
     assert "longer than 50 pieces, and cut: at least 1 of 2 lines" in caplog.text

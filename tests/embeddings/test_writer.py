@@ -3,11 +3,9 @@
 import errno
 import multiprocessing
 import os
-import resource
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +18,7 @@ from bitextmine.embeddings.npy import JOB, vectors_digest
 from bitextmine.embeddings.store import Manifest, check_fresh, open_embedding
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError
-from bitextmine.files.journal import Journal, JournalBusyError, last_record
+from bitextmine.files.journal import Journal
 
 ROWS, DIM, BATCH = 7, 3, 2
 FORK = multiprocessing.get_context("fork")
@@ -102,18 +100,6 @@ def test_rows_are_stored_as_float16(tmp_path, rows, dtype):
     checked_manifest(npy)
 
 
-def test_rows_that_do_not_fit_are_refused(tmp_path):
-    with EmbeddingWriter(tmp_path / "c.fr.npy", 3, 2, {}) as writer:
-        writer.write(0, np.zeros((1, 2)))
-        for start, shape in ((0, (1, 2)), (2, (1, 2)), (1, (3, 2)), (1, (1, 3)), (1, (2,))):
-            with pytest.raises(ValueError, match="row"):
-                writer.write(start, np.zeros(shape))
-        with pytest.raises(ValueError, match="only 1 of 3 rows"):
-            writer.finish(Manifest())
-    with pytest.raises(ValueError, match="closed"):
-        writer.write(1, np.zeros((1, 2)))
-
-
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e6])
 def test_numbers_that_float16_cannot_hold_name_their_line(tmp_path, bad):
     data = np.ones((5, 2), dtype=np.float32)
@@ -122,17 +108,6 @@ def test_numbers_that_float16_cannot_hold_name_their_line(tmp_path, bad):
         writer.write(0, np.ones((2, 2)))
         with pytest.raises(BitextmineError, match="vector of line 6 has NaN"):
             writer.write(2, data)
-
-
-def test_a_closed_writer_goes_on_where_it_was(tmp_path, reference):
-    npy, rows = tmp_path / "c.fr.npy", vectors("A")
-    with pytest.raises(KeyboardInterrupt), EmbeddingWriter(npy, ROWS, DIM, {"text": "A"}) as writer:
-        writer.write(0, rows[:2])
-        writer.write(2, rows[2:4])
-        raise KeyboardInterrupt
-    assert last_record(f"{npy}.part.journal") == {"rows": 4}
-    assert embed(npy, "A") == 4
-    assert contents(tmp_path) == reference["A"]
 
 
 @pytest.mark.parametrize(
@@ -302,46 +277,6 @@ def test_many_writers_at_once_leave_one_right_embedding(tmp_path):
     manifest = checked_manifest(npy)
     np.testing.assert_array_equal(np.load(npy), vectors(manifest.text_sha256, 4, 2).astype(np.float16))
     assert sorted(contents(tmp_path)) == ["c.json", "c.npy"]
-
-
-def test_the_next_writer_is_refused_until_both_names_are_in_place(tmp_path, reference):
-    npy = tmp_path / "c.fr.npy"
-    replace = Path.replace
-
-    def dawdling(self, target):
-        replace(self, target)
-        if target == npy:
-            (tmp_path / "between").touch()
-            time.sleep(0.5)
-
-    def work():
-        Path.replace = dawdling
-        embed(npy, "A")
-
-    child = FORK.Process(target=work)
-    child.start()
-    while not (tmp_path / "between").exists():
-        time.sleep(0.01)
-    with pytest.raises(JournalBusyError):
-        embed(npy, "B")
-    child.join()
-    assert child.exitcode == 0
-    embed(npy, "B")
-    (tmp_path / "between").unlink()
-    assert contents(tmp_path) == reference["B"]
-
-
-def test_a_file_that_may_not_grow_so_far_is_found_at_the_start(tmp_path):
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
-    try:
-        with pytest.raises(
-            BitextmineError, match=r"c\.npy: .*1,000 rows of 64 float16 numbers need 128,128 bytes"
-        ):
-            EmbeddingWriter(tmp_path / "c.npy", 1000, 64, {})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert contents(tmp_path) == {}
 
 
 DISK_BYTES = 256 * 1024

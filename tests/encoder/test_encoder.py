@@ -244,6 +244,7 @@ def change_config(folder, **changes):
         (lambda f: change_config(f, dim=24), "has shape"),
         (lambda f: change_config(f, vocab_size=7), "but config.json says vocab_size 7"),
         (lambda f: change_config(f, layers=-1), "layers"),
+        (lambda f: change_config(f, languages=[5]), "languages"),
         (lambda f: change_config(f, colour="red"), "unknown key 'colour'"),
         (lambda f: change_config(f, format=99), "format 99"),
         (lambda f: change_config(f, kind="cake"), "not a bitextmine encoder"),

@@ -2,7 +2,6 @@
 
 import errno
 import fcntl
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -29,18 +28,6 @@ def test_a_file_gets_its_name_when_it_is_complete(tmp_path):
         assert names(tmp_path) == [".out.tmp", "out"]
     assert path.read_bytes() == b"new"
     assert path.stat().st_mode & 0o777 == 0o640
-    assert names(tmp_path) == ["out"]
-
-
-def test_those_at_work_at_once_have_a_file_each_and_the_last_to_end_wins(tmp_path):
-    path = tmp_path / "out"
-    with replacing(path) as first:
-        first.write(b"first")
-        with replacing(path) as second:
-            second.write(b"second")
-            assert names(tmp_path) == [".out.2.tmp", ".out.tmp"]
-        assert path.read_bytes() == b"second"
-    assert path.read_bytes() == b"first"
     assert names(tmp_path) == ["out"]
 
 
@@ -112,27 +99,6 @@ def test_without_locks_a_file_that_may_be_in_use_is_not_touched(tmp_path, monkey
     assert names(tmp_path) == [".out.tmp", "out"]
     with locked_folder(tmp_path, wait=False), locked_folder(tmp_path):
         os.close(open_locked(tmp_path / "out"))
-
-
-def test_many_at_once_leave_one_whole_file(tmp_path):
-    path = tmp_path / "out"
-
-    def write(letter):
-        for _ in range(12):
-            with replacing(path) as file:
-                file.write(bytes([letter]) * 20_000)
-                file.flush()
-                file.write(bytes([letter]) * 20_000)
-
-    children = [multiprocessing.get_context("fork").Process(target=write, args=(c,)) for c in b"abcd"]
-    for child in children:
-        child.start()
-    for child in children:
-        child.join()
-    assert [child.exitcode for child in children] == [0] * 4
-    assert names(tmp_path) == ["out"]
-    data = path.read_bytes()
-    assert len(data) == 40_000 and len(set(data)) == 1
 
 
 def test_a_file_is_held_while_it_is_open(tmp_path):

@@ -1,7 +1,5 @@
 """Corpora by name: what language one is in, and which one of a folder is meant."""
 
-import gzip
-import lzma
 from pathlib import Path
 
 import pytest
@@ -55,27 +53,9 @@ def test_one_of_several_corpora_is_chosen_by_name(tmp_path):
     assert find_corpus(tmp_path, "fr", "b.c").name == "b.c.fr"
     with pytest.raises(BitextmineError, match=r"no corpus 'x' in language 'fr'; .* a, b, b\.c"):
         find_corpus(tmp_path, "fr", "x")
-
-
-def test_a_plain_corpus_is_preferred_to_its_compressed_copy(tmp_path):
-    (tmp_path / "a.fr").write_bytes(b"Bonjour.\n")
-    (tmp_path / "a.fr.gz").write_bytes(gzip.compress(b"Bonjour.\n"))
-    (tmp_path / "a.fr.xz").write_bytes(lzma.compress(b"Bonjour.\n"))
-    assert find_corpus(tmp_path, "fr").name == "a.fr"
-    (tmp_path / "a.fr").unlink()
-    assert find_corpus(tmp_path, "fr").name == "a.fr.gz"
-
-
-@pytest.mark.parametrize(
-    "copy", [gzip.compress(b"Bonsoir.\n", mtime=0), b"no gzip", gzip.compress(b"Bonjour.\n", mtime=0)[:-5]]
-)
-def test_a_compressed_copy_that_is_none_is_refused(tmp_path, copy):
-    (tmp_path / "a.fr").write_bytes(b"Bonjour.\n")
-    (tmp_path / "a.fr.gz").write_bytes(copy)
-    with pytest.raises(BitextmineError, match=r"a\.fr, a\.fr\.gz are one corpus .* different texts"):
-        find_corpus(tmp_path, "fr")
-    for name in ("a.fr", "a.fr.gz"):
-        assert find_corpus(tmp_path, "fr", name).name == name
+    touch(tmp_path, "b.fr")
+    with pytest.raises(BitextmineError, match=r"2 corpora .*: b\.fr, b\.fr\.gz; .*--src-file or --tgt-file"):
+        find_corpus(tmp_path, "fr", "b")
 
 
 def test_a_folder_that_is_none_is_named(tmp_path):

@@ -30,16 +30,13 @@ def test_parquet_with_translations(tmp_path):
     parquet.write_table(pyarrow.table(ROWS), tmp_path / "data/test-00000-of-00001.parquet")
     with pytest.raises(UsageError, match=r"several splits \(test, train\)"):
         pairs(tmp_path)
+    (tmp_path / "none").mkdir()
+    with pytest.raises(BitextmineError, match="a folder without files of pairs"):
+        open_table(tmp_path / "none")
     (tmp_path / "data/test-00000-of-00001.parquet").write_bytes(b"PAR1")
     (tmp_path / "data/train-00000-of-00001.parquet").unlink()
     with pytest.raises(BitextmineError, match="not a Parquet file"):
         pairs(tmp_path)
-
-
-def test_an_empty_folder(tmp_path):
-    pytest.importorskip("pyarrow")
-    with pytest.raises(BitextmineError, match="a folder without files of pairs"):
-        open_table(tmp_path)
 
 
 def test_folders_of_the_library_and_its_reading_of_ours(bitextmine, tmp_path):

@@ -295,13 +295,6 @@ def test_what_is_no_memory_is_refused(tmp_path, head, body, words):
     assert "memory.tmx" in str(error.value)
 
 
-def test_other_files_by_that_name(tmp_path):
-    for content in (b"", b"hello", b"<html></html>", b'<tmx version="1.4"><body>', b"\x00\x01"):
-        (tmp_path / "x.tmx").write_bytes(content)
-        with pytest.raises(BitextmineError, match=r"x\.tmx: line \d+: "):
-            get(tmp_path / "x.tmx")
-
-
 @pytest.mark.parametrize("form", ["jsonl", "tmx"])
 def test_memory_does_not_grow_with_the_file(tmp_path, form):
     path = tmp_path / f"pairs.{form}"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.journal import Journal, JournalBusyError, read_head
+from bitextmine.files.journal import Journal, JournalBusyError
 
 RECORDS = [
     {"rows": 4096, "digest": "ab"},
@@ -42,15 +42,6 @@ def test_a_damaged_record_ends_the_journal(tmp_path):
     path.write_bytes(data)
     with Journal(path, "embed", {"text": "x", "rows": 3}) as journal:
         assert list(journal) == RECORDS[:1]
-
-
-def test_another_identity_starts_afresh(tmp_path):
-    path = tmp_path / "x.journal"
-    written(path)
-    with Journal(path, "embed", {"text": "y", "rows": 3}) as journal:
-        assert not len(journal)
-    head = read_head(path)
-    assert head.identity["text"] == "y"
 
 
 def test_truncate_and_remove(tmp_path):

@@ -114,7 +114,7 @@ def test_what_the_user_says_comes_first():
         (Columns(src="0"), BitextmineError, "--scol 0: columns count from 1"),
         (Columns(src="en"), BitextmineError, "no column is called 'en'; there are a, b"),
         (Columns(src="en", header=False), UsageError, "'en' is asked for by name"),
-        (Columns(tgt="3", header=True), BitextmineError, "no column 3: the header names 2: a, b"),
+        (Columns(tgt="3", header=True), BitextmineError, "no column 3 (--tcol): the header names 2: a, b"),
         (Columns(src="2", tgt="2"), BitextmineError, "the same column, 2"),
     ],
 )

@@ -11,7 +11,6 @@ import pytest
 import zstandard
 
 from bitextmine.files.formats.tsv import TextRows
-from bitextmine.files.lines import LineHasher, line_digest, some_lines
 from bitextmine.files.streams import read_blocks
 
 MIB = 1 << 20
@@ -72,18 +71,6 @@ def test_blocks_are_small_however_much_a_byte_expands_to(tmp_path, name):
     sizes = [len(block) for block in read_blocks(path)]
     assert sum(sizes) == len(b"one\tun\n") + 64 * MIB
     assert max(sizes) <= 16 * MIB
-
-
-def test_long_lines_come_fewer_at_a_time():
-    short = ["ab"] * 10
-    assert list(some_lines(short, 4)) == [["ab"] * 4, ["ab"] * 4, ["ab"] * 2]
-    long = ["x" * 3_000_000] * 5
-    assert [len(part) for part in some_lines(long, 4)] == [2, 2, 1]
-    assert list(some_lines([], 4)) == []
-    hasher = LineHasher()
-    hasher.update(long)
-    assert hasher.lines == 5
-    assert hasher.hexdigest() == line_digest(iter(long))
 
 
 def test_rows_that_are_long_come_in_smaller_blocks_however_a_file_is_cut(tmp_path, monkeypatch):

@@ -10,7 +10,6 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.cells import one_cell
 from bitextmine.files.formats.names import TwoFiles
 from bitextmine.files.tables import open_pairs, open_table
-from bitextmine.training.recipe.load import join_sides
 
 SIDES = {
     "en": ["The museum is free on Sundays.", "Restart the server first.", "Room 12 is free.", "A tab\tin it"],
@@ -68,16 +67,6 @@ def test_align_and_mine_write_two_files(bitextmine, corpus):
         assert (SIDES["en"][0], SIDES["de"][0]) in zip(*sides, strict=True)
 
 
-def test_train_joins_the_two_names():
-    both = TwoFiles(("a.en.gz", "a.fr.gz"))
-    assert join_sides(["a.en.gz"], ["cpu-quick", "a.fr.gz"]) == ([both], ("cpu-quick",))
-    assert join_sides(["p.en-fr.tsv", "q.tsv"], ["recipe.toml"]) == (
-        ["p.en-fr.tsv", "q.tsv"],
-        ("recipe.toml",),
-    )
-    assert join_sides(["a.tsv"], ["a.txt"]) == (["a.tsv"], ("a.txt",))
-
-
 def test_mistakes(bitextmine, corpus):
     (corpus / "short.de").write_text("nur eine\n")
     assert "a.en has 4 lines, but short.de has 1" in bitextmine.fails("score", "a.en", "short.de", cwd=corpus)
@@ -106,13 +95,6 @@ def test_any_text_goes_round(pairs, tmp_path_factory):
     for lang in ("en", "de"):
         before, after = ((folder / f"{name}.{lang}").read_bytes() for name in "ab")
         assert after == before.removeprefix(b"\xef\xbb\xbf")
-
-
-def test_languages_for_the_output_are_no_useless_options(bitextmine, tmp_path):
-    (tmp_path / "a.tsv").write_text("src\ttgt\ncat\tKatze\n")
-    options = ("a.tsv", "--min", "shorter=1", "--src", "en", "--tgt", "de")
-    assert "change nothing" in bitextmine("filter", *options, "-o", "b.tsv", cwd=tmp_path).err
-    assert "change nothing" not in bitextmine("filter", *options, "-o", "b.tmx", cwd=tmp_path).err
 
 
 def test_unequal_files_are_an_error_while_reading(tmp_path):

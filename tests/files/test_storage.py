@@ -1,7 +1,7 @@
 """Shared storage: what is read there and written there, by fsspec's own memory and local file systems."""
 
 import uuid
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,11 +14,10 @@ from bitextmine.errors import BitextmineError, UsageError  # noqa: E402
 from bitextmine.files.corpus import corpus_language, find_corpus  # noqa: E402
 from bitextmine.files.jsonfile import read_json  # noqa: E402
 from bitextmine.files.lines import read_lines  # noqa: E402
-from bitextmine.files.ours import Made, check_ours, is_ours  # noqa: E402
-from bitextmine.files.storage import Remote, local, place, same_place  # noqa: E402
+from bitextmine.files.ours import Made, is_ours  # noqa: E402
+from bitextmine.files.storage import Remote, is_remote, local, place, same_place  # noqa: E402
 from bitextmine.files.streams import check_writable, keep_apart, open_output, read_blocks  # noqa: E402
 from bitextmine.files.tables import open_table  # noqa: E402
-from bitextmine.files.urls import is_remote  # noqa: E402
 
 LINES = [f"Zeile {i} ä\u2028 x" for i in range(3000)]
 TEXT = "".join(f"{line}\n" for line in LINES)
@@ -158,6 +157,9 @@ def test_files_that_are_not_there(folder):
     with pytest.raises(BitextmineError, match=r"no\.json: no such file"):
         read_json(f"{folder}/no.json")
     assert not is_ours(f"{folder}/no.json", Made.PAIRS)
+    with open_output(f"{folder}/x.json") as out:
+        out.write(b'{"kind": "bitext"}')
+    assert is_ours(f"{folder}/x.json", Made.PAIRS) and not is_ours(f"{folder}/x.json", Made.INDEX)
     with pytest.raises(BitextmineError, match=r"/: cannot write: it is a directory; name a file"):
         check_writable(f"{folder}/")
 
@@ -184,15 +186,6 @@ def test_corpora_are_found_by_language(folder):
         find_corpus(folder, "de")
 
 
-def test_foreign_files_beside_an_output_are_seen(folder):
-    with open_output(f"{folder}/x.json") as out:
-        out.write(b'{"kind": "bitext"}')
-    assert is_ours(f"{folder}/x.json", Made.PAIRS)
-    assert not is_ours(f"{folder}/x.json", Made.INDEX)
-    with pytest.raises(BitextmineError, match="it is there already and is not the manifest of an index"):
-        check_ours(f"{folder}/x.json", Made.INDEX, "elsewhere")
-
-
 def test_an_output_does_not_replace_its_input(tmp_path):
     (tmp_path / "pairs.tsv").write_text("a\tb\n")
     for source, output in (
@@ -204,18 +197,6 @@ def test_an_output_does_not_replace_its_input(tmp_path):
             keep_apart(source, {"-o": output})
     keep_apart("s3://b/pairs.tsv", {"-o": "s3://b/other.tsv", "--rejected": "s3://c/pairs.tsv"})
     assert same_place("s3://b//x") != same_place("s3://b/x"), "keys of an object store are just text"
-
-
-@pytest.mark.parametrize(
-    "path", ["bucket/corpus.fr.gz", "bucket/a/corpus.fr", "bucket/a/plain", "b/a.b/.hidden"]
-)
-def test_names_are_those_of_a_path(path):
-    remote, pure = Remote(f"s3://{path}"), PurePosixPath(path)
-    assert (remote.name, remote.suffix, remote.stem) == (pure.name, pure.suffix, pure.stem)
-    assert str(remote.parent) == f"s3://{pure.parent}"
-    assert str(remote.with_name("x.y")) == f"s3://{pure.with_name('x.y')}"
-    assert str(remote.with_suffix(".z")) == f"s3://{pure.with_suffix('.z')}"
-    assert str(remote / "more") == f"s3://{pure / 'more'}"
 
 
 def test_what_is_a_url():

@@ -104,7 +104,7 @@ def test_a_folder_and_an_unreadable_file_are_named(tmp_path, monkeypatch):
             raise PermissionError(13, "Permission denied")
 
         monkeypatch.setattr("builtins.open", refuse)
-    with pytest.raises(BitextmineError, match=r"c\.fr: permission denied"):
+    with pytest.raises(BitextmineError, match=r"c\.fr: cannot read: Permission denied"):
         read(path)
 
 

@@ -1,4 +1,4 @@
-"""Counting in bounded memory, against plain Python that keeps everything."""
+"""Counting in one pass, against plain Python that keeps everything."""
 
 import math
 from collections import Counter
@@ -14,8 +14,8 @@ from bitextmine.reporting.counts import Fewest, KeyCounter, Sample, ScoreCounts
 scores = st.lists(st.integers(-3_000_000, 3_000_000).map(lambda n: n / 1_000_000), min_size=1, max_size=60)
 
 
-def counted(values, limit=1 << 18, block=7):
-    found = ScoreCounts(limit)
+def counted(values, block=7):
+    found = ScoreCounts()
     for start in range(0, len(values), block):
         found.add(np.array(values[start : start + block]))
     return found
@@ -24,20 +24,12 @@ def counted(values, limit=1 << 18, block=7):
 @given(scores, st.integers(-3_000_000, 3_000_000))
 def test_counts_at_six_decimals_are_exact(values, threshold):
     found = counted(values)
+    assert found.total == len(values)
     for t in (threshold / 1_000_000, *values):
         assert found.at_least(t) == sum(v >= t for v in values)
-
-
-@given(scores, st.integers(-30, 30), st.integers(2, 20))
-def test_coarse_bins_stay_exact_at_coarse_thresholds(values, tenths, limit):
-    found = counted(values, limit)
-    assert found.total == len(values)
-    step = 10.0**-found.decimals
-    if step <= 0.1:
-        assert found.at_least(tenths / 10) == sum(v >= tenths / 10 for v in values)
     for share in (0, 0.1, 0.5, 0.9, 1):
         exact = sorted(values)[min(max(math.ceil(share * len(values)) - 1, 0), len(values) - 1)]
-        assert exact - step - 1e-9 <= found.quantile(share) <= exact + 1e-9
+        assert exact - 1e-6 - 1e-9 <= found.quantile(share) <= exact + 1e-9
 
 
 @given(scores)
@@ -55,34 +47,17 @@ def test_extreme_scores_and_none():
     assert nothing.at_least(0) == 0
 
 
-@given(
-    st.lists(st.lists(st.integers(0, 30), max_size=20), max_size=12), st.integers(1, 12), st.integers(1, 12)
-)
-def test_repeats_are_never_too_many_and_not_much_too_few(blocks, limit, recent):
-    found = KeyCounter(limit, recent)
+@given(st.lists(st.lists(st.integers(0, 30), max_size=20), max_size=12), st.integers(1, 12))
+def test_repeats_are_never_too_many_and_not_much_too_few(blocks, limit):
+    found = KeyCounter(limit)
     for block in blocks:
-        found.add(np.array(block, dtype=np.int64))
+        found.add(block)
     exact = Counter(key for block in blocks for key in block)
-    keys = np.arange(31)
-    counts = found.get(keys)
-    for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
+    counts = found.get(range(31))
+    for key, count in enumerate(counts):
         assert exact[key] - found.missed <= count <= exact[key]
-    if len(exact) <= min(limit, recent):
-        assert found.missed == 0
-    assert found.total(2) == counts[counts > 1].sum()
-
-
-def test_repeats_tell_how_often_so_far():
-    found = KeyCounter()
-    assert found.add(np.array([5, 6, 5])).tolist() == [2, 1, 2]
-    assert found.add(np.array([6])).tolist() == [2]
-
-
-def test_the_frequent_survive_a_flood_of_others():
-    found = KeyCounter(limit=1000, recent=100)
-    for i in range(200):
-        found.add(np.concatenate([np.arange(i * 100, i * 100 + 100) + 10, [1]]))
-    assert found.get(np.array([1]))[0] >= 200 - found.missed > 0
+    assert found.missed == 0 or len(exact) > limit
+    assert found.total(2) == sum(count for count in counts if count > 1)
 
 
 @pytest.mark.parametrize("block", [1, 3, 1000])
@@ -94,22 +69,6 @@ def test_a_sample_does_not_depend_on_blocks(block):
     whole.offer(1000, lambda i: i)
     assert sample.items == whole.items
     assert len(set(sample.items)) == 50
-
-
-def test_a_sample_is_uniform():
-    hits = np.zeros(100)
-    for seed in range(400):
-        sample: Sample[int] = Sample(20, seed)
-        sample.offer(100, lambda i: i)
-        hits[sample.items] += 1
-    assert hits.min() > 45
-    assert hits.max() < 120  # 80 expected, a standard deviation of 8
-
-
-def test_a_sample_of_few_is_all():
-    sample: Sample[int] = Sample(10, 1)
-    sample.offer(4, lambda i: i)
-    assert sample.items == [0, 1, 2, 3]
 
 
 @given(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.urls import is_remote
+from bitextmine.files.storage import is_remote
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,7 @@ class Format:
     """A format of sentence pairs: a row of the table.
 
     Attributes:
-        name: its name in options.
-        suffixes: the suffixes of file names, the usual one first.
+        name, suffixes: its name in options, and those of file names, the usual one first.
         reader: "module:function" in this package, called with a path and `Columns`; returns `Rows` (see `protocol`).
         writer: "module:class", called with a binary file and an `Outline`; a `Writer`. Empty: the format is only read.
         lines: rows are lines of text, which `cut` and `paste` handle.
@@ -55,32 +54,18 @@ class Format:
 
     def check_languages(self, langs: tuple[str, str], option: str = "--src and --tgt") -> None:
         """Raise UsageError if the format needs languages, and these are unknown or the same; `option` gives them."""
-        if not self.needs_languages:
-            return
-        if not all(langs):
-            raise UsageError(
-                f"{self.name.upper()} asks for the languages of source and target; say which with {option}"
-            )
-        if langs[0] == langs[1]:
-            raise UsageError(
-                f"{self.name.upper()} tells source from target by their languages, and both are '{langs[0]}'"
-            )
+        if self.needs_languages and (not all(langs) or langs[0] == langs[1]):
+            found = f"both are '{langs[0]}'" if all(langs) else f"they are not known; say which with {option}"
+            raise UsageError(f"{self.name.upper()} tells source from target by their languages, and {found}")
 
 
 TSV = Format("tsv", (".tsv", ".txt", ".tab", ""), "tsv:TextRows", "tsv:TextWriter", lines=True)
 JSONL = Format("jsonl", (".jsonl", ".ndjson"), "records:open_jsonl", "records:JsonWriter")
-TMX = Format("tmx", (".tmx",), "tmx:open_tmx", "tmx:TmxWriter", needs_languages=True)
-PARQUET = Format(
-    "parquet",
-    (".parquet", ".pq"),
-    "parquet:open_parquet",
-    "parquet:ArrowWriter",
-    binary=True,
-    extra="parquet",
-)
-
+TMX = Format("tmx", (".tmx",), "tmx:TmxRows", "tmx:TmxWriter", needs_languages=True)
+_PYARROW: Any = {"binary": True, "extra": "parquet"}
+PARQUET = Format("parquet", (".parquet", ".pq"), "parquet:open_parquet", "parquet:ArrowWriter", **_PYARROW)
 DATASET = Format("dataset", (), "parquet:open_dataset", extra="parquet")
-XLIFF = Format("xliff", (".xlf", ".xliff", ".sdlxliff"), "tmx:open_xliff")
+XLIFF = Format("xliff", (".xlf", ".xliff", ".sdlxliff"), "tmx:XliffRows")
 # Two files, named by the languages: {lang} stands for these in the name of an output.
 MOSES = Format("moses", (".{lang}",), "tsv:open_moses", "tsv:MosesWriter", lines=True, needs_languages=True)
 
@@ -138,11 +123,10 @@ def output_format(path: str | os.PathLike[str], option: str = "-o") -> Format:
     found = _format(path) or (TSV if _two_languages(suffix[1:]) else None)
     if found is None or not found.writer:
         meant = f"; is {_MEANT[suffix.lower()]} meant?" if suffix.lower() in _MEANT else ""
-        written = [format for format in FORMATS.values() if format.writer]
+        written = ", ".join(format.suffixes[0] for format in FORMATS.values() if format.writer)
         raise UsageError(
-            f"{option} {os.fspath(path)}: pairs are written as {', '.join(f.suffixes[0] for f in written)}, or as "
-            f"{TSV.suffixes[0]} without a suffix; {', '.join(COMPRESSION_SUFFIXES)} may follow all but "
-            f"{', '.join(f.suffixes[0] for f in written if f.binary)}; '{suffix}' is none of these{meant}"
+            f"{option} {os.fspath(path)}: pairs are written as {written}, and {', '.join(COMPRESSION_SUFFIXES)} may "
+            f"follow; '{suffix}' is none of these{meant}"
         )
     _check_compression(path, found)
     return found
@@ -157,10 +141,9 @@ def _format(path: str | os.PathLike[str]) -> Format | None:
 def _check_compression(path: str | os.PathLike[str], found: Format) -> None:
     from bitextmine.files.streams import compression, is_stream
 
-    if found.binary and not is_stream(path) and compression(path):
+    if found.binary and not is_stream(path) and (packed := compression(path)):
         raise UsageError(
-            f"{os.fspath(path)}: {found.name.capitalize()} is already compressed; leave {Path(path).suffix} off the "
-            "name"
+            f"{os.fspath(path)}: {found.name} is already compressed; leave {packed} off the name"
         )
 
 

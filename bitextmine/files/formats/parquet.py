@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +18,38 @@ from pyarrow import types
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.cells import Added
-from bitextmine.files.formats.protocol import BLOCK_BYTES, Block, Outline, SomeRows, Writer
-from bitextmine.files.formats.records import TRANSLATION, Record, RecordBlock, RecordRows, as_float, as_text
-from bitextmine.files.layout import HEAD, Columns, find_layout
+from bitextmine.files.formats.protocol import Block, Outline, Writer
+from bitextmine.files.formats.records import TRANSLATION, Record, RecordRows, as_float, as_text
+from bitextmine.files.layout import Columns
 from bitextmine.files.storage import Remote, place
 
+_ROWS = 8192  # read at a time
 
-def open_parquet(path: str | os.PathLike[str], columns: Columns) -> ArrowRows | RecordRows:
-    """Return the rows of a file; of one with a struct `translation` as those of JSON Lines."""
-    rows = ArrowRows(path, columns)
-    return RecordRows(path, rows.records(), columns) if rows.translations else rows
+
+def open_parquet(path: str | os.PathLike[str], columns: Columns) -> RecordRows:
+    """Return the rows of a file, with its schema unless the texts are in a struct `translation`.
+
+    Raises:
+        BitextmineError: here or while reading: no file, a damaged one, or one without columns.
+    """
+    file = _opened(path)
+    with _told(path, "damaged Parquet file"):
+        schema = _with_text(file.schema_arrow.empty_table()).schema
+    names = schema.names
+    if not names or len(set(names)) < len(names):
+        wrong = "with two columns of one name" if names else "without columns"
+        raise BitextmineError(f"{path}: a Parquet file {wrong}; check what wrote it")
+    if TRANSLATION in names and types.is_struct(schema.field(TRANSLATION).type):
+        schema = None
+    rows = RecordRows(path, _records(path, file.iter_batches(batch_size=_ROWS)), columns, schema=schema)
+    for role in ("src", "tgt", "score"):
+        if schema and role in rows.layout.places:
+            field = schema.field(rows.layout.places[role])
+            if types.is_nested(field.type):
+                raise BitextmineError(
+                    f"{path}: column '{field.name}' holds {field.type}, not text; choose another column"
+                )
+    return rows
 
 
 def open_dataset(path: str | os.PathLike[str], columns: Columns) -> RecordRows:
@@ -48,123 +70,41 @@ def open_dataset(path: str | os.PathLike[str], columns: Columns) -> RecordRows:
         )
     if not files:
         raise BitextmineError(f"{path}: a folder without files of pairs (*.arrow, *.parquet); name a file")
-    return RecordRows(path, (record for file in files for record in _dataset_records(file)), columns)
+    return RecordRows(path, itertools.chain.from_iterable(map(_dataset_records, files)), columns)
 
 
 def _dataset_records(path: Path) -> Iterator[Record]:
     if path.suffix == ".parquet":
-        yield from ArrowRows(path, Columns()).records()
-        return
-    with _told(path, "not a file of a data set"), pyarrow.memory_map(str(path)) as source:
-        for batch in pyarrow.ipc.open_stream(source):
-            yield from _records(batch)
+        return parquet_records(path)
+    with _told(path, "not a file of a data set"):
+        return _records(path, iter(pyarrow.ipc.open_stream(pyarrow.memory_map(str(path)))))
 
 
-def _records(batch: Any) -> Iterator[Record]:
-    for content in batch.to_pylist():
-        yield Record(content, sum(len(str(value)) for value in content.values()))
+def parquet_records(path: str | os.PathLike[str]) -> Iterator[Record]:
+    """Return the rows of a Parquet file as values by name; BitextmineError, here or while reading, if it is damaged."""
+    return _records(path, _opened(path).iter_batches(batch_size=_ROWS))
 
 
-class ArrowBlock(RecordBlock):
-    """Rows of a Parquet file; a column becomes Python values when it is asked for."""
-
-    def __init__(self, table: Any, start: int, bad: dict[int, str]) -> None:
-        self.table, self._names, self.width = table, table.column_names, int(table.num_columns)
-        self.start, self._bad = start, bad
-
-    def __len__(self) -> int:
-        return int(self.table.num_rows)
-
-    @cached_property
-    def _rows(self) -> Sequence[list[Any]]:  # type: ignore[override]
-        columns = [column.to_pylist() for column in self.table.columns]
-        return [list(row) for row in zip(*columns, strict=True)]
-
-    def numbers(self, column: int, rows: SomeRows) -> NDArray[np.float64]:
-        """Return cells as numbers."""
-        values = self.table.column(column)
-        if types.is_floating(values.type) or types.is_integer(values.type):
-            return values.cast("float64").to_numpy(zero_copy_only=False)[np.asarray(rows, dtype=np.int64)]
-        return super().numbers(column, rows)
-
-    def _column(self, column: int, rows: SomeRows) -> list[Any]:
-        values = self.table.column(column).to_pylist()
-        return [values[row] for row in rows]
+def _opened(path: str | os.PathLike[str]) -> Any:
+    source = place(path)
+    if not source.is_file():
+        raise BitextmineError(f"{path}: no such file; check the path")
+    with _told(path, "not a Parquet file"):
+        return pyarrow.parquet.ParquetFile(source.open() if isinstance(source, Remote) else source)
 
 
-class ArrowRows:
-    """A Parquet file, read batch by batch; rows without a value for source or target are bad.
-
-    translations: the texts are in a struct, to be read with `records`.
-    """
-
-    header_line = False
-
-    def __init__(self, path: str | os.PathLike[str], columns: Columns) -> None:
-        source = place(path)
-        if not source.is_file():
-            raise BitextmineError(f"{path}: no such file; check the path")
-        self._path = path
-        with _told(path, "not a Parquet file"):
-            self._file = pyarrow.parquet.ParquetFile(source.open() if isinstance(source, Remote) else source)
-            schema = self._file.schema_arrow
-        names = tuple(schema.names)
-        self.translations = TRANSLATION in names and types.is_struct(schema.field(TRANSLATION).type)
-        if self.translations:
-            return
-        if not names:
-            raise BitextmineError(f"{path}: a Parquet file without columns; check what wrote it")
-        head = next(self._parts(HEAD), None)
-        shown = [[]] if head is None else [list(map(as_text, column.to_pylist())) for column in head.columns]
-        rows = [list(row) for row in zip(*shown, strict=True)]
-        self.layout = find_layout(rows, columns, os.fspath(path), names)
-        self.empty = not rows
-        for role in ("src", "tgt", "score"):
-            at = self.layout.places.get(role)
-            if at is not None and types.is_nested(schema.field(at).type):
-                raise BitextmineError(
-                    f"{path}: column '{names[at]}' holds {schema.field(at).type}, not text; choose another column"
-                )
-
-    def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[ArrowBlock]:
-        """Yield the rows in blocks; `most` does not apply."""
-        start = 1
-        parts = (part for part in self._parts(rows or 8192) if part.num_rows)
-        waiting = next(parts, None)
-        while waiting is not None:
-            while waiting.num_rows < (rows or 1) and (part := next(parts, None)) is not None:
-                waiting = pyarrow.concat_tables([waiting, part])  # batches end with row groups
-            block, waiting = waiting.slice(0, rows), waiting.slice(rows or waiting.num_rows)
-            yield self._block(block.combine_chunks(), start)
-            start += block.num_rows
-            waiting = waiting if waiting.num_rows else next(parts, None)
-
-    def _parts(self, rows: int) -> Iterator[Any]:
-        """Yield the batches of at most so many rows, as tables with text in place of bytes."""
-        batches = self._file.iter_batches(batch_size=rows)
-        while True:
-            with _told(self._path, "damaged Parquet file"):
-                batch = next(batches, None)
-                if batch is None:
-                    return
-                batch.validate(full=True)
-                table = pyarrow.Table.from_batches([batch])
-                for at, column in enumerate(table.columns):
-                    table = table.set_column(at, table.column_names[at], _as_text(column))
-            yield table
-
-    def _block(self, table: Any, start: int) -> ArrowBlock:
-        bad: dict[int, str] = {}
-        for role in ("src", "tgt"):
-            if (at := self.layout.places.get(role)) is not None and table.column(at).null_count:
-                missing = np.flatnonzero(table.column(at).is_null().to_numpy())
-                bad = {**dict.fromkeys(missing.tolist(), f"no {table.column_names[at]}"), **bad}
-        return ArrowBlock(table, start, bad)
-
-    def records(self) -> Iterator[Record]:
-        """Yield the rows as values by name."""
-        for part in self._parts(8192):
-            yield from _records(part)
+def _records(path: str | os.PathLike[str], batches: Iterator[Any]) -> Iterator[Record]:
+    """Yield the rows of batches as values by name, text in place of bytes."""
+    while True:
+        with _told(path, "damaged Parquet file"):
+            batch = next(batches, None)
+            if batch is None:
+                return
+            batch.validate(full=True)
+            rows = _with_text(pyarrow.Table.from_batches([batch])).to_pylist()
+        size = batch.nbytes // max(len(rows), 1)
+        for content in rows:
+            yield Record(content, size)
 
 
 @contextlib.contextmanager
@@ -177,18 +117,18 @@ def _told(path: str | os.PathLike[str], problem: str) -> Iterator[None]:
         raise BitextmineError(f"{path}: {problem} ({reason[:200]})") from None
 
 
-def _as_text(column: Any) -> Any:
-    """Return a column with bytes as text; raise ArrowInvalid for bytes that are not UTF-8."""
-    kind = column.type
-    if types.is_dictionary(kind) and types.is_binary(kind.value_type):
-        column, kind = column.cast(kind.value_type), kind.value_type
-    if types.is_fixed_size_binary(kind):
-        column, kind = column.cast(pyarrow.binary()), pyarrow.binary()
-    if types.is_binary(kind) or types.is_large_binary(kind):
-        return column.cast(pyarrow.large_string() if types.is_large_binary(kind) else pyarrow.string())
-    if types.is_nested(kind):
-        column.to_pylist()  # raises ValueError for two fields of one name
-    return column
+def _with_text(table: Any) -> Any:
+    """Return a table with text in place of bytes; raise ArrowInvalid for bytes that are not UTF-8."""
+    for at, column in enumerate(table.columns):
+        kind = column.type
+        if types.is_dictionary(kind) and types.is_binary(kind.value_type):
+            column, kind = column.cast(kind.value_type), kind.value_type
+        if types.is_fixed_size_binary(kind):
+            column, kind = column.cast(pyarrow.binary()), pyarrow.binary()
+        if types.is_binary(kind) or types.is_large_binary(kind):
+            text = pyarrow.large_string() if types.is_large_binary(kind) else pyarrow.string()
+            table = table.set_column(at, table.column_names[at], column.cast(text))
+    return table
 
 
 class ArrowWriter(Writer):
@@ -203,10 +143,7 @@ class ArrowWriter(Writer):
 
     def write(self, block: Block, rows: NDArray[np.int64] | None, added: Sequence[Added]) -> None:
         """Write rows of a block."""
-        if isinstance(block, ArrowBlock):
-            table = block.table.rename_columns(list(self._outline.names))
-        else:
-            table = self._joined(self._table(block.values((), ())))
+        table = self._joined(self._table(block.values((), ()), getattr(block, "schema", None)))
         for column in added:
             kind = pyarrow.float64() if isinstance(column.values, np.ndarray) else pyarrow.string()
             values = pyarrow.array(column.values, kind, from_pandas=True)
@@ -215,25 +152,28 @@ class ArrowWriter(Writer):
             table = table.append_column(column.name, values)
         self._write(table if rows is None else table.take(rows))
 
-    def _table(self, rows: Sequence[list[Any]]) -> Any:
-        """Return rows as a table: numbers in columns of numbers, null for a cell without one; else text.
+    def _table(self, rows: Sequence[list[Any]], schema: Any) -> Any:
+        """Return rows as a table of a schema, if there is one.
 
-        A row of too many cells has the last ones in one.
+        Else numbers are in columns of numbers, null for a cell without one, and all others are text; a row of too many
+        cells has the last ones in one.
         """
         outline, width = self._outline, len(self._outline.names)
         rows = [[*row[: width - 1], " ".join(row[width - 1 :])] if len(row) > width else row for row in rows]
         arrays = []
         for at, name in enumerate(outline.names):
             cells = [row[at] if at < len(row) else None for row in rows]
-            convert, kind = self._kind(name)
-            arrays.append(pyarrow.array(list(map(convert, cells)), kind))
+            convert, kind = (None, schema.field(at).type) if schema else self._kind(name)
+            arrays.append(pyarrow.array(list(map(convert, cells)) if convert else cells, kind))
         return pyarrow.table(arrays, names=list(outline.names))
 
     def _kind(self, name: str) -> tuple[Callable[[Any], Any], Any]:
         """Return the function that makes values of a column of its cells, and their type."""
         if name in self._outline.floats:
             return _number, pyarrow.float64()
-        return (_whole, pyarrow.int64()) if name in self._outline.integers else (_text, pyarrow.string())
+        if name in self._outline.integers:
+            return _whole, pyarrow.int64()
+        return lambda cell: None if cell is None else as_text(cell), pyarrow.string()
 
     def _joined(self, table: Any) -> Any:
         """Return a table with source and target in a struct by language, if they were read so."""
@@ -263,10 +203,6 @@ class ArrowWriter(Writer):
 def _number(value: Any) -> float | None:
     number = as_float(value)
     return None if math.isnan(number) else number
-
-
-def _text(value: Any) -> str | None:
-    return None if value is None else as_text(value)
 
 
 def _whole(value: Any) -> int | None:

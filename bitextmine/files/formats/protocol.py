@@ -73,10 +73,8 @@ class Outline:
     """The columns to write.
 
     Attributes:
-        names: of all the columns that were read.
-        src, tgt: the columns of the texts, from 0; None: not known.
-        langs: the languages of the texts, empty if not known.
-        added: names of further columns.
+        names, added: of all the columns that were read, and of further ones.
+        src, tgt, langs: the columns of the texts, from 0, and their languages, as far as known.
         header: begin text with a line of names.
         only_added: write the added columns alone.
         replaced: the columns, from 0, that added ones replace.

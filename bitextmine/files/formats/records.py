@@ -44,7 +44,10 @@ class Record(NamedTuple):
 
 
 class RecordBlock:
-    """A `Block` of rows of values; a row that cannot be read may have fewer than there are names."""
+    """A `Block` of rows of values; a row that cannot be read may have fewer than there are names.
+
+    schema: that of Arrow, if the rows come from a file with one.
+    """
 
     def __init__(
         self,
@@ -52,9 +55,10 @@ class RecordBlock:
         rows: Sequence[list[Any]],
         start: int = 1,
         bad: dict[int, str] | None = None,
+        schema: Any = None,
     ) -> None:
         self._names, self._rows, self._bad = names, rows, bad or {}
-        self.start, self.width = start, len(names)
+        self.start, self.width, self.schema = start, len(names), schema
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -119,7 +123,8 @@ class RecordRows:
     name for is left out. With a translation, an object of texts by language, source and target are its two languages;
     of more, those that the user names. Without one, the columns are found by their names.
 
-    first: the language that is the source if there are two and the user names none.
+    first: the language that is the source if there are two and the user names none; schema: that of Arrow, with the
+    names of all values.
     """
 
     header_line = False
@@ -130,8 +135,10 @@ class RecordRows:
         records: Iterable[Record],
         columns: Columns,
         first: Sequence[str] = (),
+        schema: Any = None,
     ) -> None:
         name = display_name(path)
+        self._schema = schema
         self._records = iter(records)
         self._ahead: list[Record] = []
         size = 0
@@ -146,6 +153,8 @@ class RecordRows:
         self.translations = bool(translations)
         self._langs: tuple[str, ...] = ()
         others = dict.fromkeys(key for content in read for key in content)
+        if schema is not None:
+            others = dict.fromkeys(schema.names)
         names, unknown = [], ""
         if translations:
             del others[TRANSLATION]
@@ -206,7 +215,7 @@ class RecordRows:
                 code = codes[wrong[0]]
                 bad[at] = f"no {code}" if row[wrong[0]] is None else f"{code} is no text"
             found.append(row)
-        return RecordBlock(self.layout.names, found, start, bad)
+        return RecordBlock(self.layout.names, found, start, bad, self._schema)
 
 
 def _sides(langs: Sequence[str], columns: Columns, name: str) -> tuple[tuple[str, ...], Columns, str]:

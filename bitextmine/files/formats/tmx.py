@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
@@ -74,27 +75,11 @@ def _plain(text: str) -> str:
 # --- reading ---
 
 
-def open_tmx(path: str | os.PathLike[str], columns: Columns) -> RecordRows:
-    """Return the rows of a file: texts of units by language, properties by type; bad rows for units without both sides.
+class TmxRows(RecordRows):
+    """The units of TMX: texts by language, properties by type; bad rows for units without both sides.
 
-    Raises:
-        BitextmineError: here or while reading: not well-formed, no TMX, declared entities, or a unit larger than
-            `longest_line`.
-    """
-    return _Units(path).rows(columns)
-
-
-def open_xliff(path: str | os.PathLike[str], columns: Columns) -> RecordRows:
-    """Return the rows of a file: source and target of each segment that has a source, by language.
-
-    Segments of 1.2 are those that ``seg-source`` and ``target`` mark, or else whole units; matches from other documents
-    are left out. A segment without a target is a bad row.
-    """
-    return _Segments(path).rows(columns)
-
-
-class _Units:
-    """The units of a document; `begin` and `finish` know the elements of TMX.
+    Each unit is a small tree when it is complete. BitextmineError, here or while reading: not well-formed, no TMX,
+    declared entities, or a unit larger than `longest_line`.
 
     Attributes:
         root, unit, kind: the names of the outermost element, of the elements of units, and of the format.
@@ -102,38 +87,51 @@ class _Units:
 
     root, unit, kind = "tmx", "tu", "TMX"
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], columns: Columns) -> None:
         self._path, self._name, self._most = path, display_name(path), longest_line()
         self._header = ""
-        self._open: list[str] = []  # elements, from the outermost
+        self._depth = self._size = 0
+        self._tree: TreeBuilder | None = None  # of the unit that is being read
         self._found: list[Record] = []
-        self._texts: dict[str, str] | None = None  # of the unit that is being read
-        self._props: dict[str, str] = {}
-        self._bad = ""
-        self._size = 0
-        self._key = ""
-        self._part: list[str] | None = None  # of the segment or property that is being read
-        self._native = 0
         self._spelled: dict[str, str] = {}  # codes of languages in small letters, as they came first
         parser = self._parser = expat.ParserCreate()
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
+        parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
         parser.CharacterDataHandler = self._characters
-        parser.EntityDeclHandler = self._entity
-        parser.SkippedEntityHandler = self._skipped
+        parser.EntityDeclHandler, parser.SkippedEntityHandler = self._entity, self._skipped
         parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
+        units = self._units()
+        first = list(itertools.islice(units, 1))  # the header before it tells the source language
+        super().__init__(path, itertools.chain(first, units), columns, self._source())
 
-    def rows(self, columns: Columns) -> RecordRows:
-        """Return the rows of the document, whose first unit is read now: it tells the source language."""
-        records = self._records()
-        first = list(itertools.islice(records, 1))
-        return RecordRows(self._path, itertools.chain(first, records), columns, self.source())
-
-    def source(self) -> list[str]:
+    def _source(self) -> list[str]:
         """Return the source language as the units have it, once the header has been read."""
         return [self._spelled[self._header]] if self._header in self._spelled else []
 
-    def _records(self) -> Iterator[Record]:
+    def _begin(self, tag: str, attributes: dict[str, str]) -> None:
+        """Take the start of an element."""
+        if tag == "header":
+            self._header = attributes.get("srclang", "").lower()
+
+    def _pairs(self, unit: Element) -> Iterator[tuple[dict[str, str], dict[str, str], str]]:
+        """Yield the texts of a unit by language, its properties, and the reason if it cannot be read."""
+        texts: dict[str, str] = {}
+        bad = ""
+        for tuv in unit.iter("tuv"):
+            code = tuv.get("xml:lang") or tuv.get("lang") or ""
+            lang = self._spelled.setdefault(code.lower(), code)
+            if not code:
+                bad = bad or "a tuv without xml:lang"
+            elif lang in texts:
+                bad = bad or f"two texts in {lang}"
+            if (seg := next(tuv.iter("seg"), None)) is not None:
+                texts.setdefault(lang, _text(seg))
+        props: dict[str, str] = {}
+        for prop in unit.findall("prop"):
+            props.setdefault(prop.get("type", "prop"), _text(prop))
+        props.pop(TRANSLATION, None)
+        yield texts, props, bad
+
+    def _units(self) -> Iterator[Record]:
         """Yield the units as they are read."""
         fed = 0
         try:
@@ -172,65 +170,33 @@ class _Units:
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         tag = tag.rpartition(":")[2]
-        if not self._open and tag != self.root:
+        if not self._depth and tag != self.root:
             raise self._wrong(f"<{tag[:60]}> where {self.kind} begins with <{self.root}>")
-        self._open.append(tag)
-        if len(self._open) > _DEEPEST:
+        self._depth += 1
+        if self._depth > _DEEPEST:
             raise self._wrong(f"more than {_DEEPEST} elements inside each other")
+        self._begin(tag, attributes)
         if tag == self.unit:
-            self._texts, self._props, self._bad, self._size = {}, {}, "", 0
-        if self._texts is not None:
+            self._tree, self._size = TreeBuilder(), 0
+        if self._tree is not None:
             self._count(_ELEMENT_BYTES + sum(map(len, attributes.values())))
-        self._native += tag in _NATIVE
-        self.begin(tag, attributes)
-
-    def begin(self, tag: str, attributes: dict[str, str]) -> None:
-        """Take the start of an element."""
-        if tag == "header":
-            self._header = attributes.get("srclang", "").lower()
-        if self._texts is None:
-            return
-        if tag == "tuv":
-            code = attributes.get("xml:lang") or attributes.get("lang") or ""
-            self._key = self._spelled.setdefault(code.lower(), code)
-            if not code:
-                self._bad = self._bad or "a tuv without xml:lang"
-            elif self._key in self._texts:
-                self._bad = self._bad or f"two texts in {self._key}"
-        elif tag == "seg" and "tuv" in self._open:
-            self._part, self._native = [], 0
-        elif tag == "prop" and self._open[-2:-1] == ["tu"]:
-            self._key, self._part, self._native = attributes.get("type", "prop"), [], 0
+            self._tree.start(tag, attributes)
 
     def _end(self, tag: str) -> None:
-        tag = tag.rpartition(":")[2]
-        self._native -= tag in _NATIVE
-        if self._texts is not None:
-            self.finish(tag, self._texts)
-            if tag == self.unit:
-                self._texts = None
-        self._open.pop()
-
-    def finish(self, tag: str, texts: dict[str, str]) -> None:
-        """Take the end of an element of a unit, whose texts so far are given."""
-        if tag in ("seg", "prop") and self._part is not None:
-            (texts if tag == "seg" else self._props).setdefault(self._key, "".join(self._part))
-            self._part = None
-        elif tag == "tu":
-            self._props.pop(TRANSLATION, None)
-            self.found(texts)
-
-    def found(self, texts: Mapping[str, str]) -> None:
-        """Take a unit with its texts by language."""
-        content = {TRANSLATION: dict(texts), **self._props}
-        bad = Record(None, self._size, self._bad, " ".join(texts.values()))
-        self._found.append(bad if self._bad else Record(content, self._size))
+        self._depth -= 1
+        if self._tree is None:
+            return
+        element = self._tree.end(tag.rpartition(":")[2])
+        if element.tag == self.unit:
+            self._tree = None
+            for texts, props, bad in self._pairs(element):
+                record = Record({TRANSLATION: texts, **props}, self._size)
+                self._found.append(Record(None, self._size, bad, " ".join(texts.values())) if bad else record)
 
     def _characters(self, text: str) -> None:
-        if self._part is not None:
+        if self._tree is not None:
             self._count(len(text))
-            if not self._native:
-                self._part.append(text)
+            self._tree.data(text)
 
     def _count(self, more: int) -> None:
         self._size += more
@@ -240,46 +206,44 @@ class _Units:
             )
 
 
-class _Segments(_Units):
-    """The segments of XLIFF. The texts of a unit are by side, and by side and mark."""
+class XliffRows(TmxRows):
+    """The segments of XLIFF that have a source, by language; a segment without a target is a bad row.
+
+    Segments of 1.2 are those that ``seg-source`` and ``target`` mark, or else whole units; matches from other documents
+    are left out.
+    """
 
     root, unit, kind = "xliff", "trans-unit", "XLIFF"
-    _langs = ("", "")
-    _side = ""
+    _sides = ("", "")
 
-    def source(self) -> list[str]:
-        return [self._langs[0]]
+    def _source(self) -> list[str]:
+        return [self._sides[0]]
 
-    def begin(self, tag: str, attributes: dict[str, str]) -> None:
+    def _begin(self, tag: str, attributes: dict[str, str]) -> None:
         if tag == "xliff" and attributes.get("version", "").startswith("2"):
             self.unit = "segment"
-            self._langs = attributes.get("srcLang") or "src", attributes.get("trgLang") or "tgt"
+            self._sides = attributes.get("srcLang") or "src", attributes.get("trgLang") or "tgt"
         elif tag == "file" and self.unit == "trans-unit":
             src, tgt = (attributes.get(f"{side}-language") for side in ("source", "target"))
-            self._langs = src or "src", tgt or "tgt"
-        elif self._texts is None:
-            return
-        elif self._is_side(tag):
-            self._side, self._part, self._native = tag, [], 0
-        elif tag == "mrk" and attributes.get("mtype") == "seg" and self._part is not None:
-            self._key, self._part = f"{self._side} {attributes.get('mid', '')}", []
+            self._sides = src or "src", tgt or "tgt"
 
-    def _is_side(self, tag: str) -> bool:
-        return tag in ("source", "seg-source", "target") and self._open[-2] in ("trans-unit", "segment")
+    def _pairs(self, unit: Element) -> Iterator[tuple[dict[str, str], dict[str, str], str]]:
+        sides = [unit.find(side) for side in ("source", "target")]
+        marked = [
+            {} if side is None else {m.get("mid"): m for m in side.iter("mrk") if m.get("mtype") == "seg"}
+            for side in (unit.find("seg-source"), sides[1])
+        ]
+        pairs = [[elements.get(mark) for elements in marked] for mark in marked[0]]
+        if not pairs or any(target is None for _, target in pairs):
+            pairs = [sides] if sides[0] is not None else []
+        for pair in pairs:
+            found = ("" if side is None else _text(side).strip() for side in pair)
+            yield {lang: text for lang, text in zip(self._sides, found, strict=True) if text}, {}, ""
 
-    def finish(self, tag: str, texts: dict[str, str]) -> None:
-        if tag == "mrk" and self._key and self._part is not None:
-            texts[self._key] = "".join(self._part).strip()
-            self._key, self._part = "", []
-        elif self._is_side(tag) and self._part is not None:
-            texts[tag] = "".join(self._part).strip()
-            self._part = None
-        elif tag == self.unit:
-            marks = [key.partition(" ")[2] for key in texts if key.startswith("seg-source ")]
-            sides = [(f"seg-source {mark}", f"target {mark}") for mark in marks]
-            if not sides or not all(target in texts for _, target in sides):
-                sides = [("source", "target")] if "source" in texts else []
-            for pair in sides:
-                self.found(
-                    {lang: texts[key] for lang, key in zip(self._langs, pair, strict=True) if texts.get(key)}
-                )
+
+def _text(element: Element) -> str:
+    """Return the text of an element without the markup of other programs."""
+    parts = [element.text or ""]
+    for inner in element:
+        parts += ["" if inner.tag in _NATIVE else _text(inner), inner.tail or ""]
+    return "".join(parts)

@@ -7,6 +7,7 @@ included. In two files, as Moses and OPUS have them, line i of one translates li
 from __future__ import annotations
 
 import bisect
+import contextlib
 import dataclasses
 import itertools
 import math
@@ -119,10 +120,9 @@ class TextBlock:
 
 
 def _decoded(line: bytes) -> str | None:
-    try:
+    with contextlib.suppress(UnicodeDecodeError):
         return line.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
+    return None
 
 
 class TextRows:
@@ -171,28 +171,27 @@ class TextRows:
 
     def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[TextBlock]:
         """Yield the rows in blocks."""
-        start, size = 1, 0
-        waiting: list[bytes] = []
-
-        def block(lines: list[bytes]) -> TextBlock:
-            nonlocal start
+        start = 1
+        for lines in self._cut(rows, most):
+            yield TextBlock(lines, start, self.layout.width, self._decode, self._least)
             start += len(lines)
-            return TextBlock(lines, start - len(lines), self.layout.width, self._decode, self._least)
 
+    def _cut(self, rows: int | None, most: int) -> Iterator[list[bytes]]:
         ahead, self._ahead = [self._ahead] if self._ahead else [], []
+        size, waiting = 0, list[bytes]()
         for lines in itertools.chain(ahead, self._lines):
             if rows is None:
-                yield block(lines)
+                yield lines
                 continue
             waiting.extend(lines)
             size += sum(map(len, lines))
             while len(waiting) >= rows or size >= most:
-                many = min(rows, _fill(waiting[:rows], most))
-                yield block(waiting[:many])
-                size -= sum(map(len, waiting[:many]))
-                del waiting[:many]
+                some = waiting[: min(rows, _fill(waiting[:rows], most))]
+                yield some
+                size -= sum(map(len, some))
+                del waiting[: len(some)]
         if waiting:
-            yield block(waiting)
+            yield waiting
 
 
 def _fill(lines: Sequence[bytes], size: int) -> int:

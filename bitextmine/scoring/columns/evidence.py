@@ -120,6 +120,8 @@ def names_apart(src: str, tgt: str, src_words: list[str], tgt_words: list[str]) 
     """
     both = []
     for text in (src, tgt):
+        if text[1:].islower():  # fast
+            return 0
         names = {word for word in _NAME.findall(text[:_CHARACTERS]) if word[0].isupper()}
         if not names:
             return 0
@@ -167,6 +169,31 @@ def _plain(text: str) -> str:
     return text[:_CHARACTERS].lower().replace("’", "'")
 
 
+def _signs(src: str, tgt: str) -> tuple[float, ...]:
+    """Return counts of one pair, in the order that `evidence` takes them apart."""
+    src_words, tgt_words = words_of(src), words_of(tgt)
+    a, b = tokens_of(src, src_words), tokens_of(tgt, tgt_words)
+    common = len(set(a).intersection(b))
+    run = copied_run(a, b) if common >= _FEWEST - 1 else 0
+    words = common if a is src_words and b is tgt_words else _MOST
+    return (
+        repeated(a),
+        repeated(b),
+        run,
+        # NumPy's logarithms depend on the processor in their last bit.
+        math.log1p(run),
+        copied_pairs(src, tgt, src_words, tgt_words) if words > 1 else 0,
+        math.log(_ends(tgt) / _ends(src)),
+        _stops(src),
+        _stops(tgt),
+        sum(abs(src.count(c) - tgt.count(c)) for c in "()[]"),
+        names_apart(src, tgt, src_words, tgt_words),
+        max(1, min(len(a), len(b))),
+        max(1, len(a)),
+        max(1, len(b)),
+    )
+
+
 def evidence(
     src: Sequence[str], tgt: Sequence[str], no: NDArray[np.bool_], numbers: NDArray[np.int64]
 ) -> NDArray[np.float64]:
@@ -175,37 +202,32 @@ def evidence(
     no: (2, n) flags of the negated sources and targets, all False unless both languages are stated; numbers: (n, 3)
     counts of `number_counts`.
     """
-    words = [list(map(words_of, side)) for side in (src, tgt)]
-    a, b = (list(map(tokens_of, *side)) for side in zip((src, tgt), words, strict=True))
-    again = [np.array(list(map(repeated, side)), dtype=np.float64) for side in (a, b)]
-    loops = [found / np.maximum(1, list(map(len, side))) for found, side in zip(again, (a, b), strict=True)]
-    longer = again[1] - again[0]
-    runs = list(map(copied_run, a, b))
-    shorter = [max(1, min(len(x), len(y))) for x, y in zip(a, b, strict=True)]
-    # NumPy's logarithms depend on the processor in their last bit.
-    ends = np.array([math.log(_ends(t) / _ends(s)) for s, t in zip(src, tgt, strict=True)], dtype=np.float64)
-    stops = [np.array(list(map(_stops, side)), dtype=bool) for side in (src, tgt)]
-    brackets = [sum(abs(s.count(c) - t.count(c)) for c in "()[]") for s, t in zip(src, tgt, strict=True)]
+    # Row by row: lists of the words of all rows would keep the garbage collector busy.
+    rows = np.array(list(map(_signs, src, tgt)), dtype=np.float64).reshape(len(src), 13)
+    first, second, run, log_run, pairs, ends, one, other, brackets, names, shorter, x, y = rows.T
+    longer = second - first
+    loops = first / x, second / y
+    log = list(map(math.log1p, np.abs(longer).tolist()))
     found = (
         np.maximum(0, loops[0] - loops[1]),
         np.maximum(0, loops[1] - loops[0]),
         np.minimum(*loops),
-        [math.log1p(max(0, -more)) for more in longer.tolist()],
-        [math.log1p(max(0, more)) for more in longer.tolist()],
-        np.array(runs, dtype=np.float64) / np.array(shorter, dtype=np.float64),
-        list(map(math.log1p, runs)),
-        np.minimum(list(map(copied_pairs, src, tgt, *words)), _MOST),
+        np.where(longer < 0, log, 0),
+        np.where(longer > 0, log, 0),
+        run / shorter,
+        log_run,
+        np.minimum(pairs, _MOST),
         np.maximum(0, ends),
         np.maximum(0, -ends),
-        stops[0] & ~stops[1],
-        stops[1] & ~stops[0],
+        np.maximum(0, one - other),
+        np.maximum(0, other - one),
         np.minimum(brackets, _MOST),
-        list(map(names_apart, src, tgt, *words)),
+        names,
         no[0] & ~no[1],
         no[1] & ~no[0],
         *np.minimum(numbers[:, 1:], _MOST).T,
     )
-    return np.stack([np.asarray(value, dtype=np.float64) for value in found], axis=1)
+    return np.stack(found, axis=1)
 
 
 def _ends(text: str) -> int:

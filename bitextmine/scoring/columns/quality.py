@@ -119,17 +119,17 @@ class Quality:
             encoder.tokenizer.encode(texts, encoder.max_pieces, encoder.run.thread_count)[0]
             for texts in sides
         ]
-        features = self._pieces.features(*(Sentences(side, np.arange(len(side))) for side in pieces))
-        marked = [
-            _marked_words(texts, code, no) for texts, code, no in zip(sides, langs, negated, strict=True)
-        ]
-        # Only the pieces of pairs with such words are matched.
-        rows = np.array(sorted({row for side in marked for row in side}), dtype=np.int64)
-        some = [side.take(rows) for side in pieces]
+        src, tgt = (Sentences(side, np.arange(len(side))) for side in pieces)
+        best = tuple(np.empty(len(side.ids), dtype=np.float32) for side in pieces)
+        features = self._pieces.features(src, tgt, (best[0], best[1]))
         words = []
-        for part, best, found in zip(some, self._pieces.best_cosines(*some), marked, strict=True):
+        for side, cosines, texts, code, no in zip(pieces, best, sides, langs, negated, strict=True):
+            found = _marked_words(texts, code, no)
+            rows = np.array(list(found), dtype=np.int64)
             lowest = np.ones((len(cosine), 2))
-            lowest[rows] = self._lowest(part, best, [found.get(row) for row in rows.tolist()])
+            # A float32 is taken like a piece.
+            some = Pieces(cosines.view(np.int32), side.offsets).take(rows).ids.view(np.float32)
+            lowest[rows] = self._lowest(side.take(rows), some, list(found.values()))
             words.append(lowest)
         both = np.maximum(words[0][:, 0], words[1][:, 0])
         return np.column_stack([cosine, *words, both, features])
@@ -142,10 +142,7 @@ class Quality:
         return np.array([name.startswith(SPACE) for name in tokenizer.names()])
 
     def _lowest(
-        self,
-        pieces: Pieces,
-        best: NDArray[np.float32],
-        marked: Sequence[tuple[int, list[int], list[int]] | None],
+        self, pieces: Pieces, best: NDArray[np.float32], marked: Sequence[tuple[int, list[int], list[int]]]
     ) -> NDArray[np.float64]:
         """Return (n, 2) the lowest cosine of a name, and of a negating word, with its counterpart; 1 for none."""
         real = pieces.ids < len(self._begins)  # not an n-gram
@@ -157,7 +154,7 @@ class Quality:
         at: list[tuple[int, int, int]] = []  # text, kind and word
         for row, (found, count) in enumerate(zip(marked, counts.tolist(), strict=True)):
             # Another number of words: the text was cut, or normalisation changed the spaces.
-            if found is not None and found[0] == count:
+            if found[0] == count:
                 at += [(row, kind, place) for kind, places in enumerate(found[1:]) for place in places]
         # Pieces before the beginning of a text's first word count as its own.
         row_of = np.repeat(np.arange(len(counts)), pieces.lengths)

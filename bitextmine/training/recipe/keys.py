@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from bitextmine.files.storage import Place, place
-from bitextmine.files.urls import is_remote
+from bitextmine.files.storage import Place, is_remote, place
 
 # The tables of a recipe, in the order in which they are printed.
 SECTIONS = ("data", "vocabulary", "model", "train", "teacher", "distil", "reduce")
