@@ -68,11 +68,11 @@ def search_both_indexed(
     if x.index.inverted is None or y.index.inverted is None or on_gpu:
         if type(here) is not Searcher:
             log.info("search: such indexes are asked by this machine alone")
-        fwd, bwd = (
+        found = [
             that.index.search(this.vectors, that.vectors, k, rows=that.rows, progress=progress, run=here.run)
             for this, that in ((x, y), (y, x))
-        )
-        return Neighbours(*fwd, *bwd), {"search": "each index"}
+        ]
+        return Neighbours(*found[0], *found[1]), {"search": "each index"}
     sample = _Sample(_listed(x, y), _listed(y, x), k, here)
     source, target = sample.sides
     share = sample.enough()
