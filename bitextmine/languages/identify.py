@@ -130,17 +130,19 @@ class Languages:
         from scipy.sparse import csr_matrix
 
         order = np.argsort(-sizes, kind="stable")
-        starts, falling = (np.cumsum(sizes) - sizes)[order], -sizes[order]
-        state = np.zeros(len(sizes), dtype=np.int64)
-        texts, features = [order[:0]], [self._output[:0]]
-        for column in range(int(sizes.max(initial=0))):
-            live = int(np.searchsorted(falling, -column, side="left"))  # texts that are longer
-            state = self._next[self._row[state[:live]] + letters[starts[:live] + column]].astype(np.int64)
-            feature = self._output[state]
-            hit = np.flatnonzero(feature >= 0)
-            texts.append(order[hit])
-            features.append(feature[hit])
-        at = np.concatenate(texts), np.concatenate(features)
+        place, falling = (np.cumsum(sizes) - sizes)[order], -sizes[order]
+        # The texts that are longer than each number of bytes.
+        live = np.searchsorted(falling, -np.arange(int(sizes.max(initial=0))), side="left")
+        state, features = np.zeros(len(sizes), dtype=np.int64), [self._output[:0]]
+        for count in live.tolist():
+            state = self._next.take(self._row.take(state[:count]) + letters.take(place[:count]))
+            features.append(self._output.take(state))
+            place += 1
+        found = np.concatenate(features)
+        # In each step the longest texts come first.
+        step = np.repeat(np.cumsum(live) - live, live)
+        hit = np.flatnonzero(found >= 0)
+        at = order[hit - step[hit]], found[hit]
         ones = np.ones(len(at[0]), dtype=np.float32)
         return csr_matrix((ones, at), shape=(len(sizes), len(self._weights)))  # adds up repeated places
 

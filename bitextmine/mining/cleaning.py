@@ -110,8 +110,12 @@ def bare_words(line: str) -> list[str]:
 
     In scripts without spaces each letter counts as a word.
     """
-    low = _without_markup(line).lower()
-    if low.isascii():  # the same, in two thirds of the time
+    return letters_of(_without_markup(line).lower())
+
+
+def letters_of(low: str) -> list[str]:
+    """Return the runs of letters of a text in lower case; in scripts without spaces each letter by itself."""
+    if low.isascii():  # the same, in a fraction of the time
         return _ASCII_LETTERS.findall(low)
     return (_LETTERS if _UNSPACED.search(low) else _SPACED_LETTERS).findall(low)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-import re
 import string
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,8 +17,8 @@ from numpy.typing import NDArray
 from bitextmine.arguments import one_of, whole_number
 from bitextmine.errors import UsageError
 from bitextmine.languages.codes import usual_length
-from bitextmine.languages.scripts import UNSPACED
 from bitextmine.mining.choices import Margin
+from bitextmine.mining.cleaning import letters_of
 from bitextmine.mining.dedup import line_key
 from bitextmine.scoring.choices import default_columns
 from bitextmine.scoring.columns.evidence import evidence, looped, negated, tokens_of, words_of
@@ -45,7 +44,6 @@ SMOOTH = 10
 _LEAST_CUT = 40  # characters of a text whose halves have identifiable languages
 _NO_LETTERS = bytes(c for c in range(128) if chr(c) not in string.ascii_letters)
 _BLANK = b" \t\n\v\f\r"
-_WORD = re.compile(rf"[{UNSPACED}]|[^\W\d_{UNSPACED}]+")
 _CHARACTERS = 10_000  # of a longer text, the beginning is compared
 
 Floats = NDArray[np.float64]
@@ -205,8 +203,7 @@ def copied(src: str, tgt: str) -> float:
     have 1, others 0. Names and technical terms are rightly copied: only a value near 1 in a longer pair means that
     nothing was translated.
     """
-    a = set(_WORD.findall(src[:_CHARACTERS].casefold()))
-    b = set(_WORD.findall(tgt[:_CHARACTERS].casefold()))
+    a, b = (set(letters_of(text[:_CHARACTERS].casefold())) for text in (src, tgt))
     most = max(len(a), len(b))
     if not most:
         return float(src.strip() == tgt.strip() and bool(src.strip()))
