@@ -26,12 +26,13 @@ from safetensors.numpy import save
 from torch import nn
 
 from bitextmine.encoder import Encoder, load_encoder
+from bitextmine.encoder.pieces import Pieces
 from bitextmine.files.lines import iter_lines
 from bitextmine.languages.codes import usual_length
 from bitextmine.mining.scorer import Network
 from bitextmine.scoring.columns.catalogue import PairTexts, Tools
 from bitextmine.scoring.columns.neighbourhood import WindowNeighbourhood
-from bitextmine.scoring.columns.quality import INPUTS, PIECE_INPUTS
+from bitextmine.scoring.columns.quality import INPUTS, PIECE_INPUTS, SIDE_INPUTS, Quality, language_number
 
 ALL = "de,es,fr,it,nl,sv,da,nb,fi,cs,pl,pt,ru,tr,uk,hu,ro,el,bg"
 # Inputs of a pair whose languages are not stated, and of one without a neighbourhood.
@@ -42,7 +43,7 @@ NOT_STATED = {
     "negated source": 0.0,
     "negated target": 0.0,
 }
-# Of the kinds of noise in the fit: what looks most like a right pair counts most.
+# Of the kinds of noise in the fit: what looks most like a right pair counts most, and has as many more rows.
 WEIGHTS = {
     "truncated": 8.0,
     "added": 6.0,
@@ -55,7 +56,26 @@ WEIGHTS = {
 }
 # The thresholds of the presets mild and strict, and the shares of right pairs that are to reach them.
 THRESHOLDS, GOOD_KEPT = (0.25, 0.35), (0.956, 0.927)
+# Noise, in standard deviations, of these inputs and of those of pieces.
+NOISE, NOISY = 0.3, ("similarity", "log margin", "length", "longer target")
 GOOD = 20.0  # weight of the right pairs, all together; a kind of noise has 1, or that of WEIGHTS
+
+# Negating words of English, whose pieces count for one negation each; those of other languages are learned from these.
+NEGATING = (
+    "not",
+    "no",
+    "never",
+    "nobody",
+    "nothing",
+    "none",
+    "without",
+    "neither",
+    "nor",
+    "nowhere",
+    "cannot",
+)
+NEGATION_PAIRS = 200_000  # to learn from, of all languages
+SPARSE = 0.1  # a larger number leaves fewer negating pieces
 
 # Corpora with free translations and long sentences, which count several times: most others are short and literal.
 FREE = {"europarl": 6, "europarl2": 4, "news": 6, "bible": 2, "web": 2, "law": 2, "swisslaw": 2}
@@ -102,9 +122,49 @@ def streams(data: Path, langs: list[str], each: int) -> Iterator[tuple[Stream, t
         yield Stream(rows, stated, True, elsewhere), stated
 
 
-def inputs_of(encoder: Encoder, rows: list[tuple[str, str, str]], langs: tuple[str, str]) -> np.ndarray:
+def negating_pieces(encoder: Encoder, data: Path, langs: list[str]) -> np.ndarray:
+    """Return `Networks.negation`: pieces, such that both sides of most pairs count for the same number of negations.
+
+    They include words such as "unable" and "fail". By stochastic gradient descent (AdaGrad) on the absolute difference
+    up to 1, with an L1 penalty.
+    """
+    codes = sorted({"en", *langs})
+    vocabulary = len(encoder.piece_rows()[0])
+    both: list[list[Pieces]] = [[], []]
+    for stream, stated in streams(data, langs, NEGATION_PAIRS // len(langs)):
+        for side in range(2):
+            found = encoder.tokenizer.encode([pair[side] for pair in stream.pairs], 128, 1)[0]
+            both[side].append(Pieces(found.ids + vocabulary * codes.index(stated[side]), found.offsets))
+    sides = [Pieces.join(parts) for parts in both]
+    known = {name: at for at, name in enumerate(encoder.tokenizer.names())}
+    fixed = [known[f"▁{word}"] + vocabulary * codes.index("en") for word in NEGATING if f"▁{word}" in known]
+    weight, squares = np.zeros(vocabulary * len(codes)), np.full(vocabulary * len(codes), 1e-3)
+    weight[fixed] = 1
+    rng = np.random.default_rng(1)
+    for _ in range(4):
+        for rows in np.array_split(rng.permutation(len(sides[0])), len(sides[0]) // 512):
+            some = [side.take(rows) for side in sides]
+            text = [np.repeat(np.arange(len(rows)), side.lengths) for side in some]
+            sums = [np.bincount(at, weight[side.ids], len(rows)) for at, side in zip(text, some, strict=True)]
+            apart = np.clip(sums[0] - sums[1], -1, 1)
+            seen, place = np.unique(np.concatenate([side.ids for side in some]), return_inverse=True)
+            slope = np.bincount(place, np.concatenate([apart[text[0]], -apart[text[1]]]), len(seen))
+            squares[seen] += slope**2
+            weight[seen] -= (0.06 * slope + 0.02 * SPARSE) / np.sqrt(squares[seen])
+            weight[seen] = np.clip(weight[seen], 0, 1.5)
+            weight[fixed] = 1
+    at = np.flatnonzero(weight >= 0.05)
+    numbers = np.array([language_number(code) for code in codes])
+    found = [numbers[at // vocabulary], at % vocabulary, np.rint(1000 * weight[at])]
+    return np.stack(found, axis=1).astype(np.int32)
+
+
+def inputs_of(
+    encoder: Encoder, rows: list[tuple[str, str, str]], langs: tuple[str, str], negation: np.ndarray
+) -> np.ndarray:
     """Return INPUTS and PIECE_INPUTS (n, m) of a stream."""
     tools = Tools(encoder, WindowNeighbourhood(), src_lang=langs[0], tgt_lang=langs[1])
+    tools.quality = Quality(encoder, negation)
     parts = []
     for start in range(0, len(rows), 4096):
         part = rows[start : start + 4096]
@@ -116,12 +176,18 @@ def inputs_of(encoder: Encoder, rows: list[tuple[str, str, str]], langs: tuple[s
 def fitted(
     x: np.ndarray, y: np.ndarray, weight: np.ndarray, hidden: int, epochs: int
 ) -> dict[str, np.ndarray]:
-    """Return the arrays of a network fitted to x (n, m) and y (n,)."""
+    """Return the arrays of a network fitted to x (n, m) and y (n,).
+
+    Inputs of the encoder get random noise: it was trained on these pairs, and matches them better than others.
+    """
     torch.manual_seed(1)
     mean, scale = x.mean(axis=0), x.std(axis=0)
     scale[scale < 1e-6] = 1
     inputs = torch.from_numpy(((x - mean) / scale).astype(np.float32))
     target, weights = torch.from_numpy(y.astype(np.float32)), torch.from_numpy(weight.astype(np.float32))
+    noise = torch.zeros(x.shape[1])
+    noise[[INPUTS.index(name) for name in NOISY]] = NOISE
+    noise[len(INPUTS) :] = NOISE
     first, last = nn.Linear(x.shape[1], hidden), nn.Linear(hidden, 1)
     parameters = [*first.parameters(), *last.parameters()]
     optimizer = torch.optim.AdamW(parameters, lr=3e-3, weight_decay=0.1)
@@ -130,7 +196,8 @@ def fitted(
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-3, steps)
     for _ in range(epochs):
         for rows in torch.randperm(len(x)).split(batch):
-            odds = last(torch.tanh(first(inputs[rows])))[:, 0]
+            some = inputs[rows] + noise * torch.randn(len(rows), x.shape[1])
+            odds = last(torch.tanh(first(some)))[:, 0]
             loss = nn.functional.binary_cross_entropy_with_logits(odds, target[rows], weights[rows])
             optimizer.zero_grad()
             loss.backward()
@@ -144,13 +211,15 @@ def fitted(
 def without(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return the inputs with languages not stated for a third of the rows, and no margin for a tenth."""
     x = x.copy()
-    negated = len(INPUTS) + 1 + np.array([1, 3])  # of WORD_INPUTS
+    negated = len(INPUTS) + 1 + np.array([1, 1 + SIDE_INPUTS])  # cosines of negating words
+    counted = len(INPUTS) + 1 + 2 * SIDE_INPUTS + 2 + np.arange(4)  # negations by pieces
     for names, share in ((NOT_STATED, 0.33), ({"log margin": 0.0, "no margin": 1.0}, 0.1)):
         rows = rng.random(len(x)) < share
         for name, value in names.items():
             x[rows, INPUTS.index(name)] = value
         if "lang" in names:
             x[np.ix_(rows, negated)] = 1.0
+            x[np.ix_(rows, counted)] = 0.0
         if "no margin" in names:
             x[rows, 0] = np.maximum(0, x[rows, len(INPUTS)])
     return x
@@ -161,7 +230,7 @@ def calibrate(arrays: dict[str, np.ndarray], encoder: Encoder, data: Path, langs
     parts, kinds = [], []
     for lang in langs:
         rows = noisy_stream(data, lang, 0)
-        parts.append(inputs_of(encoder, rows, ("en", lang)))
+        parts.append(inputs_of(encoder, rows, ("en", lang), arrays["negation"]))
         kinds += [row[2] for row in rows]
     x, kind = np.concatenate(parts), np.array(kinds)
     for name, width in (("plain", len(INPUTS)), ("pieces", len(INPUTS) + PIECE_INPUTS)):
@@ -188,37 +257,44 @@ def main() -> None:
     parser.add_argument("--langs", default=ALL)
     parser.add_argument("--each", type=int, default=3000, help="pairs of a language to make rows of")
     parser.add_argument("--hidden", type=int, default=64)
-    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--bench", type=Path, help="DATA of bench_filtering.py, to set the constants by")
+    parser.add_argument("--scale-langs", help="those of --langs that set the constants (default: all)")
     parser.add_argument("--rows", type=Path, help="keep the inputs in this .npz, or take them from it")
     parser.add_argument("-o", dest="out", type=Path, required=True)
     a = parser.parse_args()
     torch.set_num_threads(1)  # the products are small
     if a.rows is None or not a.rows.exists():
         encoder = load_encoder(a.model, "cpu")
+        begin = time.process_time()
+        negation = negating_pieces(encoder, a.data, a.langs.split(","))
+        took = time.process_time() - begin
+        print(f"{len(negation):,} negating pieces, {took:.1f} s", file=sys.stderr, flush=True)
         parts, kinds = [], []
+        kinds_of_noise = sum(WEIGHTS.get(name, 1) for name in RULES)
         for stream, langs in streams(a.data, a.langs.split(","), a.each):
             begin = time.process_time()
-            rows = noisy_rows(stream, len(stream.pairs) // 2, len(stream.pairs) // 2 // len(RULES))
+            half = len(stream.pairs) // 2
+            rows = noisy_rows(stream, half, round(half / kinds_of_noise), WEIGHTS)
             if sum(row[2] == "good" for row in rows) < 100:
                 continue
-            parts.append(inputs_of(encoder, rows, langs))
+            parts.append(inputs_of(encoder, rows, langs, negation))
             kinds += [row[2] for row in rows]
             took = time.process_time() - begin
             print(f"{'-'.join(langs)}: {len(rows):,} rows, {took:.1f} s", file=sys.stderr, flush=True)
         x, kind = np.concatenate(parts), np.array(kinds)
         if a.rows is not None:
-            np.savez(a.rows, x=x.astype(np.float32), kind=kind)
+            np.savez(a.rows, x=x.astype(np.float32), kind=kind, negation=negation)
     else:
         with np.load(a.rows) as file:
-            x, kind = file["x"].astype(np.float64), file["kind"]
+            x, kind, negation = file["x"].astype(np.float64), file["kind"], file["negation"]
     y = kind == "good"
     weight = np.zeros(len(x))
     for name in np.unique(kind):
         weight[kind == name] = (GOOD if name == "good" else WEIGHTS.get(name, 1.0)) / (kind == name).sum()
     weight *= len(x) / weight.sum()
     x = without(x, np.random.default_rng(1))
-    arrays = {}
+    arrays = {"negation": negation}
     for name, width in (("plain", len(INPUTS)), ("pieces", len(INPUTS) + PIECE_INPUTS)):
         network = fitted(x[:, :width], y, weight, a.hidden, a.epochs)
         arrays |= {f"{name}.{part}": value for part, value in network.items()}
@@ -230,8 +306,11 @@ def main() -> None:
         kept = {str(each): round(100 * float((odds[kind == each] >= limit).mean()), 1) for each in RULES}
         print(f"{name}: kept at 95% of the right pairs (log odds {limit:.2f}): {kept}", file=sys.stderr)
     if a.bench is not None:
-        calibrate(arrays, load_encoder(a.model, "cpu"), a.bench, a.langs.split(","))
-    a.out.write_bytes(save({name: np.ascontiguousarray(value, np.float32) for name, value in arrays.items()}))
+        calibrate(arrays, load_encoder(a.model, "cpu"), a.bench, (a.scale_langs or a.langs).split(","))
+    kept_as = {name: np.int32 if name == "negation" else np.float32 for name in arrays}
+    a.out.write_bytes(
+        save({name: np.ascontiguousarray(value, kept_as[name]) for name, value in arrays.items()})
+    )
 
 
 if __name__ == "__main__":

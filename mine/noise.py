@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from bitextmine.languages.codes import language
 
@@ -138,9 +138,10 @@ def truncated(s: Stream, at: int, rng: random.Random) -> Texts | None:
     if min(len(words), len(s.pairs[at][1 - side].split())) < 6:
         return None
     if s.fit:
-        kept = words[: round(len(words) * rng.uniform(0.3, 0.75))]
-        if rng.random() < 0.25:
-            kept = words[-len(kept) :]
+        # Anywhere, at the end in a third of the cases.
+        size = round(len(words) * rng.uniform(0.2, 0.7))
+        begin = len(words) - size if rng.random() < 0.35 else rng.randint(0, len(words) - size)
+        kept = words[:begin] + words[begin + size :]
         end = s.pairs[at][side][-1]
         text = " ".join(kept) + (end if rng.random() < 0.3 and not end.isalnum() else "")
     elif rng.random() < 0.7:
@@ -283,8 +284,12 @@ RULES: dict[str, Rule] = {
 }
 
 
-def noisy_rows(stream: Stream, clean: int, each: int, seed: int = 1) -> list[tuple[str, str, str]]:
+def noisy_rows(
+    stream: Stream, clean: int, each: int, weights: Mapping[str, float] | None = None, seed: int = 1
+) -> list[tuple[str, str, str]]:
     """Return rows in random order: (source, target, kind), `clean` of kind "good" and `each` of every kind of noise.
+
+    `weights` are kinds of which there are so many times as many.
 
     Every row is made of a pair of its own; a kind has fewer rows if there are not enough pairs that can be spoilt so.
     """
@@ -296,7 +301,7 @@ def noisy_rows(stream: Stream, clean: int, each: int, seed: int = 1) -> list[tup
     for kind in RULES:
         made = 0
         for at in order:
-            if made == each:
+            if made >= each * (weights or {}).get(kind, 1):
                 break
             if at in used or (found := stream.spoilt(kind, at, rng)) is None:
                 continue

@@ -61,6 +61,10 @@ if TYPE_CHECKING:
     True,
     "Remove markup, mojibake, control and zero-width characters and runs of spaces, and apply Unicode NFC.",
 )
+@options.flag(
+    "--machine-translated",
+    "Keep web pages whose HTML says that a machine translated them; otherwise they are left out, and counted.",
+)
 @options.pick(
     "--from",
     [kind.value for kind in Kind],

@@ -41,6 +41,7 @@ class SplitOptions:
         join: what a line holds, ``sentence`` or ``paragraph``.
         normalize: bring the text into normal form (`languages.clean`).
         ids: put the origin into columns before the text, instead of a file beside the output.
+        machine_translated: keep web pages whose HTML says that a machine translated them.
     """
 
     langs: tuple[str, ...] = ()
@@ -50,3 +51,4 @@ class SplitOptions:
     join: str = "sentence"
     normalize: bool = True
     ids: bool = False
+    machine_translated: bool = False

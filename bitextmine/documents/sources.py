@@ -90,9 +90,11 @@ def documents(
     kind = options.kind or SUFFIXES.get(strip_compression(file.path).suffix.lower())
     lang = language_of(file.path)
     if kind is Kind.WARC:
-        yield from crawled(file.path, file.name, seen)
+        yield from crawled(file.path, file.name, seen, options.machine_translated)
     elif kind is Kind.HTML:
-        yield Document(file.name, "", lang, functools.partial(page_file, file.path, seen))
+        yield Document(
+            file.name, "", lang, functools.partial(page_file, file.path, seen, options.machine_translated)
+        )
     elif kind is Kind.PARQUET:
         yield from _table(file, options.text_field)
     else:

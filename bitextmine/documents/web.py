@@ -26,6 +26,17 @@ _UNKNOWN = "application/octet-stream"  # also said of short text beyond ASCII
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _WESTERN = ("cp1252", "iso-8859-1", "latin-1", "ascii")
 _MOSTLY = 0.05  # of the characters beyond ASCII: fewer damaged ones than this, and it is UTF-8 all the same
+# Marks that machine translation leaves in a page: Google Translate in the browser and its proxy, Microsoft Translator,
+# and metadata that say so. Plugins as WPML and GTranslate mark only the choice of languages, whoever translated.
+_TRANSLATED = re.compile(
+    rb"""<html\b[^>]{0,2000}\btranslated-(?:ltr|rtl)\b"""
+    rb"""|<html\b[^>]{0,2000}\blang\s*=\s*["']?[a-z-]{2,20}-x-mtfrom-"""
+    rb"""|<font\s[^>]{0,200}\bvertical-align:\s*inherit"""
+    rb"""|<[a-z][^>]{0,500}\s_msttexthash\s*="""
+    rb"""|<base\b[^>]{0,500}\.translate\.goog\b"""
+    rb"""|<meta\b[^>]{0,500}(?:machine[- ]?translat|translated-by-machine)""",
+    re.IGNORECASE,
+)
 _GZIP = b"\x1f\x8b\x08"
 _RECORD = b"WARC/1."
 _BLOCK = 1 << 18
@@ -42,11 +53,11 @@ def _library(name: str) -> Any:
         ) from None
 
 
-def page(raw: bytes, charset: str | None = None) -> list[str]:
+def page(raw: bytes, charset: str | None = None, machine: bool = False) -> list[str]:
     """Return the paragraphs of the main text of a web page; `charset` is what its server says.
 
     Raises:
-        NoDocument: it is no HTML, or elements are nested too deeply.
+        NoDocument: it is no HTML, elements are nested too deeply, or, unless `machine`, it was machine-translated.
     """
     kind = _library("resiliparse.parse.encoding").detect_mime(raw[:_BLOCK])
     binary = b"\0" in raw[:_BLOCK] and not raw.startswith(_UTF_16)
@@ -54,12 +65,16 @@ def page(raw: bytes, charset: str | None = None) -> list[str]:
         raise NoDocument(f"no HTML but {kind}")
     if raw.count(b"<") > _DEEPEST and _depth(raw) > _DEEPEST:
         raise NoDocument(f"elements nested more than {_DEEPEST:,} deep")
+    if not machine and _TRANSLATED.search(raw):
+        raise NoDocument(
+            "machine translation, by marks in its HTML; keep such pages with --machine-translated"
+        )
     extract = _library("resiliparse.extract.html2text").extract_plain_text
     text = extract(_decoded(raw, charset), main_content=True, alt_texts=False, list_bullets=False)
     return [line for line in map(str.strip, _BREAK.split(text)) if line]
 
 
-def page_file(path: str, seen: Callable[[int], object] | None) -> list[str]:
+def page_file(path: str, seen: Callable[[int], object] | None, machine: bool) -> list[str]:
     """Return the paragraphs of a file of HTML; NoDocument as for `page`, or if it is too large."""
     parts, size = [], 0
     for block in read_blocks(path, seen):
@@ -67,10 +82,10 @@ def page_file(path: str, seen: Callable[[int], object] | None) -> list[str]:
         size += len(block)
         if size > longest_line():
             raise _too_large()
-    return page(b"".join(parts))
+    return page(b"".join(parts), machine=machine)
 
 
-def crawled(path: str, name: str, seen: Callable[[int], object] | None) -> Iterator[Document]:
+def crawled(path: str, name: str, seen: Callable[[int], object] | None, machine: bool) -> Iterator[Document]:
     """Yield the pages of a WARC, and the texts of a WET file, in order; damaged records are passed over.
 
     After a damaged record the next one is looked for, in files of this machine that are not compressed or gzip.
@@ -87,7 +102,9 @@ def crawled(path: str, name: str, seen: Callable[[int], object] | None) -> Itera
                         seen(place)
                     if _is_page(record):
                         url = record.headers.get("WARC-Target-URI") or ""
-                        yield Document(f"{name}#{number}", url, None, functools.partial(_content, record))
+                        yield Document(
+                            f"{name}#{number}", url, None, functools.partial(_content, record, machine)
+                        )
             except BaseException as problem:  # a failure inside the library is no Exception
                 if not isinstance(problem, OSError) and type(problem).__name__ != "PanicException":
                     raise
@@ -179,7 +196,7 @@ def _is_page(record: Any) -> bool:
     return status in (None, 200, 203) and (not kind or kind in (*_PAGES, "text/plain"))
 
 
-def _content(record: Any) -> Iterable[str]:
+def _content(record: Any, machine: bool) -> Iterable[str]:
     most = longest_line()
     if record.content_length > most:
         raise _too_large()
@@ -191,7 +208,7 @@ def _content(record: Any) -> Iterable[str]:
         raw = _plain(raw, record.http_headers, most)
     if kind.startswith("text/plain"):
         return paragraphs(_decoded(raw, record.http_charset).split("\n"))
-    return page(raw, record.http_charset)
+    return page(raw, record.http_charset, machine)
 
 
 def _plain(raw: bytes, headers: Any, most: int) -> bytes:

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from bitextmine.encoder.folder import packaged
+
 from .helpers import GOOD, tsv
 
 
@@ -133,3 +135,13 @@ def test_what_an_output_or_k_cannot_hold_is_told(bm, tmp_path):
     assert "the columns are lost" in said and (tmp_path / "x.fr").read_text() == "Bonjour.\n"
     found = bm("score", "a.en", "a.fr", "--columns", "margin", "-k", "100000000")
     assert "k is 4,096" in found.err and "|k:4096|" in found.err
+
+
+@pytest.mark.parametrize("command", [("score", "p.tsv", "--model", "model"), ("info", "model")])
+def test_a_model_file_without_an_end_is_refused(bm, tmp_path, command):
+    """A link to /dev/zero would be read for ever."""
+    (tmp_path / "p.tsv").write_text("one\tun\n")
+    (tmp_path / "model").mkdir()
+    for file in packaged("europe5").iterdir():
+        (tmp_path / "model" / file.name).symlink_to("/dev/zero" if file.name == "ngrams.txt" else file)
+    assert "ngrams.txt: not a regular file" in bm.fails(*command)

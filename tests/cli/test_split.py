@@ -211,6 +211,34 @@ def test_main_text_of_a_page(bm, tmp_path):
 
 
 @pytest.mark.parametrize(
+    "mark",
+    [
+        '<html lang="fr" class="no-js translated-ltr">',
+        '<html lang="fr-x-mtfrom-en">',
+        '<html><font style="vertical-align: inherit;"><font>',
+        '<html><base href="https://example-com.translate.goog/">',
+        '<html><p _msttexthash="1234" _msthash="5">',
+        '<html><meta name="robots" content="machine-translated">',
+    ],
+)
+def test_machine_translated_pages_are_left_out(bm, crawl, tmp_path, mark):
+    pages = [
+        record(f"http://a.example/{n}", html)
+        for n, html in enumerate([page(), page().replace(b'<html lang="en">', mark.encode())])
+    ]
+    texts, _, err = crawl(packed(*pages))
+    assert len(texts) == 4
+    assert "skipped 1: machine translation, by marks in its HTML" in err
+    assert len(crawl(packed(*pages), "--machine-translated")[0]) > 4
+
+
+def test_pages_about_translation_are_kept(bm, tmp_path):
+    menu = '<html class="wpml" lang="en"><link rel="alternate" hreflang="fr"><p class="gtranslate">A translated-ltr page'
+    (tmp_path / "page.en.html").write_bytes(page().replace(b'<html lang="en">', menu.encode()))
+    assert bm("split", "page.en.html").out.splitlines()[-1] == "Bread and salt were sold at the market."
+
+
+@pytest.mark.parametrize(
     ("text", "declared", "really"),
     [
         ("Le café était fermé, déjà.", "iso-8859-1", "utf-8"),

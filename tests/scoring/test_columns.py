@@ -20,7 +20,14 @@ from bitextmine.scoring.columns.catalogue import (
 )
 from bitextmine.scoring.columns.neighbourhood import IndexNeighbourhood, WindowNeighbourhood
 from bitextmine.scoring.columns.numbers import number_agreement, roman_value, word_values
-from bitextmine.scoring.columns.quality import INPUTS, LEAST_AROUND, PIECE_INPUTS, Networks, similarity
+from bitextmine.scoring.columns.quality import (
+    INPUTS,
+    LEAST_AROUND,
+    PIECE_INPUTS,
+    SIDE_INPUTS,
+    Networks,
+    similarity,
+)
 
 
 @pytest.mark.parametrize(
@@ -227,6 +234,34 @@ def test_quality_tells_right_pairs_from_spoilt_ones(model, stated):
     assert right == pytest.approx(logistic(networks.pieces, np.concatenate([inputs, more], axis=1)), abs=1e-6)
 
 
+def test_negations_and_names_are_inputs():
+    src = [
+        "She was unable to pay the bill.",
+        "I do not know the answer.",
+        "The book that Kowalski wrote is here.",
+    ]
+    right = [
+        "Sie konnte die Rechnung nicht bezahlen.",
+        "Die Antwort kenne ich nicht.",
+        "Kowalskis Buch ist hier.",
+    ]
+    wrong = [
+        "Sie bezahlte die Rechnung.",
+        "Ich kenne die Antwort.",
+        "Das Buch, das Lindgren schrieb, ist hier.",
+    ]
+    tools = Request(("quality",), "en", "de").tools(load_encoder("default"))
+    names, apart = len(INPUTS) + 1 + 2 * SIDE_INPUTS + 1, len(INPUTS) + 1 + 2 * SIDE_INPUTS + 5
+    found = []
+    for tgt in (right, wrong):
+        pairs = PairTexts(src, tgt, tools)
+        found.append(np.concatenate([pairs.inputs(), pairs.piece_inputs()], axis=1)[:, [names, apart]])
+    assert (found[0][:2, 1] < 0.4).all() and (found[1][:2, 1] > 0.4).all()
+    assert found[0][2, 0] < 0.3 and found[1][2, 0] > 0.5
+    unstated = PairTexts(src, wrong, Request(("quality",)).tools(load_encoder("default"))).piece_inputs()
+    assert not unstated[:, apart - len(INPUTS)].any()
+
+
 def test_lengths_are_judged_by_the_corpus_where_no_usual_ratio_is_known():
     """What is usual at hand, a third of the characters, is no sign of a wrong pair."""
     n = 2 * LEAST_AROUND
@@ -245,6 +280,7 @@ def test_files_of_networks(tmp_path):
     for name, change, message in (
         ("plain.out", lambda a: a * np.nan, "'plain.out' holds NaN"),
         ("pieces.hidden", lambda a: a[:, 1:].copy(), "another version"),
+        ("negation", lambda a: a[:, 1:].copy(), "negating pieces of shape"),
         ("plain.more", lambda a: np.zeros(1, np.float32), "not the networks"),
     ):
         save_file({**content, name: change(content.get(name))}, path)

@@ -16,6 +16,7 @@ from bitextmine.scoring.columns.evidence import (
     negated,
     negation_places,
     tokens_of,
+    unlike,
     words_of,
 )
 
@@ -84,6 +85,20 @@ def test_copied_runs_are_the_longest_common_ones(a, b):
 )
 def test_names_that_the_other_side_lacks(src, tgt, apart):
     assert names_apart(src, tgt, words_of(src), words_of(tgt)) == apart
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "lowest", "highest"),
+    [
+        ("Obama", ["и", "Обама,"], 0, 0),
+        ("Kowalski", ["Kowalskiego"], 0.1, 0.4),
+        ("Kowalski", ["Lindgren", "schrieb"], 0.9, 1.3),
+        ("Kowalski", [], 1.3, 1.3),
+        ("--", ["", "..."], 0, 0),
+    ],
+)
+def test_names_are_compared_by_their_pairs_of_letters(name, words, lowest, highest):
+    assert lowest <= unlike(name, words) <= highest
 
 
 @pytest.mark.parametrize(

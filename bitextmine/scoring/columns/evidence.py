@@ -140,6 +140,25 @@ def names_apart(src: str, tgt: str, src_words: list[str], tgt_words: list[str]) 
     return fewest
 
 
+@lru_cache(maxsize=1 << 16)
+def _letters(word: str) -> tuple[str, frozenset[str]]:
+    """Return a word in Latin letters and its pairs of letters, with the first one."""
+    plain = "".join(filter(str.isalnum, latin(word)))
+    return plain, frozenset(map("".join, pairwise(f" {plain}")))
+
+
+def unlike(name: str, words: Sequence[str]) -> float:
+    """Return how far the spelling of a name is from that of the most similar word, from 0 to 1.3."""
+    own, pairs = _letters(name)
+    closest = 0.0
+    for other, there in map(_letters, words):
+        if other == own:
+            return 0.0
+        more = abs(len(pairs) - len(there))
+        closest = max(closest, len(pairs & there) / (min(len(pairs), len(there)) + more / 4 or 1))
+    return 1.3 * (1 - closest)
+
+
 @cache
 def _negation(code: str) -> re.Pattern[str] | None:
     row = language(code)

@@ -23,6 +23,7 @@ from bitextmine.encoder.protocols import PieceRows
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import check_finite, read_arrays
 from bitextmine.errors import BitextmineError
+from bitextmine.languages.codes import same_code
 from bitextmine.mining.piece_features import FEATURES, PieceFeatures, Sentences
 from bitextmine.mining.scorer import Network
 from bitextmine.scoring.columns import evidence
@@ -35,10 +36,16 @@ INPUTS = (
     *("similarity", "log margin", "no margin", "length", "longer target", "numbers", "copy"),
     *("lang", "half lang", "languages stated", *evidence.NAMES),
 )
-# The other network gets besides: the cosine; for the names and for the negating words of each side the lowest cosine of
-# one with its counterpart, for names also the higher of both sides; and the features of all pieces.
-WORD_INPUTS = 5
-PIECE_INPUTS = 1 + WORD_INPUTS + FEATURES
+# The other network gets besides: the cosine; of each side the lowest cosine of a name and of a negating word with its
+# counterpart, how far the name most unlike the other side's words is from them, and the number of such names; of both
+# sides together the lower of these distances; the negation of each side by its pieces, and the difference; and the
+# features of all pieces.
+SIDE_INPUTS = 4
+PIECE_INPUTS = 1 + 2 * SIDE_INPUTS + 2 + 4 + FEATURES
+_SURE = 0.7  # cosine of a name that was translated, however it is spelled
+_APART = 0.5  # distance of a name without a counterpart
+_MOST = 3.0  # of any count
+_MOST_DIFFERENCE = 1.5
 
 # Names and technical terms are rightly copied, up to this share of the words.
 COPIED = 0.5
@@ -63,10 +70,14 @@ def similarity(cosine: NDArray[np.float64], ratio: NDArray[np.float64] | None = 
 
 @dataclass(frozen=True)
 class Networks:
-    """The networks of a file: `plain` takes INPUTS, `pieces` PIECE_INPUTS more; both return log odds."""
+    """The networks of a file: `plain` takes INPUTS, `pieces` PIECE_INPUTS more; both return log odds.
+
+    `negation` is int32 (m, 3): a language (`language_number`), a piece, and how many thousandths of a negation it is.
+    """
 
     plain: Network
     pieces: Network
+    negation: NDArray[np.int32]
 
     @classmethod
     def read(cls, path: Path) -> Networks:
@@ -74,7 +85,9 @@ class Networks:
         arrays = read_arrays(path)
         wanted = {"plain": len(INPUTS), "pieces": len(INPUTS) + PIECE_INPUTS}
         names = [field.name for field in fields(Network)]
-        if sorted(arrays) != sorted(f"{network}.{name}" for network in wanted for name in names):
+        if sorted(arrays) != sorted(
+            ["negation", *(f"{network}.{name}" for network in wanted for name in names)]
+        ):
             raise BitextmineError(f"{path}: not the networks of the column quality")
         check_finite(arrays, path)
         found = {network: Network(*(arrays[f"{network}.{name}"] for name in names)) for network in wanted}
@@ -83,14 +96,26 @@ class Networks:
                 raise BitextmineError(
                     f"{path}: networks of another version, not of {count} inputs; fit them again"
                 )
-        return cls(found["plain"], found["pieces"])
+        negation = arrays["negation"]
+        if negation.ndim != 2 or negation.shape[1] != 3 or negation.min(initial=0) < 0:
+            raise BitextmineError(
+                f"{path}: negating pieces of shape {negation.shape}, not (m, 3); fit them again"
+            )
+        return cls(found["plain"], found["pieces"], negation)
+
+
+def language_number(code: str) -> int:
+    """Return a number for a code, by which `Networks.negation` names a language."""
+    return int.from_bytes(same_code(code).encode(), "big")
 
 
 class Quality:
     """The networks for an encoder, and the comparison of its pieces."""
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: Encoder, negation: NDArray[np.int32] | None = None) -> None:
         self._encoder = encoder
+        self._negation = negation  # instead of that in the file
+        self._negating: dict[str, NDArray[np.float64]] = {}
         folder: Path | None = getattr(encoder, "folder", None)
         own = None if folder is None else folder / QUALITY
         self.by_pieces = bool(own and own.is_file()) and isinstance(
@@ -123,16 +148,43 @@ class Quality:
         best = tuple(np.empty(len(side.ids), dtype=np.float32) for side in pieces)
         features = self._pieces.features(src, tgt, (best[0], best[1]))
         words = []
-        for side, cosines, texts, code, no in zip(pieces, best, sides, langs, negated, strict=True):
-            found = _marked_words(texts, code, no)
-            rows = np.array(list(found), dtype=np.int64)
-            lowest = np.ones((len(cosine), 2))
+        for side, (texts, code, no) in enumerate(zip(sides, langs, negated, strict=True)):
+            marked = _marked_words(texts, code, no)
+            rows = np.array(list(marked), dtype=np.int64)
             # A float32 is taken like a piece.
-            some = Pieces(cosines.view(np.int32), side.offsets).take(rows).ids.view(np.float32)
-            lowest[rows] = self._lowest(side.take(rows), some, list(found.values()))
-            words.append(lowest)
-        both = np.maximum(words[0][:, 0], words[1][:, 0])
-        return np.column_stack([cosine, *words, both, features])
+            some = Pieces(best[side].view(np.int32), pieces[side].offsets).take(rows).ids.view(np.float32)
+            (at, kind, place), cosines = self._cosines(pieces[side].take(rows), some, list(marked.values()))
+            at = rows[at]
+            found = np.column_stack([np.ones((len(cosine), 2)), np.zeros((len(cosine), 2))])
+            np.minimum.at(found, (at, kind), cosines)
+            others = sides[1 - side]
+            for number in np.flatnonzero((kind == 0) & (cosines < _SURE)).tolist():
+                row = int(at[number])
+                name, known = texts[row].split()[place[number]], others[row].split()
+                apart = min(1 - cosines[number], evidence.unlike(name, known))
+                found[row, 2] = max(found[row, 2], apart)
+                found[row, 3] += apart > _APART
+            words.append(np.minimum(found, _MOST))
+        both = np.maximum(words[0][:, 0], words[1][:, 0]), np.minimum(words[0][:, 2], words[1][:, 2])
+        no = [np.zeros(len(cosine)), np.zeros(len(cosine))]
+        if all(langs):
+            for side, code in enumerate(langs):
+                total = np.concatenate([[0.0], np.cumsum(self.negating(code)[pieces[side].ids])])
+                no[side] = np.diff(total[pieces[side].offsets])
+        apart = np.clip(no[0] - no[1], -_MOST_DIFFERENCE, _MOST_DIFFERENCE)
+        negation = (*np.minimum(no, _MOST), apart, np.abs(apart))
+        return np.column_stack([cosine, *words, *both, *negation, features])
+
+    def negating(self, code: str) -> NDArray[np.float64]:
+        """Return the negations that each piece of the vocabulary counts for in a language, (pieces,)."""
+        if code not in self._negating:
+            found = np.zeros(len(self._encoder.piece_rows()[0]))
+            table = self._networks.negation if self._negation is None else self._negation
+            numbers, pieces, weights = table.T
+            some = (numbers == language_number(code)) & (pieces < len(found))
+            found[pieces[some]] = weights[some] / 1000
+            self._negating[code] = found
+        return self._negating[code]
 
     @cached_property
     def _begins(self) -> NDArray[np.bool_]:
@@ -141,10 +193,10 @@ class Quality:
         assert isinstance(tokenizer, Tokenizer)
         return np.array([name.startswith(SPACE) for name in tokenizer.names()])
 
-    def _lowest(
+    def _cosines(
         self, pieces: Pieces, best: NDArray[np.float32], marked: Sequence[tuple[int, list[int], list[int]]]
-    ) -> NDArray[np.float64]:
-        """Return (n, 2) the lowest cosine of a name, and of a negating word, with its counterpart; 1 for none."""
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return texts, kinds (0 a name, 1 a negating word) and places (3, m) of words, and their cosines (m,)."""
         real = pieces.ids < len(self._begins)  # not an n-gram
         begins = np.zeros(len(real), dtype=bool)
         begins[real] = self._begins[pieces.ids[real]]
@@ -162,10 +214,8 @@ class Quality:
         number = np.maximum(begun[1:] - 1, first[row_of])[used]
         total = np.bincount(number, best[used], first[-1])
         means = total / np.maximum(np.bincount(number, minlength=first[-1]), 1)
-        lowest = np.ones((len(marked), 2))
-        in_text, kind, place = np.array(at, dtype=np.int64).reshape(-1, 3).T
-        np.minimum.at(lowest, (in_text, kind), means[first[in_text] + place])
-        return lowest
+        where = np.array(at, dtype=np.int64).reshape(-1, 3).T
+        return where, means[first[where[0]] + where[2]]
 
     def probabilities(
         self, inputs: NDArray[np.float64], more: NDArray[np.float64] | None
