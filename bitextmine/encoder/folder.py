@@ -121,6 +121,8 @@ def read_ngrams(folder: Path, count: int) -> list[str]:
     if not count:
         return []
     try:
+        if path.exists() and not path.is_file():
+            raise BitextmineError(f"{path}: not a regular file")
         with path.open(encoding="utf-8") as file:
             text = file.read(count * (LONGEST + 1) + 1)
     except (OSError, UnicodeDecodeError) as e:

@@ -42,7 +42,7 @@ NAMES = {
     "bitextmine.exporting",
     *(f"bitextmine.{room}.choices" for room in ("alignment", "mining", "scoring")),
     *(f"bitextmine.{room}.options" for room in ("documents", "indexing")),
-    *(f"bitextmine.files.{name}" for name in ("formats.names", "urls")),
+    *(f"bitextmine.files.{name}" for name in ("formats.names", "storage", "atomic")),
 }
 
 

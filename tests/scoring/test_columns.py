@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from bitextmine.encoder import load_encoder
 from bitextmine.encoder.folder import QUALITY, packaged
 from bitextmine.errors import BitextmineError
 from bitextmine.scoring.columns.catalogue import (

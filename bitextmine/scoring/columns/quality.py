@@ -101,7 +101,7 @@ class Networks:
             raise BitextmineError(
                 f"{path}: negating pieces of shape {negation.shape}, not (m, 3); fit them again"
             )
-        return cls(found["plain"], found["pieces"], negation)
+        return cls(found["plain"], found["pieces"], negation.astype(np.int32))  # float32 holds them exactly
 
 
 def language_number(code: str) -> int:
