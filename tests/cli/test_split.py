@@ -233,7 +233,7 @@ def test_machine_translated_pages_are_left_out(bm, crawl, tmp_path, mark):
 
 
 def test_pages_about_translation_are_kept(bm, tmp_path):
-    menu = '<html class="wpml" lang="en"><link rel="alternate" hreflang="fr"><p class="gtranslate">A translated-ltr page'
+    menu = '<html class="wpml" lang="en"><link rel="alternate" hreflang="fr"><p class="gtranslate">A translated-ltr'
     (tmp_path / "page.en.html").write_bytes(page().replace(b'<html lang="en">', menu.encode()))
     assert bm("split", "page.en.html").out.splitlines()[-1] == "Bread and salt were sold at the market."
 
