@@ -111,7 +111,7 @@ def _streamed(
         if len(head) >= _HEAD:
             break
     if options.kind is None:
-        _check_text(head, file)
+        check_text(head, file.path)
     if kind is None:
         kind = _kind(head)
         if kind in (Kind.WARC, Kind.HTML, Kind.PARQUET):
@@ -182,17 +182,17 @@ def _kind(head: bytes) -> Kind:
     return Kind.JSONL if start.startswith(b'{"') else Kind.TEXT
 
 
-def _check_text(head: bytes, file: File) -> None:
+def check_text(head: bytes, path: str) -> None:
     """Raise NoDocument if the first bytes of a file are those of no text."""
     for magic, what in _CONVERT:
         if head.startswith(magic):
-            raise NoDocument(f"{file.path}: {what}")
+            raise NoDocument(f"{path}: {what}")
     if b"\0" in head[:_HEAD]:
-        raise NoDocument(f"{file.path}: holds zero bytes, which no text does; convert it to UTF-8 text first")
+        raise NoDocument(f"{path}: holds zero bytes, which no text does; convert it to UTF-8 text first")
     start = head[:_HEAD].lower()
     for mark, what in ((b"<xliff", _XLIFF), (b"<tmx", _TMX)):
         if mark in start:
-            raise NoDocument(f"{file.path}: {what}")
+            raise NoDocument(f"{path}: {what}")
 
 
 def _lines(blocks: Iterable[bytes], errors: str, name: str) -> Iterator[str]:
