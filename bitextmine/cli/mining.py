@@ -175,7 +175,8 @@ def mine(corpora: Any, model: str, output: str, columns: dict[str, bool], run: R
 def align(src: str | None, tgt: str | None, output: str, run: Run, **options: Any) -> None:
     """Align the sentences of documents with their translations.
 
-    SRC and TGT are two documents, or two folders of them, matched by name: one sentence per line, plain text or HTML.
+    SRC and TGT are two documents, or two folders of them, matched by name: plain text or HTML, cut into sentences
+    unless --presplit.
     Prints score, source sentences and target sentences, separated by tabs, in document order; a sentence without a
     translation stands alone. The score is the log odds of a translation, as in 'mine': 0 means even odds. Blank lines
     are skipped.

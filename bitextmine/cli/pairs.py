@@ -59,7 +59,7 @@ def report(bitext: str, output: str, where: Any, run: Run, **options: Any) -> No
     """Summarise a file of sentence pairs on an HTML page.
 
     The page needs no network. It shows scores and thresholds, lengths, languages, suspicious pairs with high scores,
-    examples, and the commands that made the file. Reads the output of 'mine', 'score' and 'filter', other pairs as
+    examples, and the signature of the run. Reads the output of 'mine', 'score' and 'filter', other pairs as
     tab-separated lines, .jsonl, .tmx or .parquet, with or without scores, or two files, sources and translations.
     """
     page = Path(output)
