@@ -47,7 +47,7 @@ class TooSmall(BitextmineError):
 
 @dataclass(frozen=True)
 class AdaptOptions:
-    """How an encoder learns from the pairs it mines; UsageError if a value has the wrong type or is out of range.
+    """Settings for learning from the pairs that an encoder mines; UsageError if a value has the wrong type or is out of range.
 
     error_rate: estimated share of wrong pairs among those it trains on; rounds: maximum number of rounds of mining and
     training; k: neighbours per line for the margin; seed: random seed.

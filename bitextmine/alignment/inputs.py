@@ -12,7 +12,7 @@ from bitextmine.documents.document import paragraphs
 from bitextmine.documents.options import SUFFIXES, Kind
 from bitextmine.documents.run import split
 from bitextmine.documents.sentences import sentences
-from bitextmine.documents.sources import check_text, language_of
+from bitextmine.documents.sources import HEAD, check_text, language_of
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpus import ORIGIN, Corpus
 from bitextmine.files.lines import iter_lines, read_lines
@@ -108,7 +108,8 @@ class Reader:
             found = self._pages(part.path, lang)
         else:
             lines = read_lines(part.path, self._run.errors)
-            check_text("\n".join(lines[:5]).encode("utf-8", "replace"), part.path)
+            head = "\n".join(line[:HEAD] for line in lines[:5])
+            check_text(head.encode("utf-8", "replace"), part.path)
             if _is_page(lines) and not is_stream(part.path):
                 found = self._pages(part.path, lang)
             elif _is_cut(lines, lang):

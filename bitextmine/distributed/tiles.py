@@ -45,7 +45,7 @@ Limits = tuple[NDArray[np.float32], NDArray[np.float32]]
 
 @dataclass(frozen=True)
 class Record:
-    """How far a search is: `checkpoint` keeps what is merged, `folder` the tiles until then, shared with the workers.
+    """Progress of a search: `checkpoint` keeps what is merged, `folder` the tiles until then, shared with the workers.
 
     `progress` is called with the number of rows of x finished since the last call.
     """

@@ -21,7 +21,7 @@ from bitextmine.files.lines import MAGIC, decode_lines
 from bitextmine.files.streams import display_name, is_stream, read_line_blocks, strip_compression
 from bitextmine.languages.codes import language
 
-_HEAD = 1024  # bytes that tell the kind of a file
+HEAD = 1024  # bytes that tell the kind of a file
 
 # First bytes of what is no text, and the way to make text of it.
 _CONVERT = (
@@ -108,7 +108,7 @@ def _streamed(
     blocks = read_line_blocks(file.path, seen)
     head = b""
     for head in itertools.accumulate(blocks):
-        if len(head) >= _HEAD:
+        if len(head) >= HEAD:
             break
     if options.kind is None:
         check_text(head, file.path)
@@ -172,7 +172,7 @@ def language_of(path: str) -> str | None:
 
 
 def _kind(head: bytes) -> Kind:
-    start = head[:_HEAD].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    start = head[:HEAD].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if start.startswith(b"warc/"):
         return Kind.WARC
     if start.startswith((b"<!doctype html", b"<html")):
@@ -187,9 +187,9 @@ def check_text(head: bytes, path: str) -> None:
     for magic, what in _CONVERT:
         if head.startswith(magic):
             raise NoDocument(f"{path}: {what}")
-    if b"\0" in head[:_HEAD]:
+    if b"\0" in head[:HEAD]:
         raise NoDocument(f"{path}: holds zero bytes, which no text does; convert it to UTF-8 text first")
-    start = head[:_HEAD].lower()
+    start = head[:HEAD].lower()
     for mark, what in ((b"<xliff", _XLIFF), (b"<tmx", _TMX)):
         if mark in start:
             raise NoDocument(f"{path}: {what}")

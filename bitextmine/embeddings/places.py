@@ -1,4 +1,4 @@
-"""Where embeddings lie: beside the corpus, one for each model, or in a cache folder.
+"""Places of embeddings: beside the corpus, one for each model, or in a cache folder.
 
 The first model to embed ``corpus.fr`` gets ``corpus.fr.npy``. Another one gets a name with the first digits of its
 hash, ``corpus.fr.4f2a91c0.npy``, as do its manifest, its index and everything else named after the vectors. In a cache

@@ -28,8 +28,12 @@ LATIN = str.maketrans(
 
 def latin(word: str) -> str:
     """Return a word in lower case, without accents, Greek and Cyrillic in Latin letters."""
-    plain = unicodedata.normalize("NFKD", word.casefold())
-    return "".join(c for c in plain if not unicodedata.combining(c)).translate(LATIN)
+    return _plain(word).translate(LATIN)
+
+
+def _plain(word: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", word.casefold())
+    return "".join(c for c in decomposed if not unicodedata.combining(c))
 
 
 # Runs of Greek or Cyrillic letters long enough to be a name or a term. Shorter words are mostly function words, which
@@ -59,8 +63,7 @@ def transliterate(text: str) -> str:
 
 
 def _latin_term(found: re.Match[str]) -> str:
-    plain = unicodedata.normalize("NFKD", found.group().casefold().replace("йо", "yo"))
-    plain = "".join(c for c in plain if not unicodedata.combining(c))
+    plain = _plain(found.group().casefold().replace("йо", "yo"))
     for letters, spelled in _FIRST.items():
         if plain.startswith(letters):
             plain = spelled + plain.removeprefix(letters)

@@ -89,6 +89,7 @@ class Networks:
             ["negation", *(f"{network}.{name}" for network in wanted for name in names)]
         ):
             raise BitextmineError(f"{path}: not the networks of the column quality")
+        negation = arrays.pop("negation")
         check_finite(arrays, path)
         found = {network: Network(*(arrays[f"{network}.{name}"] for name in names)) for network in wanted}
         for network, count in wanted.items():
@@ -96,12 +97,16 @@ class Networks:
                 raise BitextmineError(
                     f"{path}: networks of another version, not of {count} inputs; fit them again"
                 )
-        negation = arrays["negation"]
-        if negation.ndim != 2 or negation.shape[1] != 3 or negation.min(initial=0) < 0:
+        if (
+            negation.dtype != np.int32
+            or negation.ndim != 2
+            or negation.shape[1] != 3
+            or negation.min(initial=0) < 0
+        ):
             raise BitextmineError(
-                f"{path}: negating pieces of shape {negation.shape}, not (m, 3); fit them again"
+                f"{path}: negating pieces {negation.dtype} {negation.shape}, not int32 (m, 3); fit them again"
             )
-        return cls(found["plain"], found["pieces"], negation.astype(np.int32))  # float32 holds them exactly
+        return cls(found["plain"], found["pieces"], negation)
 
 
 def language_number(code: str) -> int:
