@@ -47,7 +47,7 @@ class TooSmall(BitextmineError):
 
 @dataclass(frozen=True)
 class AdaptOptions:
-    """Settings for learning from the pairs that an encoder mines; UsageError if a value has the wrong type or is out of range.
+    """Training settings for mined pairs; UsageError if a value has the wrong type or is out of range.
 
     error_rate: estimated share of wrong pairs among those it trains on; rounds: maximum number of rounds of mining and
     training; k: neighbours per line for the margin; seed: random seed.
