@@ -282,6 +282,7 @@ def test_files_of_networks(tmp_path):
         ("plain.out", lambda a: a * np.nan, "'plain.out' holds NaN"),
         ("pieces.hidden", lambda a: a[:, 1:].copy(), "another version"),
         ("negation", lambda a: a[:, 1:].copy(), "negating pieces of shape"),
+        ("negation", lambda a: a.astype(np.float32), "float32, not"),
         ("plain.more", lambda a: np.zeros(1, np.float32), "not the networks"),
     ):
         save_file({**content, name: change(content.get(name))}, path)

@@ -104,7 +104,8 @@ class Networks:
             or negation.min(initial=0) < 0
         ):
             raise BitextmineError(
-                f"{path}: negating pieces {negation.dtype} {negation.shape}, not int32 (m, 3); fit them again"
+                f"{path}: negating pieces of shape {negation.shape}, {negation.dtype}, not (m, 3), int32; fit "
+                "them again"
             )
         return cls(found["plain"], found["pieces"], negation)
 
