@@ -12,6 +12,7 @@ from bitextmine.embeddings.store import manifest_path, open_embedding
 from bitextmine.encoder.hub import hub_name
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus, corpus_language
+from bitextmine.files.formats.names import SUFFIXES
 from bitextmine.files.journal import last_record, read_head
 from bitextmine.files.jsonfile import read_json
 from bitextmine.files.storage import Place, local, place
@@ -19,61 +20,95 @@ from bitextmine.files.streams import strip_compression
 
 # Suffixes of files, and so no model's name on the hub.
 _OURS = (".npy", ".part", ".json", ".faiss", ".tsv", ".parquet", ".gz", ".xz", ".zst")
+# Suffixes of files that are no corpus, with what they are.
+_NO_CORPUS = {
+    **{suffix: "pairs" for suffix, found in SUFFIXES.items() if not found.lines},
+    **dict.fromkeys((".html", ".htm"), "a web page"),
+    ".toml": "a recipe or another TOML file",
+}
+_MAPPED = "vectors are mapped into memory, which only a file of this machine can be"
+_DESCRIBED = (
+    "info describes an encoder, an embedding (.npy), an index (.faiss), pairs with the manifest of 'mine' beside them "
+    "(NAME.json), and a corpus: text, one sentence per line"
+)
 
 
 def describe(path: str | os.PathLike[str], errors: str = "strict", *, verify: bool = False) -> dict[str, str]:
     """Return facts about a file or a folder, in order: its kind, then the content of its manifest.
 
     The path is an encoder's name or folder; an embedding (.npy, finished or not); an index (.faiss); a mined file with
-    its .json beside it, or that .json; anything else, and "-", is read as a corpus. With `verify` an embedding or an
-    index is compared with the checksum in its manifest; an encoder always is, with its SHA256SUMS.
+    its .json beside it, or that .json; any other text, and "-", is read as a corpus. With `verify` an embedding or an
+    index is compared with the checksum in its manifest, an encoder with its SHA256SUMS.
 
     Raises:
-        BitextmineError: the file is missing, damaged, or contradicts its manifest.
+        BitextmineError: the file is missing, damaged, of another kind, or contradicts its manifest.
     """
     file = place(path)
     facts = _describe(path, file, errors)
-    return {**facts, "verified": _verified(Path(file))} if verify else facts
+    return {**facts, "verified": _verified(path, file, facts["what"])} if verify else facts
 
 
-def _verified(file: Path) -> str:
+def _verified(path: str | os.PathLike[str], file: Place, what: str) -> str:
     """Return the result of comparing a file with its checksum; BitextmineError if it is damaged."""
-    file = file.with_suffix("") if file.name.endswith((".npy.json", ".faiss.json")) else file
-    if file.suffix == ".faiss":
+    if what == "index":
         from bitextmine.indexing.file import verify_index
 
-        return verify_index(file)
-    if file.suffix == ".npy":
-        if vectors_digest(file) == open_embedding(file)[1].vectors_blake2b:
+        index = local(file, "FAISS takes only files of this machine")
+        return verify_index(index.with_suffix("") if index.suffix == ".json" else index)
+    if what.startswith("embedding"):
+        npy = _npy(local(file, _MAPPED))
+        if vectors_digest(npy) == open_embedding(npy)[1].vectors_blake2b:
             return "checksum matches"
-        raise BitextmineError(f"{file}: damaged: its checksum is not that of its manifest; run embed --force")
-    from bitextmine.encoder.folder import SUMS, resolve
+        raise BitextmineError(f"{npy}: damaged: its checksum is not that of its manifest; run embed --force")
+    if _names_model(path, file):
+        from bitextmine.encoder.folder import resolve, verify_folder
 
-    known = (file.is_dir() or not file.exists()) and (resolve(str(file)) / SUMS).is_file()
-    return "checksums match" if known else "no checksum to compare with"
+        return verify_folder(resolve(path))
+    return "no checksum to compare with; encoders, embeddings and indexes have one"
+
+
+def _names_model(path: str | os.PathLike[str], file: Place) -> bool:
+    if os.fspath(path) == "-" or not isinstance(file, Path):
+        return False
+    return bool(
+        file.is_dir() or not (file.suffix or file.exists()) or (file.suffix not in _OURS and hub_name(path))
+    )
+
+
+def _npy(file: Path) -> Path:
+    """Return the place of an embedding, given that, its manifest or its unfinished file."""
+    return file.with_suffix({".json": ".npy", ".part": ""}.get(file.suffix, file.suffix))
 
 
 def _describe(path: str | os.PathLike[str], file: Place, errors: str) -> dict[str, str]:
     if os.fspath(path) == "-":
         return _corpus(file, errors)
-    if isinstance(file, Path) and (
-        file.is_dir() or not (file.suffix or file.exists()) or (file.suffix not in _OURS and hub_name(path))
-    ):
+    if _names_model(path, file):
         return _model(path)
     if file.suffix in (".npy", ".part") or (file.suffix == ".json" and _kind(file) == "embedding"):
-        npy = local(file, "vectors are mapped into memory, which only a file of this machine can be")
-        return _embedding(npy.with_suffix({".json": ".npy", ".part": ""}.get(npy.suffix, npy.suffix)))
+        return _embedding(_npy(local(file, _MAPPED)))
     if file.suffix == ".json":
+        if not _kind(file):
+            raise BitextmineError(f"{file}: not a manifest: it states no kind; {_DESCRIBED}")
         return _manifest(read_json(file))
     beside = place(f"{file}.json")  # corpus.fr.json is of the embedding, not of the corpus
-    if file.exists() and (file.suffix == ".faiss" or _kind(beside) not in ("", "embedding")):
+    if file.exists() and _kind(beside) not in ("", "embedding"):
         return _manifest(read_json(beside))
+    if file.exists() and file.suffix == ".faiss":
+        raise BitextmineError(
+            f"{file}: an index without its manifest {Path(beside).name}; copy that too, or run index again"
+        )
+    if file.exists() and (found := _NO_CORPUS.get(strip_compression(file).suffix.lower())):
+        lacking = f", without a manifest ({Path(beside).name})" if found == "pairs" else ""
+        raise BitextmineError(f"{file}: {found}{lacking}; {_DESCRIBED}")
     return _corpus(file, errors)
 
 
 def _manifest(content: Mapping[str, Any]) -> dict[str, str]:
-    kind = content.get("kind", "not stated")
-    return {"what": str(kind), **dict(_facts({key: content[key] for key in content if key != "kind"}))}
+    return {
+        "what": str(content["kind"]),
+        **dict(_facts({key: content[key] for key in content if key != "kind"})),
+    }
 
 
 def _model(path: str | os.PathLike[str]) -> dict[str, str]:

@@ -26,6 +26,7 @@ from safetensors.numpy import save
 from torch import nn
 
 from bitextmine.encoder import Encoder, load_encoder
+from bitextmine.encoder.folder import summed
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.files.lines import iter_lines
 from bitextmine.languages.codes import usual_length
@@ -308,9 +309,10 @@ def main() -> None:
     if a.bench is not None:
         calibrate(arrays, load_encoder(a.model, "cpu"), a.bench, (a.scale_langs or a.langs).split(","))
     kept_as = {name: np.int32 if name == "negation" else np.float32 for name in arrays}
-    a.out.write_bytes(
-        save({name: np.ascontiguousarray(value, kept_as[name]) for name, value in arrays.items()})
-    )
+    with summed(a.out):  # a model folder's checksums cover the file
+        a.out.write_bytes(
+            save({name: np.ascontiguousarray(value, kept_as[name]) for name, value in arrays.items()})
+        )
 
 
 if __name__ == "__main__":

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,8 @@ CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.mode
 NGRAMS = "ngrams.txt"  # one per line
 SCORER = "scorer.safetensors"  # of `mine`, fitted to this encoder; optional
 QUALITY = "quality.safetensors"  # of `score`, fitted to this encoder; optional
-SUMS = "SHA256SUMS"  # of the files but config.json, as sha256sum writes them; optional
+SUMS = "SHA256SUMS"  # of the files of SUMMED, as sha256sum writes them; optional
+SUMMED = (WEIGHTS, TOKENIZER, NGRAMS, SCORER, QUALITY)
 
 # Encoders inside the package, and other names for them.
 PACKAGED = {"default": "europe5", "europe5": "europe5", "europe20": "europe20"}
@@ -64,11 +66,57 @@ def folder_hash(folder: Path, *, check: bool = False) -> str:
     Raises BitextmineError if a file is missing or, with check, does not have its checksum in SHA256SUMS.
     """
     names = (CONFIG, WEIGHTS, TOKENIZER, *([NGRAMS] if (folder / NGRAMS).exists() else []))
-    stated = {}
-    if check and (folder / SUMS).is_file():
-        lines = (folder / SUMS).read_text(encoding="utf-8", errors="replace").splitlines()
-        stated = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
-    return hash_files({name: folder / name for name in names}, stated)
+    return hash_files({name: folder / name for name in names}, _read_sums(folder) if check else {})
+
+
+def verify_folder(folder: Path) -> str:
+    """Compare the files of a model folder with SHA256SUMS; return the result, which names the files not covered.
+
+    Raises BitextmineError for a file that is damaged, or missing.
+    """
+    stated = _read_sums(folder)
+    if not stated:
+        return "no checksum to compare with"
+    for name in stated.keys() & {*SUMMED}:
+        if not (folder / name).exists():
+            raise BitextmineError(
+                f"{folder / name}: no such file, but {SUMS} lists it; get it again, or remove its line"
+            )
+        hash_files({name: folder / name}, stated)
+    absent = [name for name in SUMMED if name not in stated and (folder / name).exists()]
+    return f"checksums match; {SUMS} does not cover {', '.join(absent)}" if absent else "checksums match"
+
+
+def write_sums(folder: Path) -> None:
+    """Write SHA256SUMS of a model folder."""
+    names = [name for name in SUMMED if (folder / name).exists()]
+    _put_sums(folder, {name: _digest(folder / name).hex() for name in names})
+
+
+@contextlib.contextmanager
+def summed(path: Path) -> Iterator[None]:
+    """Keep SHA256SUMS beside ``path`` true while that file is written, if there is one and it covers such files.
+
+    A run that is killed in between leaves the file not covered, never with a wrong checksum.
+    """
+    kept = _read_sums(path.parent) if path.name in SUMMED else {}
+    if kept.pop(path.name, None):
+        _put_sums(path.parent, kept)
+    yield
+    if kept:
+        _put_sums(path.parent, {**kept, path.name: _digest(path).hex()})
+
+
+def _read_sums(folder: Path) -> dict[str, str]:
+    if not (folder / SUMS).is_file():
+        return {}
+    lines = (folder / SUMS).read_text(encoding="utf-8", errors="replace").splitlines()
+    return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+
+
+def _put_sums(folder: Path, sums: Mapping[str, str]) -> None:
+    with replacing(folder / SUMS) as file:
+        file.write("".join(f"{digest}  {name}\n" for name, digest in sums.items()).encode())
 
 
 def hash_files(files: Mapping[str, Path], stated: Mapping[str, str] | None = None) -> str:
@@ -175,10 +223,7 @@ def write_folder(
         with replacing(folder / NGRAMS) as file:
             file.write("".join(f"{ngram}\n" for ngram in ngrams).encode())
     write_json(folder / CONFIG, config.to_json())
-    names = [WEIGHTS, TOKENIZER, *[NGRAMS] * bool(ngrams)]
-    sums = [f"{_digest(folder / name).hex()}  {name}\n" for name in names]
-    with replacing(folder / SUMS) as file:
-        file.write("".join(sums).encode())
+    write_sums(folder)
 
 
 def _missing(path: Path) -> BitextmineError:

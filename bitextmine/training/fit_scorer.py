@@ -27,7 +27,7 @@ from scipy.special import expit
 from torch.nn import functional
 
 from bitextmine.encoder import Encoder, load_encoder
-from bitextmine.encoder.folder import SCORER, TOKENIZER, resolve
+from bitextmine.encoder.folder import SCORER, TOKENIZER, resolve, summed
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
@@ -201,7 +201,7 @@ def fit_scorer(
             bar.update(1)
     measured = _measured(tasks, margin, cut, fitting)
     scorer = Scorer(margin, _piece_network(tasks, fitting), cut, SHARE)
-    with open_output(place) as file:
+    with summed(place), open_output(place) as file:
         file.write(save(scorer.arrays()))
     return FittedScorer(scorer, place, measured)
 

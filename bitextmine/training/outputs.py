@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bitextmine.encoder.folder import CONFIG, NGRAMS, SCORER
+from bitextmine.encoder.folder import CONFIG, NGRAMS, QUALITY, SCORER
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import replacing, staging_folder, sync_file, sync_folder
 
@@ -55,7 +55,7 @@ def check_model_output(out: Path, force: bool, resumes: bool = False) -> None:
 def model_output(out: Path, force: bool) -> Iterator[Path]:
     """Yield a folder to fill with a model, whose files go to ``out`` when the block ends.
 
-    config.json comes last, so that an interrupted write is not taken for a model. N-grams and scorer of an earlier
+    config.json comes last, so that an interrupted write is not taken for a model. N-grams and scorers of an earlier
     model are removed; other files stay.
 
     Raises:
@@ -68,7 +68,7 @@ def model_output(out: Path, force: bool) -> Iterator[Path]:
             yield part
             _sync_files(part)
             out.mkdir(exist_ok=True)
-            for name in (CONFIG, NGRAMS, SCORER):
+            for name in (CONFIG, NGRAMS, SCORER, QUALITY):
                 (out / name).unlink(missing_ok=True)
             for path in sorted(part.iterdir(), key=lambda path: path.name == CONFIG):
                 path.replace(out / path.name)

@@ -1,11 +1,13 @@
 """The scorer of `mine --rescore`, fitted to what a tiny encoder mines of the pairs that its training held out."""
 
 import dataclasses
+import shutil
 
 import numpy as np
 import pytest
 
 from bitextmine.cli.training import fit_scorer_command
+from bitextmine.encoder.folder import verify_folder
 from bitextmine.errors import BitextmineError
 from bitextmine.mining.scorer import Scorer
 from bitextmine.training.fit_scorer import Fitting, Trained, fit_scorer
@@ -58,6 +60,14 @@ def test_it_is_fitted_measured_and_written(trained, recipe, tmp_path):
     other = dataclasses.replace(SMALL, draws=1, seed=2)
     again = fit_scorer(Trained(trained / "model", recipe), tmp_path / "other", other)
     assert again.scorer.hash != written.hash
+
+
+def test_the_checksums_of_the_folder_cover_it(trained, recipe, tmp_path):
+    shutil.copytree(trained / "model", tmp_path / "model")
+    for force, steps in ((False, 60), (True, 2)):
+        small = dataclasses.replace(SMALL, draws=1, steps=steps)
+        fit_scorer(Trained(tmp_path / "model", recipe), fitting=small, force=force)
+        assert verify_folder(tmp_path / "model") == "checksums match"
 
 
 def test_the_command(trained, bitextmine, tmp_path):
