@@ -503,3 +503,12 @@ def test_help_is_no_file_name(root, tmp_path, script):
     )
     assert "usage:" in done.stdout
     assert not list(tmp_path.iterdir())
+
+
+def test_wrong_arguments_are_named():
+    with pytest.raises(
+        BitextmineError, match="src: expected the path of a document or its sentences, found 3"
+    ):
+        bitextmine.align(3, "x")
+    with pytest.raises(TypeError, match="unexpected argument 'work'; the options are k, "):
+        bitextmine.evaluate_retrieval("a", work="x")

@@ -228,6 +228,8 @@ def align(src: Text, tgt: Text, **options: Unpack[AlignKeywords]) -> AlignedDocu
 def _part(name: str, text: Text) -> Part:
     if isinstance(text, (str, os.PathLike)):
         return Part(os.fspath(text))
+    if not isinstance(text, Iterable):
+        raise UsageError(f"{name}: expected the path of a document or its sentences, found {text!r}")
     lines = tuple(text)
     wrong = next((line for line in lines if not isinstance(line, str)), None)
     if wrong is not None:

@@ -247,6 +247,7 @@ vocabulary.grow = 5 -> vocabulary.grow: found 5 without model.start_from
 teacher.model = ""; train.objective = { structure = 1 } -> 'structure' needs a teacher
 teacher.model = "x" -> no objective learns from it
 teacher.model = "x"; teacher.epochs = 0.5; train.objective = { mcl = 1 } -> but nothing is learned before
+model.layers = 2; distil.epochs = [1, 1, 1, 1]; teacher.model = "precomputed" -> 'precomputed' encodes nothing
 teacher.corpora = ["other.tsv"] -> teacher.corpora: 'other.tsv' is not among data.corpora
 teacher.model = "x"; teacher.languages = ["de"] -> found 'de', which no corpus that it teaches on has
 """

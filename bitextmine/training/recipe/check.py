@@ -53,7 +53,15 @@ def check_recipe(recipe: Recipe) -> Recipe:
 
 def check_objectives(recipe: Recipe) -> None:
     """Raise BitextmineError for objectives that do not exist, or disagree with the model or the teacher."""
-    _raise_first(recipe, _objective_rules)
+    _raise_first(recipe, _value_rules, _objective_rules)
+
+
+def check_values(recipe: Recipe) -> None:
+    """Raise BitextmineError for a value that is wrong in any recipe, though it has the right type.
+
+    Recipes of older models may hold such values; they are read, but not trained by.
+    """
+    _raise_first(recipe, _value_rules)
 
 
 def _raise_first(recipe: Recipe, *rules: Callable[[Recipe], Iterator[str]]) -> None:
@@ -88,8 +96,6 @@ def _model_rules(recipe: Recipe) -> Iterator[str]:
             yield f"{key}: found with model.layers {m.layers}; only models without layers support it"
     if (share := recipe.train.length_share_in_training) and not m.length_share:
         yield f"train.length_share_in_training: found {share} without model.length_share; set that, too"
-    if not recipe.train.objective:
-        yield "train.objective: names no objective"
     if reduce.order_columns and not reduce.dim:
         yield f"reduce.order_columns: found {reduce.order_columns} without reduce.dim; set that, too"
     try:
@@ -157,11 +163,18 @@ def _stage_rules(recipe: Recipe) -> Iterator[str]:
         )
 
 
-def _objective_rules(recipe: Recipe) -> Iterator[str]:
-    m, teacher = recipe.model, recipe.teacher
+def _value_rules(recipe: Recipe) -> Iterator[str]:
+    if not recipe.train.objective:
+        yield f"train.objective: names no objective; choose from {', '.join(OBJECTIVES)}"
     for name in recipe.train.objective:
         if name not in OBJECTIVES:
             yield f"train.objective: {name!r} is not one of {', '.join(OBJECTIVES)}"
+    if recipe.teacher.model == "precomputed":
+        yield "teacher.model: 'precomputed' encodes nothing, so it cannot teach; name an encoder"
+
+
+def _objective_rules(recipe: Recipe) -> Iterator[str]:
+    m, teacher = recipe.model, recipe.teacher
     chosen = {name: OBJECTIVES[name] for name in sorted(recipe.train.objective)}
     for name, declared in chosen.items():
         if declared.needs_layers and not m.layers:

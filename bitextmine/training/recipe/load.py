@@ -23,7 +23,7 @@ from bitextmine.files.formats.names import TwoFiles
 from bitextmine.files.jsonfile import read_json, read_toml
 from bitextmine.files.streams import strip_compression
 from bitextmine.languages.codes import is_short_code
-from bitextmine.training.recipe.check import check_recipe, recipe_of
+from bitextmine.training.recipe.check import check_recipe, check_values, recipe_of
 from bitextmine.training.recipe.keys import SECTIONS, SHAPE, Corpus, Recipe, changed
 
 PACKAGED = Path(str(resources.files("bitextmine.training"))) / "recipes"
@@ -105,9 +105,9 @@ def load_recipe(
         folder: wins over data.folder. Relative paths start at the recipe's folder; those of packaged recipes, a
             model's recipe and ``pairs`` at the current one.
     """
-    overrides = overrides or {}
+    overrides, corpora = overrides or {}, _corpora(pairs)
     if recipe is None:
-        return _completed({}, overrides, pairs, Path(), folder)
+        return _completed({}, overrides, corpora, Path(), folder)
     path = recipe_path(recipe)
     content = _read(path)
     if pairs:
@@ -116,7 +116,7 @@ def load_recipe(
                 content[section].pop(name, None)
     base = Path() if pairs or path.parent == PACKAGED or path.suffix == ".json" else path.parent
     try:
-        return _completed(content, overrides, pairs, base, folder)
+        return _completed(content, overrides, corpora, base, folder)
     except UsageError:
         raise
     except BitextmineError as e:
@@ -133,14 +133,14 @@ def recipe_from_pairs(
 def _completed(
     content: Mapping[str, Any],
     overrides: Mapping[str, Any],
-    pairs: Sequence[str | TwoFiles],
+    corpora: tuple[Corpus, ...],
     base: Path,
     folder: Path | None,
 ) -> Recipe:
     found = _recipe(content, overrides)
     data = found.data
-    if pairs:
-        data = dataclasses.replace(data, corpora=_corpora(pairs))
+    if corpora:
+        data = dataclasses.replace(data, corpora=corpora)
     if folder is not None:
         base, data = folder, dataclasses.replace(data, folder=".")
     found = dataclasses.replace(found, data=data, base=base)
@@ -174,13 +174,23 @@ def _recipe(content: Mapping[str, Any], overrides: Mapping[str, Any]) -> Recipe:
             raise UsageError(
                 f"--set {key}={value}: {section!r} is a table of keys: name a key, as train.batch=..."
             )
+        table, _, entry = name.partition(".")
+        if (
+            entry
+            and section in SECTIONS
+            and isinstance(getattr(getattr(Recipe(), section), table, None), dict)
+        ):
+            raise UsageError(
+                f"--set {key}={value}: a key has two parts; set all of {section}.{table} at once, as "
+                f"{section}.{table}={{{entry}={value}}}"
+            )
         try:
-            recipe_of({section: {name: value}})
+            check_values(recipe_of({section: {name: value}}))
         except BitextmineError as e:
             raise UsageError(f"--set {key}={value}: {e}") from None
-        table = merged.setdefault(section, {})
-        if isinstance(table, dict):
-            table[name] = value
+        keys = merged.setdefault(section, {})
+        if isinstance(keys, dict):
+            keys[name] = value
     return recipe_of(merged)
 
 
