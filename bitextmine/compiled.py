@@ -55,7 +55,7 @@ MODULES = {
     "alignment": Module("alignment/_dp", 2, {"dp_advance": "vPULFLLPL"}),
     "encoder": Module(
         "encoder/_native",
-        2,
+        3,
         {
             "words_new": "Pv",
             "words_free": "vP",
@@ -177,7 +177,7 @@ def load(module: Module) -> ctypes.CDLL:
         found = ctypes.CDLL(str(path))
     except OSError as e:
         raise Refused(f"{path}: not a library for this machine ({e})") from None
-    stale = f"{path}: built from another version of bitextmine"
+    stale = f"{path}: compiled from another version of bitextmine"
     try:
         table = _Table.in_dll(found, "bitextmine_interface")
     except ValueError:

@@ -27,9 +27,9 @@ def parse_size(text: str) -> int:
     """
     found = _SIZE.fullmatch(text.strip())
     if found is None or float(found[1]) == 0:
-        raise BitextmineError(f"{text!r} is no amount of memory; write it with its unit, as 512M or 2G")
+        raise BitextmineError(f"{text!r} is not a size; give a number with a unit, such as 512M or 2G")
     if len(found[1]) > _DIGITS:
-        raise BitextmineError(f"{len(found[1])} digits are no amount of memory; write it as 512M or 2G")
+        raise BitextmineError(f"a size of {len(found[1])} digits; give a shorter one, such as 512M or 2G")
     return int(Fraction(found[1]) * _UNITS[found[2].upper()])
 
 

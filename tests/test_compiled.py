@@ -1,6 +1,7 @@
 """The loader of compiled modules: what it takes, what it refuses, and what the environment asks for."""
 
 import ctypes
+import hashlib
 import os
 import shutil
 import subprocess
@@ -94,6 +95,24 @@ def test_required_modules_load(name, root, monkeypatch):
         if WISH == "require":
             raise
         pytest.skip(str(e))
+
+
+# The version of each module, and the first digits of the SHA-256 of its C files.
+SOURCES = {
+    "alignment": (2, "482d2e1f8be143f3"),
+    "encoder": (3, "2d66378a74a88107"),
+    "search": (4, "b70c93869f9d0e22"),
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_changed_sources_have_another_version(name, root):
+    """A build of the older source would be called with arguments that it takes for something else."""
+    files = sorted((root / "bitextmine" / name).glob("*.[ch]"))
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
+    assert (MODULES[name].version, digest) == SOURCES[name], (
+        "if a function works differently now, raise the version in compiled.py and in INTERFACE; then state it here"
+    )
 
 
 def test_structures_have_the_sizes_of_the_table():

@@ -19,7 +19,7 @@ from bitextmine import __version__
 def sdist(root, tmp_path_factory):
     """Built from a copy of what belongs to it, so that nothing is left in the checkout; its folder, unpacked."""
     source = tmp_path_factory.mktemp("source")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "MANIFEST.in"):
         # Optimising takes most of the time of a build.
         (source / name).write_bytes((root / name).read_bytes().replace(b'"-O3"', b'"-O0"'))
     for folder in ("bitextmine", "train", "index", "mine", "tests"):
@@ -64,6 +64,7 @@ def test_the_source_distribution_holds_the_c_files_and_their_headers(sdist, root
     wanted = {
         str(path.relative_to(root)) for kind in ("*.c", "*.h") for path in (root / "bitextmine").rglob(kind)
     }
+    assert not (sdist / "tests").exists(), "without conftest.py they would not run"
     assert len(wanted) >= 6 and not [name for name in wanted if not (sdist / name).is_file()]
 
 

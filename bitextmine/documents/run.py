@@ -103,7 +103,7 @@ class SplitReport:
             f"; {counted(self.empty, 'document')} without text" if self.empty else "",
             f"; {counted(self.other, 'document')} in other languages" if self.other else "",
             f"\nnormalised paragraphs: {changed}" if changed else "",
-            *(f"\nskipped {many:,}: {reason}" for reason, many in self.skipped.most_common()),
+            *(f"\n{many:,} skipped: {reason}" for reason, many in self.skipped.most_common()),
             f"\nfor example {'; '.join(self.named)}" if self.named else "",
         ]
         return "".join(parts)
@@ -170,6 +170,8 @@ def _check(inputs: Sequence[str | os.PathLike[str]], output: str, options: Split
         raise UsageError(
             f"-o {output}: {unknown[0]} stands for nothing; only {{lang}}, the language, is replaced"
         )
+    if output.count("{lang}") > 1:
+        raise UsageError(f"-o {output}: names the language twice; write {{lang}} once")
     if len(options.langs) > 1 and not options.by_language:
         raise UsageError("--lang names the language of all documents; for several pass --by-language, too")
     if len(options.langs) == 1 or "{lang}" not in output:

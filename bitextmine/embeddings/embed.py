@@ -280,7 +280,8 @@ class _Job:
         if self.options.out is not None:
             return Path(self.options.out)
         if self.options.cache is not None:
-            name = f"{strip_compression(self.path).name}.{self.text.sha256[:12]}.{self.encoder.hash[:8]}.npy"
+            digits = f"{self.text.sha256[:12]}.{places.short_hash(self.encoder.hash)}"
+            name = f"{strip_compression(self.path).name}.{digits}.npy"
             return Path(self.options.cache) / name
         return places.place_of(self.path, self.encoder.hash)
 

@@ -7,6 +7,7 @@ folder names also hold digits of the text's digest, so that corpora of one name 
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -25,6 +26,13 @@ def embedding_paths(corpus_path: str | os.PathLike[str]) -> tuple[Path, Path]:
     return npy, manifest_path(npy)
 
 
+def short_hash(model_hash: str) -> str:
+    """Return the part of a model's hash that file names hold: "precomputed" as it is, 8 digits of others."""
+    if "/" in model_hash:  # ORG/NAME@COMMIT of the hub
+        model_hash = hashlib.sha256(model_hash.encode()).hexdigest()
+    return model_hash if model_hash == "precomputed" else model_hash[:8]
+
+
 def place_of(corpus_path: str | os.PathLike[str], model_hash: str) -> Path:
     """Return the .npy of a corpus and a model beside the corpus; UsageError if that is in shared storage."""
     if is_remote(corpus_path):
@@ -34,7 +42,7 @@ def place_of(corpus_path: str | os.PathLike[str], model_hash: str) -> Path:
         )
     npy, _ = embedding_paths(corpus_path)
     owner = _owner(npy)
-    own = npy.with_name(f"{npy.stem}.{model_hash[:8]}.npy")
+    own = npy.with_name(f"{npy.stem}.{short_hash(model_hash)}.npy")
     if owner == model_hash or (owner is None and not own.exists() and not part_path(own).exists()):
         return npy
     return own

@@ -174,6 +174,7 @@ def check_place(npy_path: str | os.PathLike[str]) -> None:
     """Raise BitextmineError for a folder that is not writable, or a file of another program in an embedding's place."""
     place = Path(npy_path)
     if not place.exists():
+        check_writable(place)
         check_writable(npy.part_path(place))
     where = place, manifest_path(place), npy.part_path(place), npy.journal_path(place)
     check_vectors_place(*where, "name another place (embed --out)")

@@ -104,9 +104,10 @@ def open_precomputed(path: str | os.PathLike[str], rows: int) -> np.ndarray:
             raise ValueError("an .npz")
     except OSError as e:
         raise BitextmineError(f"{path}: cannot read: {e.strerror or e}") from None
-    except Exception as e:  # NumPy parses the header as Python source: damage raises almost anything
+    except Exception:  # NumPy parses the header as Python source: damage raises almost anything
         raise BitextmineError(
-            f"{path}: not a whole .npy file ({e}); numpy.save writes one, as of numpy.fromfile(...).reshape(-1, DIM)"
+            f"{path}: not a plain .npy file of numbers, or not whole; numpy.save writes one, as of "
+            "numpy.fromfile(...).reshape(-1, DIM)"
         ) from None
     if found.ndim != 2 or found.dtype.kind != "f" or found.dtype.itemsize > 8 or not found.shape[1]:
         raise BitextmineError(

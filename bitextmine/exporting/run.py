@@ -49,6 +49,8 @@ def export_encoder(
             "sentence-transformers, or train with model.transliterate false"
         )
     made = not out.exists()
+    if not made and not out.is_dir():
+        raise BitextmineError(f"{out}: a file is there; name a folder to export to")
     try:
         out.mkdir(parents=True, exist_ok=True)
         if not force and any(out.iterdir()):

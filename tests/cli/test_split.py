@@ -148,6 +148,7 @@ def test_contradictions_are_usage_errors(bm, tmp_path):
     (tmp_path / "b.en").write_text(TEXT)
     assert "--by-language" in bm("split", "b.en", "--lang", "en", "--lang", "fr", code=2).err
     assert "inside the folder" in bm("split", "site", "-o", "site/out.{lang}", code=2).err
+    assert "write {lang} once" in bm("split", "site", "-o", "x.{lang}.{lang}", code=2).err
     assert "{foo}" in bm("split", "b.en", "-o", "x.{foo}", code=2).err
     assert "the input itself" in bm("split", "b.en", "-o", "b.en", code=2).err
     (tmp_path / "empty").mkdir()
@@ -228,7 +229,7 @@ def test_machine_translated_pages_are_left_out(bm, crawl, tmp_path, mark):
     ]
     texts, _, err = crawl(packed(*pages))
     assert len(texts) == 4
-    assert "skipped 1: machine translation, by marks in its HTML" in err
+    assert "1 skipped: machine translation, by marks in its HTML" in err
     assert len(crawl(packed(*pages), "--machine-translated")[0]) > 4
 
 
@@ -311,7 +312,7 @@ def test_bombs_and_what_is_no_page(crawl):
         )
     )
     assert lines[:3] == MAIN and len(lines) == 4
-    assert "skipped 2: a page of more than" in err and "nested" in err and "application/pdf" in err
+    assert "2 skipped: a page of more than" in err and "nested" in err and "application/pdf" in err
     assert "1 document without text" in err
 
 
@@ -338,7 +339,7 @@ def test_json_lines_and_parquet(bm, tmp_path):
         ["a.jsonl#1", "http://a.example/1", *place] for place in ("11", "12", "21")
     ]
     assert rows[3][0] == "a.jsonl#2" and rows[3][4] == "One line."
-    assert "skipped 1: not valid JSON" in result.err and "--text-field" in result.err
+    assert "1 skipped: not valid JSON" in result.err and "--text-field" in result.err
     assert bm("split", "a.jsonl", "--lang", "en", "--text-field", "body").out == "elsewhere\n"
     table = pyarrow.table({"text": [TEXT, None, "Last."], "url": ["http://a.example/1", "", None]})
     pyarrow.parquet.write_table(table, tmp_path / "a.parquet")

@@ -5,6 +5,7 @@ import pytest
 
 from bitextmine.embeddings import vectors as module
 from bitextmine.embeddings.embed import EmbedOptions
+from bitextmine.embeddings.places import short_hash
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.embeddings.vectors import adopt_vectors
 from bitextmine.errors import BitextmineError
@@ -46,13 +47,13 @@ def test_rows_are_brought_to_length_1(kind, block, corpus, tmp_path, monkeypatch
 @pytest.mark.parametrize(
     ("array", "message"),
     [
-        (MADE.astype("f4").tobytes(), "not a whole .npy file"),
-        (b"", "not a whole .npy file"),
+        (MADE.astype("f4").tobytes(), "not a plain .npy file"),
+        (b"", "not a plain .npy file"),
         (MADE[:6], "6 rows, but the text has 7 lines"),
         (MADE.astype(int), "holds int64 numbers of shape (7, 6)"),
         (MADE.ravel(), "of shape (42,)"),
-        (b"\x93NUMPY\x01\x00", "not a whole .npy file"),
-        (np.array([[object()]], dtype=object), "not a whole .npy file"),
+        (b"\x93NUMPY\x01\x00", "not a plain .npy file"),
+        (np.array([[object()]], dtype=object), "not a plain .npy file"),
         (np.where(np.arange(7)[:, None] == 4, np.nan, MADE), "row 5 holds NaN"),
     ],
 )
@@ -65,8 +66,16 @@ def test_what_does_not_fit_is_an_error(array, message, corpus, tmp_path):
             np.save(file, array)
     with pytest.raises(BitextmineError) as raised:
         adopt_vectors(corpus, path)
-    assert message in str(raised.value)
+    assert message in str(raised.value) and "pickle" not in str(raised.value)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["corpus.en", "vectors"]
+
+
+def test_names_of_files_and_folders(corpus, tmp_path):
+    write(tmp_path / "v.npy", MADE)
+    with pytest.raises(BitextmineError, match=r"nodir/a\.npy: .*no folder"):
+        adopt_vectors(corpus, tmp_path / "v.npy", options=EmbedOptions(out=tmp_path / "nodir" / "a.npy"))
+    assert [short_hash(name) for name in ("precomputed", "74f365b63d49e86b")] == ["precomputed", "74f365b6"]
+    assert "/" not in short_hash("org/name@0123")
 
 
 def test_files_of_others_in_the_place_are_not_written_over(corpus, tmp_path):

@@ -51,6 +51,12 @@ MODELS = [
 ]
 
 
+def test_a_file_in_the_place_of_the_folder(tmp_path):
+    (tmp_path / "out").touch()
+    with pytest.raises(BitextmineError, match="out: a file is there; name a folder"):
+        export_encoder("europe5", tmp_path / "out", to="sentence-transformers")
+
+
 def python(code, given):
     """Run code that reads JSON, in a process of its own."""
     done = subprocess.run(

@@ -31,7 +31,7 @@ def test_text_becomes_a_member():
         ({"gold": "g.tsv", "threshold": "none"}, "threshold is none"),
         ({"k": 2.5}, "k: expected a whole number, found 2.5"),
         ({"rescore": "no"}, "rescore: expected True or False, found 'no'"),
-        ({"memory": "lots"}, "memory: 'lots' is no amount of memory"),
+        ({"memory": "lots"}, "memory: 'lots' is not a size"),
         ({"force": 1}, "force: expected True or False, found 1"),
     ],
 )
