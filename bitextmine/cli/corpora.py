@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 )
 @options.flag(
     "--machine-translated",
-    "Keep web pages whose HTML says that a machine translated them; otherwise they are left out, and counted.",
+    "Keep web pages whose HTML marks them as machine-translated; by default they are left out, and counted.",
 )
 @options.pick(
     "--from",
@@ -80,7 +80,7 @@ def split(inputs: tuple[str, ...], output: str, kind: str | None, run: Run, **op
 
     Reads plain text (blank lines separate paragraphs), HTML, WARC, JSON Lines and Parquet, also compressed, and folders
     of such files. Keeps the main text of web pages. With -o, writes NAME.LANG and, line by line beside it, document,
-    URL, paragraph and sentence number in NAME.LANG.origin.tsv. Thai and Khmer mark no ends of sentences: a paragraph
+    URL, paragraph and sentence number in NAME.LANG.origin.tsv. Thai and Khmer do not mark sentence ends: a paragraph
     stays one line.
     """
     from bitextmine.documents.run import split_files

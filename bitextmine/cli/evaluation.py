@@ -70,7 +70,7 @@ def evaluate() -> None:
 @pivot
 @options.text("--src-file", "FILE", "Instead of --queries: a corpus, for MUSE's protocol.")
 @options.text("--tgt-file", "FILE", "Its translation, line by line.")
-@options.language("--src-lang", "Language of --src-file, if its name does not tell.")
+@options.language("--src-lang", "Language of --src-file, if its name does not say.")
 @options.language("--tgt-lang", "Language of --tgt-file, likewise.")
 @options.model
 @options.neighbours("Neighbours for the ratio margin.")
@@ -80,7 +80,7 @@ def evaluate() -> None:
 @printed
 @options.with_run(options.search_memory, options.device, options.batch_tokens, options.errors)
 def evaluate_retrieval(queries: str | None, distractors: str | None, run: Run, **given: Any) -> Any:
-    """Measure P@1: nearest sentences that are the translation.
+    """Measure P@1: how often the nearest sentence is the translation.
 
     Reports cosine, ratio margin and CSLS with 95% confidence intervals. The pool of a language is its queries plus its
     distractors. With two aligned files, follows the sent_translation protocol of MUSE: 2,000 queries, 200,000 keys.

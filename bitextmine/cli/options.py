@@ -285,7 +285,7 @@ search_memory = memory("Memory limit for exact search, e.g. 500M or 2G; too smal
 resamples = count("--resamples", "Bootstrap resamples.", default=2000)
 data = text("--data", "FOLDER", "Folder of the corpora.  [default: as in the recipe, or the current folder]")
 new_model = text("--out", "FOLDER", "Model folder to create.", required=True)
-lang = language("--lang", "Language of the corpus, if its file name does not tell.")
+lang = language("--lang", "Language of the corpus, if its file name does not say.")
 overwrite = flag("--force", "Embed again even if up to date, and overwrite foreign files.")
 
 

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 @options.text(
     "--set",
     "KEY=VALUE",
-    "Any key of a recipe, such as train.temperature=0.05. Repeatable.",
+    "Set any key of the recipe, such as train.temperature=0.05. Repeatable.",
     dest="settings",
     type=options.setting,
     multiple=True,
@@ -136,7 +136,7 @@ def train(
 @options.text(
     "--gold",
     "FILE",
-    "Known pairs, only to log true figures: source line, tab, target line, counted from 1; one file for each pair "
+    "Known pairs, only to log true accuracy: source line, tab, target line, counted from 1; one file for each pair "
     "of corpora.",
     multiple=True,
 )
