@@ -25,7 +25,8 @@ def take_options(kind: type[Options], given: Mapping[str, Any], name: str = "opt
         TypeError: a keyword is no field.
     """
     rest: dict[str, Any] = {**given}
-    fields = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    dataclass: Any = kind
+    fields = [field.name for field in dataclasses.fields(dataclass)]
     for wrong in rest.keys() - {name, *fields}:
         raise TypeError(
             f"unexpected argument {wrong!r}; the options are {', '.join(fields)}, and those of Run (device, memory ...)"
