@@ -184,18 +184,6 @@ def wait_for_lock(path: str | os.PathLike[str]) -> None:
         os.close(fd)
 
 
-@contextlib.contextmanager
-def locked_folder(folder: str | os.PathLike[str], *, wait: bool = True) -> Iterator[None]:
-    """Hold a folder's lock for the block; without `wait`, raise BlockingIOError if another process has it."""
-    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        if _flock(fd, wait=wait) is False and not wait:
-            raise BlockingIOError(errno.EWOULDBLOCK, "another process holds it", os.fspath(folder))
-        yield
-    finally:
-        os.close(fd)
-
-
 def _flock(fd: int, *, wait: bool = False) -> bool | None:
     """Return True when the lock is taken, False when another process has it, None where there are no locks."""
     try:
