@@ -191,12 +191,12 @@ def write_weights(
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """Read a safetensors file; raises BitextmineError if it is missing or damaged."""
     if not path.is_file():
-        raise BitextmineError(f"{path}: no such file")
+        raise BitextmineError(f"{path}: {'not a regular file' if path.exists() else 'no such file'}")
     try:
         arrays: dict[str, np.ndarray] = load_file(path)
     # KeyError, AttributeError: a type that NumPy lacks; ValueError: a shape that it cannot have
     except (SafetensorError, OSError, TypeError, KeyError, AttributeError, ValueError) as e:
-        raise BitextmineError(f"{path}: not a readable safetensors file ({e!r})") from e
+        raise BitextmineError(f"{path}: damaged, not a readable safetensors file ({e})") from e
     return arrays
 
 

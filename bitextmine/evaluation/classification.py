@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.evaluation.report import FileName, Report, cut_note, percent, wilson
 from bitextmine.files.lines import iter_lines
 from bitextmine.files.storage import place
-from bitextmine.run import Run
+from bitextmine.run import Run, RunKeywords, take_run
 from bitextmine.signature import signature
 
 if TYPE_CHECKING:
@@ -97,15 +97,16 @@ def evaluate_classification(
     model: FileName | Encoder = "default",
     runs: int = 5,
     seed: int = 1,
-    run: Run | None = None,
+    **options: Unpack[RunKeywords],
 ) -> ClassificationReport:
     """Measure how well a classifier trained on one language's vectors does on other languages.
 
     Files have lines "label, tab, text", one document per line. Each run is trained on nine tenths of the documents of
     every label; the strength of the L2 term is the best of STRENGTHS on `dev`, or else on the remaining tenth.
+    Further keywords are those of `bitextmine.run.Run`.
     BitextmineError: malformed files, or labels too few, too rare, or not in `train`.
     """
-    run, runs = run or Run(), whole_number("runs", runs)
+    run, runs = take_run(dict(options)), whole_number("runs", runs)
     if not tests:
         raise BitextmineError("evaluate classification: no test file is given")
     paths = [train, *tests, *([] if dev is None else [dev])]

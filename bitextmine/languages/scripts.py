@@ -28,10 +28,13 @@ LATIN = str.maketrans(
 
 def latin(word: str) -> str:
     """Return a word in lower case, without accents, Greek and Cyrillic in Latin letters."""
-    return _plain(word).translate(LATIN)
+    plain = _plain(word)
+    return plain if plain.isascii() else plain.translate(LATIN)
 
 
 def _plain(word: str) -> str:
+    if word.isascii():  # fast
+        return word.lower()
     decomposed = unicodedata.normalize("NFKD", word.casefold())
     return "".join(c for c in decomposed if not unicodedata.combining(c))
 

@@ -27,6 +27,7 @@ from bitextmine.languages.identify import is_installed
 from bitextmine.run import Run
 from bitextmine.scoring.columns.catalogue import COLUMNS, WINDOW, PairTexts, Request, column_names, identifier
 from bitextmine.scoring.columns.neighbourhood import WindowNeighbourhood
+from bitextmine.scoring.columns.quality import Quality
 from bitextmine.signature import signature
 
 if TYPE_CHECKING:
@@ -110,8 +111,6 @@ class ScoreOptions:
                 f"-k {self.k}: at most {k:,} pairs are searched for neighbours (--window), so k is {k:,}"
             )
         request = Request(names, self.src, self.tgt, self.margin, k, self.window, None, batch_tokens)
-        if self.src and not request.uses("languages", "better_with_languages"):
-            notes.append("--src and --tgt change nothing: none of the columns depends on the languages")
         if self.src_index is not None and self.tgt_index is not None:
             if request.uses("neighbours"):
                 request = replace(request, indexes=(self.src_index, self.tgt_index))
@@ -147,6 +146,8 @@ def score(
         early = replace(options, src=stated[0], tgt=stated[1]).request(run.batch_tokens)
     request, notes = early or options.request(run.batch_tokens)
     names = request.names
+    if options.src and not request.uses("languages", "better_with_languages"):
+        notes.append("--src and --tgt change nothing: none of the columns depends on the languages")
     langs = table.langs(options.src, options.tgt)
     format.check_languages(langs)
     notes += _replaced(table, () if options.score_only else names)
@@ -154,11 +155,13 @@ def score(
         notes.append(
             f"{output} holds texts alone: the columns are lost; name a .tsv, .jsonl or .parquet for them"
         )
-    encoder = None
+    encoder, quality = None, ""
     if request.uses("encoder"):
         from bitextmine.encoder import load_encoder
 
         encoder = load_encoder(options.model, run.device_here)
+        if "quality" in names:
+            quality = Quality(encoder).digest  # before anything is written
     malformed = Malformed(table)
     first = True
     with contextlib.ExitStack() as stack:
@@ -189,7 +192,7 @@ def score(
             out.write(NormalBlock(block, sides) if options.normalize else block, None, added)
             bar.update(len(block))
         malformed.finish()
-    made = _signature(request, None if encoder is None else encoder.hash)
+    made = _signature(request, None if encoder is None else encoder.hash, quality)
     return Scored(malformed.rows, malformed.count, malformed.first, names, made, tuple(notes))
 
 
@@ -315,8 +318,10 @@ def columns_of(
     return [pairs.column(name) for name in request.names]
 
 
-def _signature(request: Request, model: str | None) -> str:
+def _signature(request: Request, model: str | None, quality: str) -> str:
     made: dict[str, Any] = {"columns": ",".join(request.names), "model": model}
+    if quality:
+        made["quality"] = quality
     if request.uses("neighbours"):
         neighbours = f"window{request.window}" if request.indexes is None else "index"
         made |= {"k": request.k, "margin": request.margin, "neighbours": neighbours}

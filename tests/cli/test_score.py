@@ -1,11 +1,12 @@
 """`bitextmine score`."""
 
+import hashlib
 import subprocess
 import sys
 
 import pytest
 
-from bitextmine.encoder.folder import packaged
+from bitextmine.encoder.folder import QUALITY, packaged
 
 from .helpers import GOOD, tsv
 
@@ -145,3 +146,33 @@ def test_a_model_file_without_an_end_is_refused(bm, tmp_path, command):
     for file in packaged("europe5").iterdir():
         (tmp_path / "model" / file.name).symlink_to("/dev/zero" if file.name == "ngrams.txt" else file)
     assert "ngrams.txt: not a regular file" in bm.fails(*command)
+
+
+@pytest.mark.parametrize("kind", ["damaged", "folder"])
+def test_networks_of_quality_that_cannot_be_read_are_told_before_anything_is_written(bm, tmp_path, kind):
+    (tmp_path / "p.tsv").write_text("one\tun\n")
+    (tmp_path / "model").mkdir()
+    for file in packaged("europe5").iterdir():
+        if file.name != QUALITY:
+            (tmp_path / "model" / file.name).symlink_to(file)
+    place = tmp_path / "model" / QUALITY
+    place.mkdir() if kind == "folder" else place.write_bytes(
+        (packaged("europe5") / QUALITY).read_bytes()[:99]
+    )
+    done = bm("score", "p.tsv", "--model", "model", code=1)
+    assert f"model/{QUALITY}: {'not a regular file' if kind == 'folder' else 'damaged'}" in done.err
+    assert done.out == ""
+
+
+def test_the_networks_of_quality_are_in_the_signature(bm, tmp_path):
+    (tmp_path / "p.tsv").write_text("one\tun\n")
+    digest = hashlib.sha256((packaged("europe5") / QUALITY).read_bytes()).hexdigest()
+    assert f"|quality:{digest[:16]}" in bm("score", "p.tsv", "--model", "europe5").err
+    assert "quality:" not in bm("score", "p.tsv", "--columns", "cosine").err
+
+
+def test_languages_of_the_file_itself_need_no_note(bm, tmp_path):
+    (tmp_path / "p.jsonl").write_text('{"translation": {"en": "Good morning.", "fr": "Bonjour."}}\n')
+    note = "--src and --tgt change nothing"
+    assert note not in bm("score", "p.jsonl", "--columns", "copy").err
+    assert note in bm("score", "p.jsonl", "--columns", "copy", "--src", "en", "--tgt", "fr").err

@@ -25,6 +25,7 @@ from bitextmine.scoring.columns.quality import (
     INPUTS,
     LEAST_AROUND,
     PIECE_INPUTS,
+    SENTENCE_INPUTS,
     SIDE_INPUTS,
     Networks,
     similarity,
@@ -261,6 +262,57 @@ def test_negations_and_names_are_inputs():
     assert found[0][2, 0] < 0.3 and found[1][2, 0] > 0.5
     unstated = PairTexts(src, wrong, Request(("quality",)).tools(load_encoder("default"))).piece_inputs()
     assert not unstated[:, apart - len(INPUTS)].any()
+
+
+@pytest.mark.parametrize("model", ["europe5", "europe20"])
+def test_sentences_that_the_other_side_lacks_are_inputs(model):
+    src = [
+        "The watch is slow. We arrived at noon!",
+        "1. Open the door ... and close it again?",
+        "",
+        "...",
+        "No end here",
+    ]
+    tgt = [
+        "Wir kamen mittags an!",
+        "1. Öffnen Sie die Tür",
+        "Etwas. Mehr davon.",
+        "Nichts.",
+        "Kein Ende hier. 2.",
+    ]
+    encoder = load_encoder(model)
+    begin = 1 + 2 * SIDE_INPUTS + 2 + 4
+    found = PairTexts(src, tgt, Request(("quality",)).tools(encoder)).piece_inputs()
+    found = found[:, begin : begin + 2 * SENTENCE_INPUTS].reshape(len(src), 2, SENTENCE_INPUTS)
+    assert found[0, 0, 2] > 2 * found[0, 1, 2]  # the watch
+    rows, norms = encoder.piece_rows()
+    names = encoder.tokenizer.names()
+    pieces = [encoder.tokenizer.encode(side, encoder.max_pieces)[0] for side in (src, tgt)]
+    for row in range(len(src)):
+        ids = [side.ids[side.offsets[row] : side.offsets[row + 1]].tolist() for side in pieces]
+        for side, (own, others) in enumerate((ids, ids[::-1])):
+            sentences, ended = [[]], False
+            for piece in own:
+                ends = piece < len(names) and set(names[piece].strip("▁")) in ({"."}, {"!"}, {"?"})
+                if ended and not ends:
+                    sentences.append([])
+                if not ends:
+                    a = rows[piece].astype(float)
+                    cosines = [
+                        a @ b / max(1e-30, np.linalg.norm(a) * np.linalg.norm(b))
+                        for b in rows[others].astype(float)
+                    ]
+                    sentences[-1].append((norms[piece] / norms.mean(), max(0, *cosines, 0)))
+                ended = ends
+            means = [sum(w * c for w, c in some) / max(1e-9, sum(w for w, _ in some)) for some in sentences]
+            overall = sum(w * c for some in sentences for w, c in some) / max(
+                1e-9, sum(w for some in sentences for w, _ in some)
+            )
+            long = [at for at, some in enumerate(sentences) if len(some) > 1]
+            lowest = min([overall, *(means[at] for at in long)])
+            lost = max([0, *(sum(w for w, _ in sentences[at]) * (0.45 - means[at]) for at in long)])
+            wanted = [lowest, lowest - overall, math.log1p(lost), math.log1p(len(long))]
+            assert found[row, side] == pytest.approx(wanted, abs=1e-5)
 
 
 def test_lengths_are_judged_by_the_corpus_where_no_usual_ratio_is_known():

@@ -34,6 +34,7 @@ _LONGEST_PERIOD = 12  # tokens that a loop repeats
 _FEWEST = 4  # tokens of a text that can loop, and of a copied run
 _END = re.compile(r"[.!?…।]+[\"'”’»)\]]*(?=\s|$)|[。！？]")
 _LAST, _CLOSING = frozenset(".!?…।。！？:;：；"), "\"'”’»)]」"
+STOPS = frozenset(".!?…।。！？")  # marks that end a sentence, alone
 _TAIL = 8  # characters that hold the last mark, with what closes behind it
 # The search goes from space to space, and leaves out most words by their first letter.
 _NAME = re.compile(r" (?![a-z])(?<=[\w,;()\-–—] )[\"'“„«(]*([^\W\d_][\w’'-]{2,})")
@@ -149,11 +150,15 @@ def _letters(word: str) -> tuple[str, frozenset[str]]:
 
 def unlike(name: str, words: Sequence[str]) -> float:
     """Return how far the spelling of a name is from that of the most similar word, from 0 to 1.3."""
+    if name in words:
+        return 0.0
     own, pairs = _letters(name)
     closest = 0.0
     for other, there in map(_letters, words):
         if other == own:
             return 0.0
+        if pairs.isdisjoint(there):
+            continue
         more = abs(len(pairs) - len(there))
         closest = max(closest, len(pairs & there) / (min(len(pairs), len(there)) + more / 4 or 1))
     return 1.3 * (1 - closest)

@@ -7,6 +7,7 @@ into the encoder's folder; an encoder without a file of its own gets the second 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -38,14 +39,16 @@ INPUTS = (
 )
 # The other network gets besides: the cosine; of each side the lowest cosine of a name and of a negating word with its
 # counterpart, how far the name most unlike the other side's words is from them, and the number of such names; of both
-# sides together the lower of these distances; the negation of each side by its pieces, and the difference; and the
-# features of all pieces.
+# sides together the lower of these distances; the negation of each side by its pieces, and the difference; how well
+# the sentences of each side match (`_sentence_inputs`); and the features of all pieces.
 SIDE_INPUTS = 4
-PIECE_INPUTS = 1 + 2 * SIDE_INPUTS + 2 + 4 + FEATURES
+SENTENCE_INPUTS = 4
+PIECE_INPUTS = 1 + 2 * SIDE_INPUTS + 2 + 4 + 2 * SENTENCE_INPUTS + FEATURES
 _SURE = 0.7  # cosine of a name that was translated, however it is spelled
 _APART = 0.5  # distance of a name without a counterpart
 _MOST = 3.0  # of any count
 _MOST_DIFFERENCE = 1.5
+_MATCHED = 0.45  # mean cosine of the pieces of a sentence that the other side has
 
 # Names and technical terms are rightly copied, up to this share of the words.
 COPIED = 0.5
@@ -124,7 +127,7 @@ class Quality:
         self._negating: dict[str, NDArray[np.float64]] = {}
         folder: Path | None = getattr(encoder, "folder", None)
         own = None if folder is None else folder / QUALITY
-        self.by_pieces = bool(own and own.is_file()) and isinstance(
+        self.by_pieces = bool(own and own.exists()) and isinstance(
             getattr(encoder, "network", None), PieceRows
         )
         self._file = own if self.by_pieces and own is not None else packaged("default") / QUALITY
@@ -132,6 +135,12 @@ class Quality:
     @cached_property
     def _networks(self) -> Networks:
         return Networks.read(self._file)
+
+    @cached_property
+    def digest(self) -> str:
+        """The first 16 digits of the SHA-256 of the file of networks; BitextmineError if that is damaged."""
+        Networks.read(self._file)
+        return hashlib.sha256(self._file.read_bytes()).hexdigest()[:16]
 
     @cached_property
     def _pieces(self) -> PieceFeatures:
@@ -164,10 +173,13 @@ class Quality:
             found = np.column_stack([np.ones((len(cosine), 2)), np.zeros((len(cosine), 2))])
             np.minimum.at(found, (at, kind), cosines)
             others = sides[1 - side]
+            split = {row: (texts[row].split(), others[row].split()) for row in set(at[kind == 0].tolist())}
             for number in np.flatnonzero((kind == 0) & (cosines < _SURE)).tolist():
-                row = int(at[number])
-                name, known = texts[row].split()[place[number]], others[row].split()
-                apart = min(1 - cosines[number], evidence.unlike(name, known))
+                row, away = int(at[number]), 1 - cosines[number]
+                if away <= min(found[row, 2], _APART):  # changes neither
+                    continue
+                own, known = split[row]
+                apart = min(away, evidence.unlike(own[place[number]], known))
                 found[row, 2] = max(found[row, 2], apart)
                 found[row, 3] += apart > _APART
             words.append(np.minimum(found, _MOST))
@@ -179,7 +191,8 @@ class Quality:
                 no[side] = np.diff(total[pieces[side].offsets])
         apart = np.clip(no[0] - no[1], -_MOST_DIFFERENCE, _MOST_DIFFERENCE)
         negation = (*np.minimum(no, _MOST), apart, np.abs(apart))
-        return np.column_stack([cosine, *words, *both, *negation, features])
+        sentences = [self._sentence_inputs(*side) for side in zip(pieces, best, strict=True)]
+        return np.column_stack([cosine, *words, *both, *negation, *sentences, features])
 
     def negating(self, code: str) -> NDArray[np.float64]:
         """Return the negations that each piece of the vocabulary counts for in a language, (pieces,)."""
@@ -191,6 +204,51 @@ class Quality:
             found[pieces[some]] = weights[some] / 1000
             self._negating[code] = found
         return self._negating[code]
+
+    def _sentence_inputs(self, pieces: Pieces, best: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return (n, SENTENCE_INPUTS) of one side: signs of a sentence that the other side lacks.
+
+        The lowest mean of `best` over a sentence, that less the mean over the text, and the logarithms of the weight
+        that the worst sentence loses and of the number of sentences. Means are weighted by the norms of the pieces;
+        sentences of one piece, as in a list's number, do not count.
+
+        Args:
+            pieces: n texts.
+            best: the cosine of each piece with the most similar one of the other side.
+        """
+        ends, norms = self._ends
+        row = np.repeat(np.arange(len(pieces)), pieces.lengths)
+        word = ~ends[pieces.ids]
+        weight = norms[pieces.ids] * word
+        matched = weight * np.maximum(best, 0)
+        begins = np.zeros(len(word), dtype=bool)
+        begins[pieces.offsets[:-1][pieces.lengths > 0]] = True
+        begins[1:] |= word[1:] & ~word[:-1]
+        number, text = np.cumsum(begins) - 1, row[begins]
+        some = np.bincount(number, word, len(text)) > 1
+
+        def mean(at: NDArray[np.int64], count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            total = np.bincount(at, weight, count).astype(np.float64)
+            return np.bincount(at, matched, count) / np.maximum(total, 1e-9), total
+
+        overall, _ = mean(row, len(pieces))
+        each, total = mean(number, len(text))
+        lowest, lost = overall.copy(), np.zeros(len(pieces))
+        np.minimum.at(lowest, text[some], each[some])
+        np.maximum.at(lost, text[some], (total * np.maximum(_MATCHED - each, 0))[some])
+        count = np.bincount(text, some, len(pieces))
+        return np.stack([lowest, lowest - overall, np.log1p(lost), np.log1p(count)], axis=1)
+
+    @cached_property
+    def _ends(self) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+        """Return flags of the pieces that end a sentence, and the norms of all pieces by their mean, (pieces,)."""
+        tokenizer = self._encoder.tokenizer
+        assert isinstance(tokenizer, Tokenizer)
+        norms = self._encoder.piece_rows()[1].astype(np.float64)
+        ends = np.zeros(len(norms), dtype=bool)
+        names = [name.lstrip(SPACE) for name in tokenizer.names()]
+        ends[: len(names)] = [bool(name) and evidence.STOPS.issuperset(name) for name in names]
+        return ends, norms / max(norms.mean(), 1e-12)
 
     @cached_property
     def _begins(self) -> NDArray[np.bool_]:
