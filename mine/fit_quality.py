@@ -56,6 +56,7 @@ WEIGHTS = {
     "half_untranslated": 2.0,
     "half_foreign": 2.0,
     "looped": 3.0,
+    "copied": 4.0,
 }
 # The thresholds of the presets mild and strict, and the shares of right pairs that are to reach them.
 THRESHOLDS, GOOD_KEPT = (0.25, 0.35), (0.957, 0.925)

@@ -280,7 +280,7 @@ def test_knn_refuses():
         ({"device": "gpu"}, "device 'gpu': no such kind of device"),
         ({"device": "cpu,gpu"}, "device 'cpu,gpu': no such kind of device"),
         ({"device": 0}, "device: expected auto"),
-        ({"memory": "x"}, "memory: 'x' is no amount"),
+        ({"memory": "x"}, "memory: 'x' is not a size"),
         ({"normalize": "no"}, "normalize: expected True or False"),
     ):
         with pytest.raises(UsageError, match=message):
@@ -338,7 +338,7 @@ def test_distractors_that_go_unused_are_named(encoder):
         ({"pairs": ["en-de"]}, "pairs: expected text such as 'en-fr,fr-en'"),
         ({"k": 1.5}, "k: expected a whole number, found 1.5"),
         ({"rescore": "no"}, "rescore: expected True or False"),
-        ({"memory": "x"}, "memory: 'x' is no amount"),
+        ({"memory": "x"}, "memory: 'x' is not a size"),
     ],
 )
 def test_retrieval_refuses(encoder, given, message):
