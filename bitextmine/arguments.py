@@ -27,9 +27,10 @@ def take_options(kind: type[Options], given: Mapping[str, Any], name: str = "opt
     rest: dict[str, Any] = {**given}
     dataclass: Any = kind
     fields = [field.name for field in dataclasses.fields(dataclass)]
-    for wrong in rest.keys() - {name, *fields}:
+    if unknown := rest.keys() - {name, *fields}:
         raise TypeError(
-            f"unexpected argument {wrong!r}; the options are {', '.join(fields)}, and those of Run (device, memory ...)"
+            f"unexpected argument {min(unknown)!r}; the options are {', '.join(fields)}, and those of Run (device, "
+            "memory ...)"
         )
     if (chosen := rest.pop(name, None)) is None:
         return kind(**rest)

@@ -33,7 +33,7 @@ def test_amounts(text, count):
 
 @pytest.mark.parametrize("text", ["", "2", "2048", "-1G", "0M", "1e3M", "G", "2X", "2GG", "nan", "½G"])
 def test_what_is_no_amount(text):
-    with pytest.raises(BitextmineError, match="a size"):
+    with pytest.raises(BitextmineError, match="is not a size"):
         parse_size(text)
 
 

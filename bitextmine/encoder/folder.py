@@ -90,7 +90,7 @@ def verify_folder(folder: Path) -> str:
 def write_sums(folder: Path) -> None:
     """Write SHA256SUMS of a model folder."""
     names = [name for name in SUMMED if (folder / name).exists()]
-    _put_sums(folder, {name: _digest(folder / name).hex() for name in names})
+    _put_sums(folder, {name: file_digest(folder / name).hex() for name in names})
 
 
 @contextlib.contextmanager
@@ -104,7 +104,7 @@ def summed(path: Path) -> Iterator[None]:
         _put_sums(path.parent, kept)
     yield
     if kept:
-        _put_sums(path.parent, {**kept, path.name: _digest(path).hex()})
+        _put_sums(path.parent, {**kept, path.name: file_digest(path).hex()})
 
 
 def _read_sums(folder: Path) -> dict[str, str]:
@@ -123,7 +123,7 @@ def hash_files(files: Mapping[str, Path], stated: Mapping[str, str] | None = Non
     """Return 16 hex digits of a SHA-256 over files and their names; raise BitextmineError if one has another digest."""
     digest = hashlib.sha256()
     for name, path in files.items():
-        part = _digest(path)
+        part = file_digest(path)
         if (said := (stated or {}).get(name, part.hex())) != part.hex():
             raise BitextmineError(
                 f"{path}: damaged: its SHA-256 is {part.hex()[:8]}..., but {SUMS} says "
@@ -133,7 +133,8 @@ def hash_files(files: Mapping[str, Path], stated: Mapping[str, str] | None = Non
     return digest.hexdigest()[:16]
 
 
-def _digest(path: Path) -> bytes:
+def file_digest(path: Path) -> bytes:
+    """Return the SHA-256 of a file; BitextmineError if it is missing or cannot be read."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").digest()

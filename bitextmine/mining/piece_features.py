@@ -168,7 +168,7 @@ class PieceFeatures:
         apart = np.abs(np.diff(match, prepend=match[:1]))
         both = np.sqrt(sure * np.concatenate([sure[:1], sure[:-1]]))
         both[side.offsets[:-1][lengths > 0]] = 0  # nothing goes before a sentence's first piece
-        together = _sums(both * (apart <= TOGETHER), side) / np.maximum(_sums(both, side), 1e-9)
+        together = sums(both * (apart <= TOGETHER), side) / np.maximum(sums(both, side), 1e-9)
         partner = np.repeat(other.offsets[:-1], lengths) + match
         has_partner = np.repeat(other.lengths, lengths) > 0
         mutual = np.zeros(len(side.ids), dtype=bool)
@@ -176,10 +176,10 @@ class PieceFeatures:
         return np.stack(
             [
                 *self._unmatched(weight, best, LIMITS, side),
-                _sums(away * sure, side) / np.maximum(_sums(sure, side), 1e-9),
+                sums(away * sure, side) / np.maximum(sums(sure, side), 1e-9),
                 together,
-                np.log1p(_sums(weight * ~mutual, side)),
-                _sums(sure * mutual, side) / np.maximum(_sums(weight, side), 1e-9),
+                np.log1p(sums(weight * ~mutual, side)),
+                sums(sure * mutual, side) / np.maximum(sums(weight, side), 1e-9),
             ],
             axis=1,
         )
@@ -187,14 +187,14 @@ class PieceFeatures:
     def _windows(self, side: Pieces, best: NDArray[np.float32]) -> NDArray[np.float64]:
         """Return (n, len(WINDOW_LIMITS) + 2) features of the windows around one side's pieces."""
         weight = self._weights[side.ids]
-        mean = _sums(weight * best, side) / np.maximum(_sums(weight, side), 1e-9)
+        mean = sums(weight * best, side) / np.maximum(sums(weight, side), 1e-9)
         lowest = _reduced(np.minimum, best.astype(np.float64), side)
         return np.stack([*self._unmatched(weight, best, WINDOW_LIMITS, side), mean, lowest], axis=1)
 
     def _unmatched(
         self, weight: NDArray[np.float64], best: NDArray[np.float32], limits: tuple[float, ...], side: Pieces
     ) -> list[NDArray[np.float64]]:
-        return [np.log1p(_sums(weight * (best < limit), side)) for limit in limits]
+        return [np.log1p(sums(weight * (best < limit), side)) for limit in limits]
 
     def _parts(self, src: Pieces, tgt: Pieces, parts: int) -> NDArray[np.float64]:
         """Return (n, parts + 1): the cosine of each part with its counterpart, and the mean of the others."""
@@ -215,7 +215,7 @@ class PieceFeatures:
         return np.minimum(middle * parts // np.maximum(2 * (ends - starts), 1), parts - 1).astype(np.int8)
 
 
-def _sums(values: NDArray[np.float64], side: Pieces) -> NDArray[np.float64]:
+def sums(values: NDArray[np.float64], side: Pieces) -> NDArray[np.float64]:
     """Return (n,) sums over the pieces of each sentence."""
     return _reduced(np.add, values, side)
 

@@ -33,8 +33,8 @@ _UNSPACED = re.compile(f"[{UNSPACED}]")
 _LONGEST_PERIOD = 12  # tokens that a loop repeats
 _FEWEST = 4  # tokens of a text that can loop, and of a copied run
 _END = re.compile(r"[.!?…।]+[\"'”’»)\]]*(?=\s|$)|[。！？]")
-_LAST, _CLOSING = frozenset(".!?…।。！？:;：；"), "\"'”’»)]」"
-STOPS = frozenset(".!?…।。！？")  # marks that end a sentence, alone
+STOPS = frozenset(".!?…।。！？")  # marks that end a sentence
+_LAST, _CLOSING = STOPS | frozenset(":;：；"), "\"'”’»)]」"
 _TAIL = 8  # characters that hold the last mark, with what closes behind it
 # The search goes from space to space, and leaves out most words by their first letter.
 _NAME = re.compile(r" (?![a-z])(?<=[\w,;()\-–—] )[\"'“„«(]*([^\W\d_][\w’'-]{2,})")

@@ -7,7 +7,6 @@ into the encoder's folder; an encoder without a file of its own gets the second 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.encoder.folder import QUALITY, packaged
+from bitextmine.encoder.folder import QUALITY, file_digest, packaged
 from bitextmine.encoder.ngrams import SPACE
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.protocols import PieceRows
@@ -25,7 +24,7 @@ from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import check_finite, read_arrays
 from bitextmine.errors import BitextmineError
 from bitextmine.languages.codes import same_code
-from bitextmine.mining.piece_features import FEATURES, PieceFeatures, Sentences
+from bitextmine.mining.piece_features import FEATURES, PieceFeatures, Sentences, sums
 from bitextmine.mining.scorer import Network
 from bitextmine.scoring.columns import evidence
 
@@ -136,11 +135,11 @@ class Quality:
     def _networks(self) -> Networks:
         return Networks.read(self._file)
 
-    @cached_property
+    @property
     def digest(self) -> str:
-        """The first 16 digits of the SHA-256 of the file of networks; BitextmineError if that is damaged."""
-        Networks.read(self._file)
-        return hashlib.sha256(self._file.read_bytes()).hexdigest()[:16]
+        """Return the first 16 digits of the SHA-256 of the networks' file; BitextmineError if that is damaged."""
+        _ = self._networks  # raises
+        return file_digest(self._file).hex()[:16]
 
     @cached_property
     def _pieces(self) -> PieceFeatures:
@@ -173,8 +172,9 @@ class Quality:
             found = np.column_stack([np.ones((len(cosine), 2)), np.zeros((len(cosine), 2))])
             np.minimum.at(found, (at, kind), cosines)
             others = sides[1 - side]
-            split = {row: (texts[row].split(), others[row].split()) for row in set(at[kind == 0].tolist())}
-            for number in np.flatnonzero((kind == 0) & (cosines < _SURE)).tolist():
+            names = np.flatnonzero((kind == 0) & (cosines < _SURE))
+            split = {row: (texts[row].split(), others[row].split()) for row in set(at[names].tolist())}
+            for number in names.tolist():
                 row, away = int(at[number]), 1 - cosines[number]
                 if away <= min(found[row, 2], _APART):  # changes neither
                     continue
@@ -217,26 +217,20 @@ class Quality:
             best: the cosine of each piece with the most similar one of the other side.
         """
         ends, norms = self._ends
-        row = np.repeat(np.arange(len(pieces)), pieces.lengths)
         word = ~ends[pieces.ids]
         weight = norms[pieces.ids] * word
         matched = weight * np.maximum(best, 0)
         begins = np.zeros(len(word), dtype=bool)
         begins[pieces.offsets[:-1][pieces.lengths > 0]] = True
         begins[1:] |= word[1:] & ~word[:-1]
-        number, text = np.cumsum(begins) - 1, row[begins]
-        some = np.bincount(number, word, len(text)) > 1
-
-        def mean(at: NDArray[np.int64], count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            total = np.bincount(at, weight, count).astype(np.float64)
-            return np.bincount(at, matched, count) / np.maximum(total, 1e-9), total
-
-        overall, _ = mean(row, len(pieces))
-        each, total = mean(number, len(text))
+        sentences = Pieces(pieces.ids, np.append(np.flatnonzero(begins), len(begins)))
+        text = np.repeat(np.arange(len(pieces)), pieces.lengths)[begins]
+        overall, each = (sums(matched, of) / np.maximum(sums(weight, of), 1e-9) for of in (pieces, sentences))
+        some = sums(word.astype(np.float64), sentences) > 1
         lowest, lost = overall.copy(), np.zeros(len(pieces))
         np.minimum.at(lowest, text[some], each[some])
-        np.maximum.at(lost, text[some], (total * np.maximum(_MATCHED - each, 0))[some])
-        count = np.bincount(text, some, len(pieces))
+        np.maximum.at(lost, text[some], (sums(weight, sentences) * np.maximum(_MATCHED - each, 0))[some])
+        count = np.bincount(text[some], minlength=len(pieces))
         return np.stack([lowest, lowest - overall, np.log1p(lost), np.log1p(count)], axis=1)
 
     @cached_property
