@@ -378,8 +378,8 @@ def _doubts(
     share = float((other > _LOW).mean())
     if share <= _LOW:
         return notes
-    return [
-        *notes,
+    notes.append(
         f"warning: source and target look swapped: of the first {len(src):,} pairs {100 * share:.0f}% fit "
-        f"--src {request.tgt_lang} --tgt {request.src_lang}; exchange these, or name the columns with --scol and --tcol",
-    ]
+        f"--src {request.tgt_lang} --tgt {request.src_lang}; exchange these, or name the columns with --scol and --tcol"
+    )
+    return notes
