@@ -19,12 +19,7 @@ _ROWS = 1 << 14
 
 
 def knn(
-    x: ArrayLike,
-    y: ArrayLike,
-    k: int,
-    *,
-    normalize: bool = False,
-    **options: Unpack[RunKeywords],
+    x: ArrayLike, y: ArrayLike, k: int, *, normalize: bool = False, **options: Unpack[RunKeywords]
 ) -> Neighbours:
     """Return the k rows of y with the largest inner product for each row of x, and the k rows of x for each of y.
 
