@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import hashlib
 import logging
 from collections.abc import Callable, Sequence
@@ -23,7 +22,6 @@ from bitextmine.encoder.weights import piece_vectors, read_weights, unrolled
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import replacing
 from bitextmine.files.corpus import UNDETERMINED
-from bitextmine.languages import identify as languages
 from bitextmine.run import Run
 from bitextmine.training.cache import LineFilter, PairCache
 from bitextmine.training.pairfile import TokenPairs
@@ -188,7 +186,6 @@ def _choose(recipe: Recipe, caches: Sequence[PairCache], tokenizer: Tokenizer, r
     counts = shares(sizes, weights, recipe.teacher.lines)
     keys = [cache.valid.records(0, len(cache.valid))["keys"].ravel() for cache in caches]
     held_out = np.unique(np.concatenate([np.zeros(0, np.uint64), *keys]))
-    known = functools.cache(lambda: languages.Languages("data.language_filter"))
     chosen = []
     with run.progress(None, "choose lines for the teacher", "pairs") as bar:
         for (number, cache, sides), count in zip(found, counts, strict=True):
@@ -196,7 +193,7 @@ def _choose(recipe: Recipe, caches: Sequence[PairCache], tokenizer: Tokenizer, r
                 count = cache.counts["read"]  # all; the filters below leave those to train on
             lines = chosen_lines(recipe, cache.corpus, count, bar.update) if count else []
             texts = [line.src for line in lines], [line.tgt for line in lines]
-            pairs, kept = LineFilter(recipe, number, (tokenizer, tokenizer), known).tokenized(texts)
+            pairs, kept = LineFilter(recipe, number, (tokenizer, tokenizer)).tokenized(texts)
             free = np.flatnonzero(~np.isin(pairs.keys, held_out).any(axis=0))
             pairs = TokenPairs(pairs.src.take(free), pairs.tgt.take(free), pairs.keys[:, free])
             if len(pairs):

@@ -16,7 +16,7 @@ from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
 from bitextmine.training.cache import open_caches
 from bitextmine.training.forward import sentence_vectors
-from bitextmine.training.recipe import recipe_from_pairs
+from bitextmine.training.recipe import load_recipe
 from bitextmine.training.recipe.load import RATES
 from bitextmine.training.run import Inputs, TrainingRun
 from bitextmine.training.spelling import finished
@@ -35,7 +35,7 @@ def from_(make_recipe, tmp_path, start, **overrides):
         "data.valid_pairs": 60,
         **{key.replace("__", "."): value for key, value in overrides.items()},
     }
-    return recipe_from_pairs(["pairs.en-fr.tsv"], settings, folder=tmp_path)
+    return load_recipe(None, settings, pairs=["pairs.en-fr.tsv"], folder=tmp_path)
 
 
 def begun(recipe, work):
@@ -146,7 +146,7 @@ def test_a_vocabulary_that_grows_keeps_what_it_had(make_recipe, tmp_path, lines)
         "model.storage": "float32",
         "train.embedding_learning_rate": 1e-9,
     }
-    recipe = recipe_from_pairs(["pairs.en-fr.tsv"], settings, folder=tmp_path)
+    recipe = load_recipe(None, settings, pairs=["pairs.en-fr.tsv"], folder=tmp_path)
     folder = train(recipe, tmp_path / "out")
     old, new = Tokenizer(packaged("europe5") / TOKENIZER), Tokenizer(folder / TOKENIZER)
     assert new.pieces()[: old.vocab_size] == old.pieces()
@@ -259,7 +259,7 @@ def test_text_that_the_vocabulary_does_not_know_is_named(tmp_path, caplog):
         (tmp_path / f"pairs.en-{lang}.tsv").write_text(rows, encoding="utf-8")
     names = [f"pairs.en-{lang}.tsv" for lang in ("zh", "et", "fr")]
     settings = {"model.start_from": "europe5", "data.valid_pairs": 0}
-    recipe = recipe_from_pairs(names, settings, folder=tmp_path)
+    recipe = load_recipe(None, settings, pairs=names, folder=tmp_path)
     start = open_start(recipe)
     caches = open_caches(tmp_path / "cache", recipe, start.tokenizer)
     shares = unknown_shares(caches, start.tokenizer)

@@ -123,13 +123,6 @@ def load_recipe(
         raise BitextmineError(f"{path}: {e}") from None
 
 
-def recipe_from_pairs(
-    pairs: Sequence[str | TwoFiles], overrides: Mapping[str, Any] | None = None, *, folder: Path | None = None
-) -> Recipe:
-    """Return a recipe of defaults for corpora named after their languages, as `load_recipe`."""
-    return load_recipe(None, overrides, pairs=pairs, folder=folder)
-
-
 def _completed(
     content: Mapping[str, Any],
     overrides: Mapping[str, Any],
