@@ -360,8 +360,8 @@ def _make_model(inputs: Inputs, pieces: Sequence[str]) -> tuple[SentenceModel, l
         if m.length_share:
             model.characters.copy_(torch.from_numpy(piece_characters(pieces, len(ngrams))))
     else:
-        model = SentenceModel(start.grown_config(len(pieces), pairs, m.dropout))
-        start.load_into(model, pieces)
+        model = SentenceModel(start.continued(pairs, m.dropout))
+        start.load_into(model)
     if m.length_share:
         model.length_share_in_training = t.length_share_in_training or m.length_share
     if shared:

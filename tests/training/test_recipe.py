@@ -244,7 +244,6 @@ reduce.order_columns = 4 -> reduce.order_columns: found 4 without reduce.dim
 reduce.dim = 20 -> reduce.dim: 20 leaves 20 columns to the pieces, which are trained with 16
 reduce.dim = 8; model.layers = 1 -> reduce.dim: found with model.layers 1
 reduce.dim = 8; reduce.order_columns = 5 -> reduce: model: 5 order_columns
-vocabulary.grow = 5 -> vocabulary.grow: found 5 without model.start_from
 teacher.model = ""; train.objective = { structure = 1 } -> 'structure' needs a teacher
 teacher.model = "x" -> no objective learns from it
 teacher.model = "x"; teacher.epochs = 0.5; train.objective = { mcl = 1 } -> but nothing is learned before

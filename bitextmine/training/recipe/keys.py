@@ -73,7 +73,6 @@ class Vocabulary:
     """The subword pieces: an existing tokenizer, or the training of a new one."""
 
     tokenizer: str = ""
-    grow: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
     size: Pieces = 32_000
     type: Literal["unigram", "bpe"] = "unigram"
     fold_case: bool = True

@@ -30,7 +30,7 @@ PACKAGED = Path(str(resources.files("bitextmine.training"))) / "recipes"
 # Keys of earlier versions, which the recipe.json of an older model still has.
 REMOVED = {
     *("hard_negatives", "hard_pool", "hard_limit", "learn_temperature", "patience", "compile"),
-    *("check_languages", "src_vectors", "tgt_vectors", "similarity"),
+    *("check_languages", "src_vectors", "tgt_vectors", "similarity", "grow"),
 }
 # Defaults for training on: a third of the learning rates from random weights, so that the first steps do not undo
 # what the encoder knows.
