@@ -9,10 +9,10 @@ import json
 import logging
 import math
 import re
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -24,15 +24,13 @@ from bitextmine.files.atomic import remove_left, replacing
 from bitextmine.files.jsonfile import read_json, write_json
 from bitextmine.files.storage import open_bytes
 from bitextmine.run import Run
-from bitextmine.system import processors
+from bitextmine.system import ahead, processors
 from bitextmine.training.outputs import staged_folder
 from bitextmine.training.pairfile import PairFile, PairWriter, TokenPairs, choose, sentence_keys
 from bitextmine.training.pairs import corpus_files, filter_codes, identifier, pair_chunks
 from bitextmine.training.recipe import Corpus, Recipe
 
 log = logging.getLogger(__name__)
-
-Item = TypeVar("Item")
 
 # Changes with the file format and with the result for the same text.
 VERSION = 3
@@ -179,8 +177,8 @@ def _tokenized(
         with (
             replacing(pieces) as to_pieces,
             replacing(index) as to_index,
-            contextlib.closing(_ahead(pair_chunks(recipe, corpus, CHUNK_PAIRS))) as chunks,
-            contextlib.closing(_ahead(map(rules.tokenized, chunks))) as tokenized,
+            contextlib.closing(ahead(pair_chunks(recipe, corpus, CHUNK_PAIRS))) as chunks,
+            contextlib.closing(ahead(map(rules.tokenized, chunks))) as tokenized,
         ):
             writer = PairWriter(to_pieces, to_index, dtype)
             read = 0
@@ -227,15 +225,6 @@ def _key(recipe: Recipe, corpus: Corpus, tokenizer: Tokenizer) -> str:
         rules += [*corpus.langs, d.language_share]
     digest.update(json.dumps(rules).encode())
     return digest.hexdigest()[:20]
-
-
-def _ahead(items: Iterator[Item]) -> Generator[Item]:
-    """Yield the items, the next one made on a thread while one is used."""
-    with ThreadPoolExecutor(1, thread_name_prefix="ahead") as thread:
-        made = thread.submit(next, items, None)
-        while (item := made.result()) is not None:
-            made = thread.submit(next, items, None)
-            yield item
 
 
 # --- training and held-out pairs -----------------------------------------------------------------------------

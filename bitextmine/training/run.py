@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from bitextmine.encoder.model import SentenceModel, unit_vectors
 from bitextmine.encoder.ngrams import Ngrams
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
+from bitextmine.system import ahead
 from bitextmine.training.cache import PairCache
 from bitextmine.training.forward import sentence_vectors
 from bitextmine.training.objectives.catalogue import OBJECTIVES
@@ -240,12 +241,8 @@ class TrainingRun:
         t = self.recipe.train
         every = t.valid_every or min(VALID_EVERY, max(1, self.steps // 10))
         self.tally.started = time.monotonic()
-        with ThreadPoolExecutor(1, thread_name_prefix="batches") as ahead:
-            pending = ahead.submit(self.draw, self.step)
-            while self.step < self.steps:
-                batch, lesson = pending.result()
-                if self.step + 1 < self.steps:
-                    pending = ahead.submit(self.draw, self.step + 1)
+        with contextlib.closing(ahead(map(self.draw, range(self.step, self.steps)))) as drawn:
+            for batch, lesson in drawn:
                 share = self._rate()
                 before = self.pairs
                 losses = self.learn(batch, share, lesson)
