@@ -36,7 +36,7 @@ from bitextmine.adaptation.piles import (
     round_recipe,
 )
 from bitextmine.arguments import take_options
-from bitextmine.console import counted
+from bitextmine.console import counted, markdown
 from bitextmine.embeddings.embed import EmbedOptions, embed_corpus
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.encoder import Encoder, load_encoder
@@ -404,9 +404,7 @@ class Adaptation:
             f"{name} (hash {digest}), trained further by `bitextmine adapt` on the pairs that it finds in plain text: "
             f"{names_of(self.piles)}. No known pairs were used; the estimates are the encoder's own. This "
             f"is the encoder of round {best}; round 0 is {name}.{scored}\n",
-            f"| {' | '.join(COLUMNS.values())} |",
-            f"|{'---|' * len(COLUMNS)}",
-            *(f"| {' | '.join(row)} |" for row in rows),
+            markdown(list(COLUMNS.values()), rows),
             "\nFigures are in %. `adapt.jsonl` has them all, `recipe.json` how a round trains.\n",
             f"Signature: `{made}`\n",
         ]

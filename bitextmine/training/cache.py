@@ -211,14 +211,8 @@ def _key(recipe: Recipe, corpus: Corpus, tokenizer: Tokenizer) -> str:
         digest.update(path.suffix.encode())  # the suffix decides on decompression
     digest.update(hashlib.sha256(tokenizer.path.read_bytes()).digest())
     d = recipe.data
-    rules: list[Any] = [
-        VERSION,
-        d.errors,
-        d.min_pieces,
-        d.max_ratio,
-        d.max_ratio_slack,
-        recipe.model.max_pieces,
-    ]
+    lengths = d.min_pieces, d.max_ratio, d.max_ratio_slack, recipe.model.max_pieces
+    rules: list[Any] = [VERSION, d.errors, *lengths]
     if tokenizer.transliterate:
         rules.append("transliterate")
     if d.language_filter:

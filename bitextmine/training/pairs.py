@@ -11,6 +11,7 @@ from bitextmine.files.cells import one_cell
 from bitextmine.files.formats.names import TwoFiles
 from bitextmine.files.layout import Columns
 from bitextmine.files.storage import Place
+from bitextmine.files.streams import read_once
 from bitextmine.files.tables import open_table
 from bitextmine.languages import identify as languages
 from bitextmine.training.recipe import Corpus, Recipe
@@ -21,16 +22,8 @@ FIRST = 400  # pairs that are read before any work
 def corpus_files(recipe: Recipe, corpus: Corpus) -> list[Place]:
     """Return the file of a TSV corpus, or the two of a paired one; BitextmineError for a pipe."""
     paths = [recipe.corpus(name) for name in corpus.files]
-    for path in paths:
-        try:
-            # Opening a missing file gives a better message.
-            regular = path.is_file() or path.is_dir() or not path.exists()
-        except OSError as e:
-            raise BitextmineError(f"{path}: cannot read: {e.strerror}") from None
-        if not regular:
-            raise BitextmineError(
-                f"{path}: not a regular file; a corpus is read more than once: save it first"
-            )
+    for path in filter(read_once, paths):
+        raise BitextmineError(f"{path}: not a regular file; a corpus is read more than once: save it first")
     return paths
 
 
