@@ -75,7 +75,7 @@ def open_start(recipe: Recipe) -> Start | None:
     """Return the encoder of model.start_from, if any; BitextmineError if it is damaged or of another shape."""
     if not recipe.model.start_from:
         return None
-    folder, config = start_encoder(recipe)
+    folder, config = start_encoder(recipe, recipe.model.start_from)
     shaped(recipe, config, recipe.model.start_from)
     _, tokenizer = read_folder(folder)
     ngrams = tuple(read_ngrams(folder, config.ngrams))

@@ -127,15 +127,6 @@ class Lessons(NamedTuple):
         return sum(len(taught.train) for taught in self.corpora)
 
 
-class _Chosen(NamedTuple):
-    """Pairs to teach on: their corpus, the columns taught to each side, pieces and text."""
-
-    cache: PairCache
-    sides: tuple[int, int]
-    pairs: TokenPairs
-    lines: list[Line]
-
-
 def open_lessons(
     folder: Path,
     recipe: Recipe,
@@ -158,9 +149,9 @@ def open_lessons(
     if not chosen:
         raise BitextmineError("recipe: teacher: no pair is left to teach on; see teacher.corpora and lines")
     row: dict[str, int] = {}
-    for one in chosen:
-        for side in sorted(set(one.sides)):
-            for line in one.lines:
+    for _, sides, _, lines in chosen:
+        for side in sorted(set(sides)):
+            for line in lines:
                 row.setdefault((line.src, line.tgt)[side], len(row))
     vectors = _embedded(folder, teacher, list(row), run)
     corpora = []
@@ -176,7 +167,10 @@ def open_lessons(
     return lessons
 
 
-def _choose(recipe: Recipe, caches: Sequence[PairCache], tokenizer: Tokenizer, run: Run) -> list[_Chosen]:
+def _choose(
+    recipe: Recipe, caches: Sequence[PairCache], tokenizer: Tokenizer, run: Run
+) -> list[tuple[PairCache, tuple[int, int], TokenPairs, list[Line]]]:
+    """Return for each corpus the columns taught to each side, and the pieces and texts of the pairs to teach on."""
     found = [
         (number, cache, sides)
         for number, cache in enumerate(caches, 1)
@@ -197,7 +191,7 @@ def _choose(recipe: Recipe, caches: Sequence[PairCache], tokenizer: Tokenizer, r
             free = np.flatnonzero(~np.isin(pairs.keys, held_out).any(axis=0))
             pairs = TokenPairs(pairs.src.take(free), pairs.tgt.take(free), pairs.keys[:, free])
             if len(pairs):
-                chosen.append(_Chosen(cache, sides, pairs, [lines[row] for row in kept[free]]))
+                chosen.append((cache, sides, pairs, [lines[row] for row in kept[free]]))
     return chosen
 
 
