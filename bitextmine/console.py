@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
@@ -70,6 +70,12 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def tab_separated(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return one row per line, with tabs between cells."""
     return "\n".join("\t".join(row) for row in [header, *rows])
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
+    head, *table = (f"| {' | '.join(row)} |" for row in [header, *rows])
+    return "\n".join([head, "|---" * len(header) + "|", *table])
 
 
 def nice_step(wanted: float) -> float:
