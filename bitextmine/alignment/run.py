@@ -10,15 +10,12 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
-import numpy as np
-
-from bitextmine.alignment.aligner import Aligner, Alignment
+from bitextmine.alignment.aligner import Aligner, Settings
 from bitextmine.alignment.choices import choose_format
 from bitextmine.alignment.costs import Tick
 from bitextmine.alignment.documents import match_documents
 from bitextmine.alignment.formats import AlignedDocument, Content, open_links
 from bitextmine.alignment.inputs import Part, Reader, Task, both_sides, choose_tasks, matched_tasks, read_list
-from bitextmine.alignment.search import Settings
 from bitextmine.alignment.windows import make_windows
 from bitextmine.arguments import take_options
 from bitextmine.console import counted
@@ -390,8 +387,7 @@ def _align_tasks(
                     journal.truncate(done)
             if not many:
                 bar.total = sum(len(text) for text in batch[0].texts)
-            for document, alignment in _align(batch, aligner, pool, None if many else bar.update):
-                aligned = AlignedDocument.of(document.task, document.texts, alignment)
+            for document, aligned in _align(batch, aligner, pool, None if many else bar.update):
                 if journal is not None:
                     journal.append({"digest": document.digest(), "aligned": vars(aligned)})
                 done += 1
@@ -429,9 +425,9 @@ def _batches(tasks: Sequence[Task], reader: Reader) -> Iterator[list[_Document]]
 
 def _align(
     batch: Sequence[_Document], aligner: Aligner, pool: ThreadPoolExecutor, tick: Tick
-) -> Iterator[tuple[_Document, Alignment]]:
+) -> Iterator[tuple[_Document, AlignedDocument]]:
     texts = [text for document in batch for text in document.texts]
-    rows = [np.array([i for i, line in enumerate(text) if line.strip()], dtype=np.int64) for text in texts]
+    rows = [[i for i, line in enumerate(text) if line.strip()] for text in texts]
     windows = aligner.windows([[text[i] for i in some] for text, some in zip(texts, rows, strict=True)])
     if len(batch) == 1:  # in this thread, where Ctrl-C stops it at once
         futures = []
@@ -443,9 +439,8 @@ def _align(
         found = (future.result() for future in futures)
     del windows
     try:
-        for document, src, tgt, alignment in zip(batch, rows[::2], rows[1::2], found, strict=True):
-            lines = src[alignment.src_lines], tgt[alignment.tgt_lines]
-            yield document, replace(alignment, src_lines=lines[0], tgt_lines=lines[1])
+        for document, *lines, alignment in zip(batch, rows[::2], rows[1::2], found, strict=True):
+            yield document, AlignedDocument.of(document.task, document.texts, lines, alignment)
     finally:
         for future in futures:  # interrupted
             future.cancel()
