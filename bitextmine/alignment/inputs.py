@@ -68,17 +68,15 @@ class Reader:
         self._corpora: dict[str, Corpus] = {}
         self.cut: dict[str, int] = {}
 
-    def peek(self, part: Part, side: int) -> Sequence[str]:
-        """Return the sentences of a document, which the next `read` returns without reading it again."""
+    def read(self, part: Part, side: int, *, again: bool = False) -> Sequence[str]:
+        """Return the sentences of a document of side 0, the source, or 1; `again`: the next call returns them, too."""
         key = part.path, part.first, side
-        if key not in self._ahead:
-            self._ahead[key] = self._read(part, side)
-        return self._ahead[key]
-
-    def read(self, part: Part, side: int) -> Sequence[str]:
-        """Return the sentences of a document of side 0, the source, or 1, the target."""
-        found = self._ahead.pop((part.path, part.first, side), None)
-        return self._read(part, side) if found is None else found
+        found = self._ahead.pop(key, None)
+        if found is None:
+            found = self._read(part, side)
+        if again:
+            self._ahead[key] = found
+        return found
 
     def places(self, part: Part, count: int) -> Sequence[str]:
         """Return where the sentences of a document are from that was just read; nothing unless asked for.

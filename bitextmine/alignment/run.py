@@ -358,7 +358,7 @@ def _warn_unfamiliar(tasks: list[Task], reader: Reader, aligner: Aligner, option
     for side, (name, lang) in enumerate((("source", options.src_lang), ("target", options.tgt_lang))):
         parts = [(task.src, task.tgt)[side] for task in tasks[:_LOOKED_AT]]
         seen = [part for part in parts if part.lines is not None or place(part.path).is_file()]
-        lines = (line for part in seen for line in reader.peek(part, side))
+        lines = (line for part in seen for line in reader.read(part, side, again=True))
         warn_unfamiliar(aligner.encoder, f"{name} documents", lang or "", sampled(lines))
 
 

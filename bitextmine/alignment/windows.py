@@ -57,14 +57,10 @@ class Form(NamedTuple):
         continued = np.fromiter(map(begins_small, lines), dtype=bool, count=len(lines))
         if continued.sum() > _MOST_SMALL * len(lines):
             continued[:] = False
-        continued[1:] |= np.fromiter(map(_leaves_open, lines[:-1]), dtype=bool, count=max(0, len(lines) - 1))
+        continued[1:] |= np.array([line.rfind("(") > line.rfind(")") for line in lines[:-1]], dtype=bool)
         bare = np.fromiter(map(_is_bare, lines), dtype=bool, count=len(lines))
         endings = np.fromiter(map(ending, lines), dtype=np.int8, count=len(lines))
         return cls(continued, bare, endings, Pieces.from_lists(list(map(_names, lines))))
-
-
-def _leaves_open(line: str) -> bool:
-    return line.rfind("(") > line.rfind(")")
 
 
 def _names(line: str) -> list[int]:

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from bitextmine.console import counted
 from bitextmine.embeddings import places
-from bitextmine.embeddings.npy import journal_path, shards_path
-from bitextmine.embeddings.store import Manifest, check_fresh, check_place
+from bitextmine.embeddings.store import Manifest, check_fresh, check_place, journal_path, shards_path
 from bitextmine.embeddings.writer import EmbeddingWriter, PlaceTaken
 from bitextmine.encoder.encoder import PRECOMPUTED, Encoder, refuse
 from bitextmine.encoder.familiar import sampled, warn_unfamiliar
@@ -185,8 +184,11 @@ def embed_lines(corpus: Corpus, encoder: Encoder, run: Run, keep_pieces: bool = 
     matrix = np.empty((len(corpus), encoder.dim), dtype=np.float16)
     # As in files: lines that share a batch decide the last bit.
     lines = _chunks(corpus, encoder.network.chunk_lines)
-    for part in _encoded(corpus, encoder, lines, run.batch_tokens, keep_pieces):
+    kept = _PieceSpool() if keep_pieces else None
+    for part in encode_lines(encoder, lines, run.batch_tokens, kept):
         matrix[part.lines.start : part.lines.start + part.lines.count] = part.vectors
+    if kept is not None:
+        corpus.derive(("pieces", encoder.hash), kept.pieces)
     return matrix
 
 
@@ -243,11 +245,13 @@ def _chunks(corpus: Corpus, size: int, start: int = 0, find_repeats: bool = Fals
         start += len(part)
 
 
-def _encoded(
-    corpus: Corpus, encoder: Encoder, lines: Iterator[Lines], batch_tokens: int | None, keep: bool
+def encode_lines(
+    encoder: Encoder, lines: Iterator[Lines], batch_tokens: int | None, kept: _PieceSpool | None = None
 ) -> Iterator[EncodedLines]:
-    """Yield lines with their vectors; each chunk is tokenised while the one before is encoded and written."""
-    kept = _PieceSpool() if keep else None
+    """Yield lines with their vectors; each chunk is tokenised while the one before is encoded and written.
+
+    `kept` gets the tokenised lines.
+    """
 
     def next_chunk() -> tuple[Lines, Pieces, int, NDArray[np.int64] | None] | None:
         part = next(lines, None)
@@ -262,8 +266,6 @@ def _encoded(
             if kept is not None:
                 kept.append(pieces, inverse)
             yield EncodedLines(part, vectors if inverse is None else vectors[inverse], cut)
-    if kept is not None:
-        corpus.derive(("pieces", encoder.hash), kept.pieces)
 
 
 class _Job:
@@ -345,15 +347,18 @@ class _Job:
             if writer.resume_row:
                 log.info("%s: resuming at line %d of %d", npy, writer.resume_row + 1, len(text))
             lines = _chunks(text, chunk_lines, writer.resume_row, find_repeats=network.slow)
+            keep = options.keep_pieces and not (encoding or writer.resume_row or network.slow)
+            kept = _PieceSpool() if keep else None
             if encoding is None:
-                keep = options.keep_pieces and not writer.resume_row and not network.slow
-                encoded = _encoded(text, encoder, lines, batch_tokens, keep)
+                encoded = encode_lines(encoder, lines, batch_tokens, kept)
             else:
                 encoded = encoding.encode(lines, len(text), writer, batch_tokens)
             for part in encoded:
                 writer.write(part.lines.start, _rows(part, writer))
                 cut += part.cut
                 bar.update(part.lines.count)
+            if kept is not None:
+                text.derive(("pieces", encoder.hash), kept.pieces)
             writer.finish(Manifest(lang=self.lang, corpus=self.name, model=encoder.name, **origin))
         remove_folder(shards_path(npy), "shards")
         log.info("%s: %s embedded (model %s)", npy, counted(len(text), "line"), encoder.name)

@@ -11,8 +11,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from bitextmine.embeddings.npy import journal_path, part_path
-from bitextmine.embeddings.store import manifest_path
+from bitextmine.embeddings.store import journal_path, manifest_path, part_path
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.journal import read_head
 from bitextmine.files.jsonfile import read_json

@@ -1,12 +1,16 @@
 """Finished embeddings and their manifests: open them, compare them with their text and model, describe them.
 
-Vectors and manifest appear complete or not at all (`writer`). They belong to the text, model and settings whose digests
-are in the manifest, whatever their time stamps.
+The vectors of an embedding are in NumPy's own format, ``.npy``
+(https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html): a header padded to 64 bytes, then the rows in
+little-endian float16. Vectors and manifest appear complete or not at all (`writer`). They belong to the text, model and
+settings whose digests are in the manifest, whatever their time stamps.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import io
 import os
 import weakref
 from collections.abc import Mapping
@@ -18,13 +22,17 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.embeddings import npy
 from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import plain, read_json
 from bitextmine.files.ours import check_vectors_place
+from bitextmine.files.storage import local
 from bitextmine.files.streams import check_writable
 from bitextmine.version import __version__
 
+JOB = "embed"  # of the journal of an unfinished embedding
+DTYPE = np.dtype("<f2")
+BLOCK_BYTES = 1 << 22
+_MOST = 1 << 48  # rows, or numbers in a row: NumPy makes no larger array, even an empty one
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
@@ -71,6 +79,104 @@ def manifest_path(npy_path: str | os.PathLike[str]) -> Path:
     return path.with_suffix(".json") if path.suffix == ".npy" else Path(f"{path}.json")
 
 
+def part_path(npy_path: str | os.PathLike[str]) -> Path:
+    """Return the name of an ``.npy`` until it is complete."""
+    return Path(f"{os.fspath(npy_path)}.part")
+
+
+def journal_path(npy_path: str | os.PathLike[str]) -> Path:
+    """Return the journal that records the progress of an unfinished ``.npy``."""
+    return Path(f"{os.fspath(npy_path)}.part.journal")
+
+
+def shards_path(npy_path: str | os.PathLike[str]) -> Path:
+    """Return the folder for shards of an ``.npy`` that a cluster encodes."""
+    return Path(f"{os.fspath(npy_path)}.shards")
+
+
+def npy_header(rows: int, dim: int) -> bytes:
+    """Return the header (format 1.0) of a float16 array of shape (rows, dim)."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        buffer, {"descr": DTYPE.str, "fortran_order": False, "shape": (rows, dim)}
+    )
+    return buffer.getvalue()
+
+
+def vectors_layout(npy_path: str | os.PathLike[str]) -> tuple[tuple[int, int], int]:
+    """Return the shape (rows, dim) of an ``.npy`` and the offset of its first row in bytes.
+
+    Raises:
+        BitextmineError: the file is missing, is not a two-dimensional C-ordered float16 array, or is shorter or longer
+            than its header says.
+    """
+    local(npy_path, "vectors are mapped into memory, which only a file of this machine can be")
+    try:
+        with open(npy_path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            version = np.lib.format.read_magic(file)
+            read = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
+            shape, fortran, dtype = read[version[0] - 1](file)
+            offset = file.tell()
+    except FileNotFoundError:
+        left = part_path(npy_path).exists()
+        hint = (
+            "an interrupted run left a part of it; run embed again to resume" if left else "run embed first"
+        )
+        raise BitextmineError(f"{npy_path}: no such embedding; {hint}") from None
+    except OSError as e:
+        raise BitextmineError(f"{npy_path}: cannot read: {e.strerror or e}") from None
+    except Exception as e:  # NumPy parses the header as Python source: damage raises almost anything
+        raise BitextmineError(
+            f"{npy_path}: not a whole .npy file: {size:,} bytes, {e}; run embed again"
+        ) from None
+    if len(shape) != 2 or min(shape) < 0 or max(shape) >= _MOST or dtype != DTYPE or fortran:
+        order = " in Fortran order" if fortran else ""
+        raise BitextmineError(
+            f"{npy_path}: holds {dtype} numbers of shape {shape}{order}, not float16 of shape (rows, dim); "
+            "run embed again"
+        )
+    rows, dim = int(shape[0]), int(shape[1])
+    wanted = offset + rows * dim * DTYPE.itemsize
+    if size != wanted:
+        word = "truncated" if size < wanted else "damaged"
+        raise BitextmineError(
+            f"{npy_path}: {word}: it has {size:,} bytes, but {rows:,} rows of {dim} numbers need {wanted:,}; "
+            "run embed again"
+        )
+    return (rows, dim), offset
+
+
+def open_vectors(npy_path: str | os.PathLike[str]) -> NDArray[np.float16]:
+    """Map the vectors of an ``.npy``, float16 (rows, dim), read-only; its manifest is not needed.
+
+    A file that is truncated while it is mapped ends the process (SIGBUS). `VectorFile` reads without a map, for
+    searches.
+
+    Raises:
+        BitextmineError: as for `vectors_layout`.
+    """
+    shape, offset = vectors_layout(npy_path)
+    if 0 in shape:  # nothing to map
+        return np.empty(shape, DTYPE)
+    try:
+        return np.memmap(npy_path, dtype=DTYPE, mode="r", offset=offset, shape=shape)
+    except (OSError, ValueError) as e:  # the file changed since its header was read
+        raise BitextmineError(f"{npy_path}: cannot read: {e}") from None
+
+
+def vectors_digest(npy_path: str | os.PathLike[str]) -> str:
+    """Return the BLAKE2b-256 (64 hexadecimal digits) of the rows' bytes, without the header (see `vectors_layout`)."""
+    _, offset = vectors_layout(npy_path)
+    digest = hashlib.blake2b(digest_size=32)
+    block = memoryview(bytearray(BLOCK_BYTES))
+    with open(npy_path, "rb", buffering=0) as file:
+        while count := os.preadv(file.fileno(), [block], offset):
+            digest.update(block[:count])
+            offset += count
+    return digest.hexdigest()
+
+
 class VectorFile:
     """The rows of an embedding in use, float16 (rows, dim), read with ``pread``: index it like a matrix.
 
@@ -81,8 +187,8 @@ class VectorFile:
 
     def __init__(self, npy_path: str | os.PathLike[str]) -> None:
         self.path = Path(npy_path)
-        self.shape, self._offset = npy.vectors_layout(self.path)
-        self.dtype, self.ndim = npy.DTYPE, 2
+        self.shape, self._offset = vectors_layout(self.path)
+        self.dtype, self.ndim = DTYPE, 2
         self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         weakref.finalize(self, os.close, self._fd)
         opened = os.fstat(self._fd)
@@ -118,8 +224,8 @@ class VectorFile:
             raise self._changed()
 
     def _read(self, start: int, stop: int) -> NDArray[np.float16]:
-        width = self.shape[1] * npy.DTYPE.itemsize
-        out = np.empty((max(0, stop - start), self.shape[1]), npy.DTYPE)
+        width = self.shape[1] * DTYPE.itemsize
+        out = np.empty((max(0, stop - start), self.shape[1]), DTYPE)
         view, at = out.data.cast("B") if out.size else memoryview(b""), self._offset + start * width
         while len(view):
             count = os.preadv(self._fd, [view[: 1 << 30]], at)
@@ -157,7 +263,7 @@ def open_embedding(npy_path: str | os.PathLike[str]) -> tuple[NDArray[np.float16
         BitextmineError: the ``.npy`` is missing, truncated or foreign, its manifest is missing or damaged, or the
             numbers disagree.
     """
-    vectors = npy.open_vectors(npy_path)
+    vectors = open_vectors(npy_path)
     where = manifest_path(npy_path)
     if not where.exists():
         raise BitextmineError(f"{where}: no such manifest; run embed again")
@@ -175,8 +281,8 @@ def check_place(npy_path: str | os.PathLike[str]) -> None:
     place = Path(npy_path)
     if not place.exists():
         check_writable(place)
-        check_writable(npy.part_path(place))
-    where = place, manifest_path(place), npy.part_path(place), npy.journal_path(place)
+        check_writable(part_path(place))
+    where = place, manifest_path(place), part_path(place), journal_path(place)
     check_vectors_place(*where, "name another place (embed --out)")
 
 
@@ -199,7 +305,7 @@ def check_fresh(npy_path: str | os.PathLike[str], text_sha256: str, model_hash: 
         return f"unusable: {e}"
     if manifest.text_sha256 != text_sha256:
         return "the text changed"
-    if manifest.vectors_blake2b and npy.vectors_digest(npy_path) != manifest.vectors_blake2b:
+    if manifest.vectors_blake2b and vectors_digest(npy_path) != manifest.vectors_blake2b:
         return "its vectors do not match its manifest"
     if manifest.model_hash != model_hash:
         return f"made by another model ('{manifest.model}' {manifest.model_hash}, not {model_hash})"

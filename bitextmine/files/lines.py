@@ -90,27 +90,12 @@ def some_lines(lines: Iterable[str], most: int) -> Iterator[list[str]]:
         yield some
 
 
-class LineHasher:
-    """SHA-256 over lines, each followed by a line feed, in UTF-8: the same for a .gz and its plain text."""
-
-    def __init__(self) -> None:
-        self._hash = hashlib.sha256()
-        self.lines = 0
-
-    def update(self, lines: Iterable[str]) -> None:
-        """Add lines (without line feeds)."""
-        for chunk in some_lines(lines, 4096):
-            self.lines += len(chunk)
-            chunk.append("")
-            self._hash.update("\n".join(chunk).encode("utf-8", "surrogatepass"))
-
-    def hexdigest(self) -> str:
-        """Return 64 hexadecimal digits."""
-        return self._hash.hexdigest()
-
-
 def line_digest(lines: Iterable[str]) -> str:
-    """Return the SHA-256 (64 hexadecimal digits) of a text, given as its lines; streams."""
-    hasher = LineHasher()
-    hasher.update(lines)
-    return hasher.hexdigest()
+    """Return the SHA-256 (64 hexadecimal digits) of lines, each with a line feed, in UTF-8; streams.
+
+    It is the same for a .gz and its plain text.
+    """
+    digest = hashlib.sha256()
+    for some in some_lines(lines, 4096):
+        digest.update("\n".join([*some, ""]).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()

@@ -96,7 +96,11 @@ class BlockSearch:
         stop = min(stop, len(self._x))
         while True:
             try:
-                self._against_all(start, stop, fwd, bwd)
+                rows = self._load(self._x.block(start, stop))
+                for begin in range(0, len(self._y), self._tile):
+                    cols = begin, min(begin + self._tile, len(self._y))
+                    for best, row, ids, sim in self._compare(rows, (start, stop), cols, fwd, bwd):
+                        best.merge(row, ids, sim)
                 break
             except (RuntimeError, MemoryError) as error:
                 if not _out_of_memory(error):
@@ -109,13 +113,6 @@ class BlockSearch:
             if self._device.type == "cuda":
                 torch.cuda.empty_cache()
             self._tile = max(_SMALLEST, self._tile // 2)
-
-    def _against_all(self, start: int, stop: int, fwd: TopK, bwd: TopK | None) -> None:
-        rows = self._load(self._x.block(start, stop))
-        for begin in range(0, len(self._y), self._tile):
-            cols = begin, min(begin + self._tile, len(self._y))
-            for best, row, ids, sim in self._compare(rows, (start, stop), cols, fwd, bwd):
-                best.merge(row, ids, sim)
 
     def _compare(
         self, block: _Loaded, rows: tuple[int, int], cols: tuple[int, int], fwd: TopK, bwd: TopK | None
