@@ -21,10 +21,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.alignment.costs import USUAL_LEVEL, Costs, Prices, Tick, level_of, of_steps
+from bitextmine.alignment.costs import USUAL_LEVEL, Costs, Prices, level_of, of_steps
 from bitextmine.alignment.evidence import Evidence, missed_names
 from bitextmine.alignment.program import Band, Lattice, Path, cheapest, kinds
 from bitextmine.alignment.windows import Floats, Form, VectorWindows, Windows, make_windows
+from bitextmine.console import Progress, silent
 from bitextmine.encoder.encoder import Encoder
 
 LOWEST, HIGHEST = -10.0, 10.0
@@ -121,13 +122,13 @@ class Aligner:
         longest = max(1, self.settings.max_size - 1)
         return make_windows(self.encoder, documents, longest, self._batch_tokens)
 
-    def align(self, src: Windows, tgt: Windows, tick: Tick = None) -> Alignment:
+    def align(self, src: Windows, tgt: Windows, tick: Progress = silent) -> Alignment:
         """Align two documents by their windows; `tick` is called with numbers of sentences as they are done."""
         return align_windows(src, tgt, self.settings, self.evidence, tick)
 
 
 def align_windows(
-    src: Windows, tgt: Windows, settings: Settings, evidence: Evidence | None = None, tick: Tick = None
+    src: Windows, tgt: Windows, settings: Settings, evidence: Evidence | None = None, tick: Progress = silent
 ) -> Alignment:
     """Align two documents by their windows, with the evidence of pieces if there is any."""
     n, m = len(src), len(tgt)
@@ -191,7 +192,7 @@ class Found(NamedTuple):
 
 
 def find_path(
-    src: Windows, tgt: Windows, settings: Settings, evidence: Evidence | None = None, tick: Tick = None
+    src: Windows, tgt: Windows, settings: Settings, evidence: Evidence | None = None, tick: Progress = silent
 ) -> Found:
     """Return the cheapest alignment of two documents, neither of them empty."""
     n, m = len(src), len(tgt)
@@ -224,7 +225,7 @@ class _Search(NamedTuple):
     distances: Floats
 
 
-def _search(costs: Costs, band: Band, settings: Settings, tick: Tick = None) -> _Search:
+def _search(costs: Costs, band: Band, settings: Settings, tick: Progress = silent) -> _Search:
     distances = costs.distances(band, tick)
     lattice = costs.lattice(band, distances, settings.vectors, USUAL_LEVEL)
     return _Search(cheapest(lattice), lattice, distances)
@@ -250,14 +251,14 @@ def _coarse(src: VectorWindows, tgt: VectorWindows, settings: Settings) -> Path:
     return _refine(costs, doubled, settings, 2 * settings.radius).path
 
 
-def _refine(costs: Costs, coarse: Path, settings: Settings, radius: int, tick: Tick = None) -> _Search:
+def _refine(costs: Costs, coarse: Path, settings: Settings, radius: int, tick: Progress = silent) -> _Search:
     """Return the best path near another one; a band whose edge the path touches is widened."""
     n, m = int(coarse.x[-1]), int(coarse.y[-1])
     while True:
         found = _search(costs, _around(coarse, n, m, radius), settings, tick)
         if not found.path.on_edge or found.lattice.band.width > max(n, m):
             return found
-        coarse, radius, tick = found.path, 2 * radius, None
+        coarse, radius, tick = found.path, 2 * radius, silent
 
 
 def _around(path: Path, n: int, m: int, radius: int) -> Band:

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from bitextmine.alignment.aligner import Aligner, Settings
 from bitextmine.alignment.choices import choose_format
-from bitextmine.alignment.costs import Tick
 from bitextmine.alignment.documents import match_documents
 from bitextmine.alignment.formats import AlignedDocument, Content, open_links
 from bitextmine.alignment.inputs import Part, Reader, Task, both_sides, choose_tasks, matched_tasks, read_list
 from bitextmine.alignment.windows import make_windows
 from bitextmine.arguments import take_options
-from bitextmine.console import counted
+from bitextmine.console import Progress, counted, silent
 from bitextmine.documents.sources import language_of
 from bitextmine.encoder import as_encoder, load_encoder
 from bitextmine.encoder.familiar import sampled, warn_unfamiliar
@@ -387,7 +386,7 @@ def _align_tasks(
                     journal.truncate(done)
             if not many:
                 bar.total = sum(len(text) for text in batch[0].texts)
-            for document, aligned in _align(batch, aligner, pool, None if many else bar.update):
+            for document, aligned in _align(batch, aligner, pool, silent if many else bar.update):
                 if journal is not None:
                     journal.append({"digest": document.digest(), "aligned": vars(aligned)})
                 done += 1
@@ -424,7 +423,7 @@ def _batches(tasks: Sequence[Task], reader: Reader) -> Iterator[list[_Document]]
 
 
 def _align(
-    batch: Sequence[_Document], aligner: Aligner, pool: ThreadPoolExecutor, tick: Tick
+    batch: Sequence[_Document], aligner: Aligner, pool: ThreadPoolExecutor, tick: Progress
 ) -> Iterator[tuple[_Document, AlignedDocument]]:
     texts = [text for document in batch for text in document.texts]
     rows = [[i for i, line in enumerate(text) if line.strip()] for text in texts]

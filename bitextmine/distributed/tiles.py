@@ -9,7 +9,7 @@ number, the result is that of `search.exact.search_both`, byte for byte, and its
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.console import counted
+from bitextmine.console import Progress, counted, silent
 from bitextmine.distributed.shards import (
     FileRows,
     Shard,
@@ -51,7 +51,7 @@ class Record:
     """
 
     folder: Path
-    progress: Callable[[int], object] | None = None
+    progress: Progress = silent
     checkpoint: Checkpoint | None = None
 
 
@@ -150,8 +150,7 @@ class Grid:
         """
         if self.record.checkpoint is not None:
             self.done = self.record.checkpoint.resume(key, self.fwd, self.bwd)
-        if self.record.progress is not None and self.done:
-            self.record.progress(self.done)
+        self.record.progress(self.done)
         if self.done == len(self.x.rows):
             return
         total = sum(1 for _ in self.tiles())
@@ -176,8 +175,7 @@ class Grid:
                 _merge(self.fwd, i0, found, "fwd", j0)
                 _merge(self.bwd, j0, found, "bwd", i0)
             kept.append(path)
-            if self.record.progress is not None:
-                self.record.progress((i1 - i0) * j1 // width - (i1 - i0) * j0 // width)
+            self.record.progress((i1 - i0) * j1 // width - (i1 - i0) * j0 // width)
             if j1 == width:
                 self.lists_path(i0, i1).unlink(missing_ok=True)
                 last = i1 == len(self.x.rows)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import counted
-from bitextmine.embeddings import places
+from bitextmine.embeddings import store
 from bitextmine.embeddings.store import Manifest, check_fresh, check_place, journal_path, shards_path
 from bitextmine.embeddings.writer import EmbeddingWriter, PlaceTaken
 from bitextmine.encoder.encoder import PRECOMPUTED, Encoder, refuse
@@ -41,7 +41,7 @@ class EmbedOptions:
     """The place of an embedding, and when it is made again.
 
     Attributes:
-        out, cache: the .npy, or a folder for embeddings, instead of beside the corpus (`places`).
+        out, cache: the .npy, or a folder for embeddings, instead of beside the corpus (`store`).
         force: embed again even if the embedding is up to date, over files of other programs, too.
         overwrite: only write over files of other programs.
         wait: wait for an embedding that another process is writing.
@@ -142,7 +142,7 @@ def embed_corpus(
             raise UsageError(f"a corpus from {stream} needs --lang, as there is no file name to tell it by")
     job = _Job(text, encoder, run, options)
     if options.out is None and options.cache is None:
-        places.place_of(text.path, encoder.hash)  # before the corpus is read
+        store.place_of(text.path, encoder.hash)  # before the corpus is read
     if not len(text):
         raise BitextmineError(f"{job.name}: empty: there is no line to embed")
     if encoder.name == PRECOMPUTED:
@@ -169,9 +169,9 @@ def check_embedding(
         corpus_language(corpus, lang)
     place = None if options.out is None else Path(options.out)
     if place is None and options.cache is not None:
-        places.make_cache(options.cache)
+        store.make_cache(options.cache)
     elif place is None and not read_once(corpus):
-        place = places.place_of(corpus, encoder.hash)
+        place = store.place_of(corpus, encoder.hash)
     if place is not None and not (options.force or options.overwrite):
         check_place(place)
 
@@ -282,16 +282,16 @@ class _Job:
         if self.options.out is not None:
             return Path(self.options.out)
         if self.options.cache is not None:
-            digits = f"{self.text.sha256[:12]}.{places.short_hash(self.encoder.hash)}"
+            digits = f"{self.text.sha256[:12]}.{store.short_hash(self.encoder.hash)}"
             name = f"{strip_compression(self.path).name}.{digits}.npy"
             return Path(self.options.cache) / name
-        return places.place_of(self.path, self.encoder.hash)
+        return store.place_of(self.path, self.encoder.hash)
 
     def up_to_date(self) -> Path:
         """Embed the text if necessary, and return the path of its vectors."""
         encoder, options = self.encoder, self.options
         if options.cache is not None:
-            places.make_cache(options.cache)
+            store.make_cache(options.cache)
         told = False
         while True:
             npy = self._place()
@@ -336,7 +336,7 @@ class _Job:
             still_free=lambda: self._place() == npy,
             overwrite=options.force or options.overwrite,
         )
-        usual = places.embedding_paths(self.path)[0]
+        usual = store.embedding_paths(self.path)[0]
         if options.out is None and options.cache is None and npy != usual and usual.exists():
             log.info("%s: has vectors of another model; those of %s go to %s", usual, encoder.name, npy.name)
         if not options.force and reason not in (None, "not embedded yet"):

@@ -8,7 +8,6 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +16,7 @@ import faiss
 import msgspec
 import numpy as np
 
-from bitextmine.console import counted
+from bitextmine.console import Progress, counted, silent
 from bitextmine.embeddings.store import Manifest, open_embedding
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import sync_folder
@@ -242,7 +241,7 @@ def index_corpus(
     npy_path: str | os.PathLike[str],
     options: IndexOptions | None = None,
     run: Run | None = None,
-    progress: Callable[[int], object] | None = None,
+    progress: Progress = silent,
 ) -> IndexReport:
     """Build the index of an embedding beside it, unless one of these vectors and kind is there.
 

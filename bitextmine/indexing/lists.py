@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.console import Progress, silent
 from bitextmine.run import Run
 from bitextmine.search.exact import search_one
 from bitextmine.search.fused import FusedSearch, Map, compiled_runs, in_threads
@@ -199,9 +200,7 @@ class Pass:
     listed: VectorRows | None = None
 
 
-def search_lists(
-    which: Pass, run: Run, progress: Callable[[int], object] | None = None
-) -> tuple[TopK, TopK | None]:
+def search_lists(which: Pass, run: Run, progress: Progress = silent) -> tuple[TopK, TopK | None]:
     """Return the k best rows for each query of a pass; the memory and threads of `run` do not change them.
 
     Similarities are exact, order and ties as in `search_both`. `progress` is called with the number of queries done.
@@ -256,13 +255,12 @@ class Block:
         self._local, self._states = threading.local(), list[TopK]()
         self._compiled = compiled_runs(self.queries.shape[1])
 
-    def search(self, mapped: Map, progress: Callable[[int], object] | None = None) -> TopK:
+    def search(self, mapped: Map, progress: Progress = silent) -> TopK:
         """Return the neighbours of the queries, as places among the listed rows; `progress` counts queries."""
         wanted = np.flatnonzero((np.diff(self.begins) > 0) & (self.lists.sizes > 0)).tolist()
         told = scaled(progress, len(wanted), len(self.queries))
         for _ in mapped(self._compare, wanted):
-            if told is not None:
-                told(1)
+            told(1)
         best, *others = self._states or [self.known]
         for start in range(0, len(best.sim), _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
@@ -315,12 +313,8 @@ class Block:
             bwd.merge(col, self.start + at[back.id[col, place]].astype(np.int64), back.sim[col, place])
 
 
-def scaled(
-    progress: Callable[[int], object] | None, steps: int, total: int
-) -> Callable[[int], object] | None:
+def scaled(progress: Progress, steps: int, total: int) -> Progress:
     """Return a progress of `steps` that reports to one of `total`."""
-    if progress is None or not steps:
-        return progress
     done = 0
 
     def told(count: int) -> None:

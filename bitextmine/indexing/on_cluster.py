@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.console import Progress
 from bitextmine.distributed.shards import (
     FileRows,
     Shard,
@@ -89,7 +90,7 @@ class ClusterSearcher(Searcher):
         self._workers, self._x, self._y = workers, x, y
         self._identity, self._folder = identity, folder.absolute()
 
-    def lists(self, which: Pass, progress: Callable[[int], object] | None) -> tuple[TopK, TopK | None]:
+    def lists(self, which: Pass, progress: Progress) -> tuple[TopK, TopK | None]:
         """Return the result of one pass."""
         mine, other = (self._x, self._y) if which.forward else (self._y, self._x)
         workers, bounds, listed = self._workers, which.lists.bounds, which.listed

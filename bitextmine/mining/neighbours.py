@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bitextmine.console import Progress
 from bitextmine.embeddings.store import VectorFile
 from bitextmine.errors import UsageError
 from bitextmine.files.journal import remove_folder
@@ -77,7 +77,7 @@ def exact_up_to(device: str) -> int:
 
 
 def _through_indexes(
-    src: Side, tgt: Side, k: int, work: WorkOptions, progress: Callable[[int], None]
+    src: Side, tgt: Side, k: int, work: WorkOptions, progress: Progress
 ) -> tuple[Neighbours, str]:
     from bitextmine.indexing.both import Indexed, Searcher, search_both_indexed
     from bitextmine.indexing.file import open_index
@@ -113,7 +113,7 @@ def _exactly(
     tgt: Side,
     k: int,
     work: WorkOptions,
-    progress: Callable[[int], object] | None,
+    progress: Progress,
     checkpoint: str | os.PathLike[str] | None,
 ) -> Neighbours:
     from bitextmine.distributed.tiles import Record, search_tiles

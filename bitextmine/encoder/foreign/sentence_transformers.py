@@ -17,8 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from bitextmine.encoder.network import BATCH_TOKENS, TorchNetwork
-from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.protocols import Network, PieceMaker
+from bitextmine.encoder.pieces import Network, PieceMaker, Pieces
 from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.tokenizer import CHARACTERS_PER_PIECE
 from bitextmine.encoder.weights import PIECES
