@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from bitextmine.alignment.costs import USUAL_LEVEL, Costs, Prices, level_of, of_steps
 from bitextmine.alignment.evidence import Evidence, missed_names
 from bitextmine.alignment.program import Band, Lattice, Path, cheapest, kinds
-from bitextmine.alignment.windows import Floats, Form, VectorWindows, Windows, make_windows
+from bitextmine.alignment.windows import Floats, Form, Windows, make_windows
 from bitextmine.console import Progress, silent
 from bitextmine.encoder.encoder import Encoder
 
@@ -231,16 +231,16 @@ def _search(costs: Costs, band: Band, settings: Settings, tick: Progress = silen
     return _Search(cheapest(lattice), lattice, distances)
 
 
-def _plain(side: Windows) -> VectorWindows:
+def _plain(side: Windows) -> Windows:
     """Return the sentence vectors alone, as float16."""
     out = np.empty((len(side), side.dim), dtype=np.float16)
     for start in range(0, len(side), _BLOCK):
         stop = min(start + _BLOCK, len(side))
         out[start:stop] = side.vectors(1, start, stop)
-    return VectorWindows(out, 1, side.characters)
+    return Windows(out, 1, side.characters)
 
 
-def _coarse(src: VectorWindows, tgt: VectorWindows, settings: Settings) -> Path:
+def _coarse(src: Windows, tgt: Windows, settings: Settings) -> Path:
     """Return the path by steps of one to one."""
     n, m = len(src), len(tgt)
     costs = Costs(src, tgt, kinds(2))

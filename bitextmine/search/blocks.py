@@ -70,7 +70,6 @@ class BlockSearch:
             block = max(_SMALLEST, block[0] // 2), max(_SMALLEST, block[1] // 2)
         self.block_rows, self._tile = block[0], tile or block[1]
         self._product = product or (lambda a, b: a @ b.T)
-        self.rescored = 0
 
     @staticmethod
     def least_memory(x: VectorRows) -> int:
@@ -159,7 +158,6 @@ class BlockSearch:
         at = _true(hit)
         row, col = at // hit.shape[1], at % hit.shape[1]
         x, y = self._x.block(*rows), self._y.block(*cols)
-        self.rescored += len(at)
         return row + rows[0], col + cols[0], pair_products(x, y, row, col, self._x.dtype)
 
 

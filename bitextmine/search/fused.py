@@ -127,7 +127,7 @@ class _Packed:
 
 
 class FusedSearch:
-    """Compares blocks of x's rows with all of y; `rescored` counts the exact products.
+    """Compares blocks of x's rows with all of y.
 
     `memory` is for everything besides the state of the search; it decides `block_rows`, and if y is kept in int8 or
     quantised again for every block. `bases` are the numbers of x's and y's first rows in the answer.
@@ -174,7 +174,6 @@ class FusedSearch:
         self._keep = not self._wide and self._working(self.block_rows, self._tile) + kept <= memory
         self._packed: list[_Packed | None] = [None] * len(self._tiles)
         self._local = threading.local()
-        self.rescored = 0
 
     def least_memory(self) -> int:
         """Return the bytes of a search with the smallest blocks."""
@@ -261,11 +260,10 @@ class FusedSearch:
                 *(len(cols), self._bases[1] + j),
                 *_addresses(packed.codes, packed.scale, yloss, cols, *col, self._local.work),
             )
-            rescored: int = self._lib.fused_tile(ctypes.byref(tile))
-            return rescored
+            return int(self._lib.fused_tile(ctypes.byref(tile)))
 
         with in_threads(min(self._threads, len(self._tiles))) as mapped:
-            self.rescored += sum(mapped(work, range(len(self._tiles))))
+            sum(mapped(work, range(len(self._tiles))))  # the numbers of exact products
 
 
 def _addresses(*arrays: NDArray[Any] | None) -> list[int | None]:

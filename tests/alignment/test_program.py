@@ -13,7 +13,7 @@ from bitextmine.alignment.aligner import LOWEST, Settings, align_windows
 from bitextmine.alignment.costs import Costs, Prices
 from bitextmine.alignment.evidence import REACH, Evidence, missed_names
 from bitextmine.alignment.program import Band, cheapest, kinds
-from bitextmine.alignment.windows import Form, VectorWindows
+from bitextmine.alignment.windows import Form, Windows
 from bitextmine.compiled import library
 from bitextmine.encoder.pieces import Pieces
 
@@ -26,7 +26,7 @@ def side(rng, rows, noise, sizes, lengths=None):
     lengths = rng.integers(20, 200, len(rows)) if lengths is None else lengths
     rows = rows + noise * rng.normal(size=rows.shape)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    windows = VectorWindows(rows.astype(np.float32), sizes, lengths)
+    windows = Windows(rows.astype(np.float32), sizes, lengths)
     ending = rng.choice(3, size=len(rows), p=(0.1, 0.8, 0.1)).astype(np.int8)
     nothing = Pieces.from_lists([[]] * len(rows))
     windows.form = Form(rng.random(len(rows)) < 0.2, np.zeros(len(rows), dtype=bool), ending, nothing)
@@ -156,9 +156,7 @@ def test_the_band_loses_nothing(seed):
     """Neither from a coarse beginning, nor with a long stretch left out, far wider than the band."""
     src, tgt, *_ = made(seed, 900)
     rows = tgt.vectors(1, 0, len(tgt))
-    tgt = VectorWindows(
-        np.delete(rows, slice(200, 500), axis=0), 5, np.delete(tgt.characters, slice(200, 500))
-    )
+    tgt = Windows(np.delete(rows, slice(200, 500), axis=0), 5, np.delete(tgt.characters, slice(200, 500)))
     whole = align_windows(src, tgt, Settings(whole=1 << 30))
     banded = align_windows(src, tgt, Settings(whole=0, dense=10_000))
     assert [link[:2] for link in whole.links] == [link[:2] for link in banded.links]
@@ -208,9 +206,7 @@ def test_monotone_complete_and_no_line_twice(n, m, largest, seed, whole, few):
     for rows in (x, y):
         rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
     found = align_windows(
-        VectorWindows(x, largest),
-        VectorWindows(y, largest),
-        Settings(largest, whole=whole, dense=100, radius=3),
+        Windows(x, largest), Windows(y, largest), Settings(largest, whole=whole, dense=100, radius=3)
     )
     check(found, n, m, largest)
 
@@ -224,4 +220,4 @@ def test_documents_that_do_not_belong_together_are_told():
 
 def test_the_same_sentence_again_and_again():
     rows = np.tile(np.eye(4, dtype=np.float32)[0], (30, 1))
-    check(align_windows(VectorWindows(rows, 5), VectorWindows(rows[:20], 5), Settings()), 30, 20, 6)
+    check(align_windows(Windows(rows, 5), Windows(rows[:20], 5), Settings()), 30, 20, 6)
