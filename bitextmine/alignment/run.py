@@ -321,7 +321,7 @@ def _match(
     with run.progress(len(src) + len(tgt), "matching", "documents") as bar:
         for side, parts in enumerate(sides):
             for part in parts:
-                lines = [line for line in reader.read(part, side) if line.strip()]
+                lines = [line for line in reader.read(part, side).lines if line.strip()]
                 windows += make_windows(aligner.encoder, [lines], 1, run.batch_tokens)
                 bar.update(1)
     found = match_documents(windows[: len(src)], windows[len(src) :])
@@ -357,7 +357,7 @@ def _warn_unfamiliar(tasks: list[Task], reader: Reader, aligner: Aligner, option
     for side, (name, lang) in enumerate((("source", options.src_lang), ("target", options.tgt_lang))):
         parts = [(task.src, task.tgt)[side] for task in tasks[:_LOOKED_AT]]
         seen = [part for part in parts if part.lines is not None or place(part.path).is_file()]
-        lines = (line for part in seen for line in reader.read(part, side, again=True))
+        lines = (line for part in seen for line in reader.read(part, side, again=True).lines)
         warn_unfamiliar(aligner.encoder, f"{name} documents", lang or "", sampled(lines))
 
 
@@ -409,12 +409,9 @@ def _batches(tasks: Sequence[Task], reader: Reader) -> Iterator[list[_Document]]
     batch: list[_Document] = []
     size = 0
     for task in tasks:
-        src = reader.read(task.src, 0)
-        src_origins = reader.places(task.src, len(src))
-        tgt = reader.read(task.tgt, 1)
-        batch.append(_Document(task, (src, tgt), (src_origins, reader.places(task.tgt, len(tgt)))))
-        texts = src, tgt
-        size += len(texts[0]) + len(texts[1])
+        src, tgt = reader.read(task.src, 0), reader.read(task.tgt, 1)
+        batch.append(_Document(task, (src.lines, tgt.lines), (src.origins, tgt.origins)))
+        size += len(src.lines) + len(tgt.lines)
         if size >= _BATCH_SENTENCES or len(batch) == _BATCH_DOCUMENTS:
             yield batch
             batch, size = [], 0
