@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 from bitextmine.alignment.aligner import Aligner, Settings
 from bitextmine.alignment.choices import choose_format
@@ -19,7 +19,7 @@ from bitextmine.alignment.windows import make_windows
 from bitextmine.arguments import take_options
 from bitextmine.console import Progress, counted, silent
 from bitextmine.documents.sources import language_of
-from bitextmine.encoder import as_encoder, load_encoder
+from bitextmine.encoder import Encoder, as_encoder, load_encoder
 from bitextmine.encoder.familiar import sampled, warn_unfamiliar
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.formats.names import FORMATS
@@ -32,9 +32,6 @@ from bitextmine.languages.codes import code_problem
 from bitextmine.run import Run, RunKeywords, take_run
 from bitextmine.signature import signature
 from bitextmine.version import __version__
-
-if TYPE_CHECKING:
-    from bitextmine.encoder import Encoder
 
 _NAMED = 3  # documents that a message names
 _LOOKED_AT = 20  # documents whose language is checked

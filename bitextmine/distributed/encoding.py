@@ -12,23 +12,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from bitextmine.distributed.shards import result_of, shard_rows, write_arrays
 from bitextmine.embeddings.embed import EncodedLines, Lines, encode_lines
 from bitextmine.embeddings.store import DTYPE, shards_path
+from bitextmine.embeddings.writer import EmbeddingWriter
+from bitextmine.encoder import Encoder, load_encoder
 from bitextmine.encoder.folder import hash_files, resolve
 from bitextmine.encoder.hub import FILES
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.executor import Executor, Kept, Shared, Task, Workers
 from bitextmine.files.atomic import staging_folder
 from bitextmine.files.journal import journal_folder, remove_folder
-
-if TYPE_CHECKING:
-    from bitextmine.embeddings.writer import EmbeddingWriter
-    from bitextmine.encoder.encoder import Encoder
 
 _HERE = "bitextmine.distributed.encoding"
 
@@ -190,8 +188,6 @@ def send_model(workers: Workers, model: str | os.PathLike[str] | Encoder) -> Sen
 
 def encoder_of(kept: Kept, model: SentModel, device: str) -> Encoder:
     """Return the encoder on a worker: the one of the last task, or read from its files."""
-    from bitextmine.encoder import load_encoder
-
     if kept.get("encoder of") != (model.key, device):
         kept.pop("encoder", None)
         kept["encoder"] = load_encoder(_unpacked(model), device)

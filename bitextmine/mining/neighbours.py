@@ -6,9 +6,9 @@ import contextlib
 import hashlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bitextmine.console import Progress
+from bitextmine.distributed.shards import FileRows
 from bitextmine.embeddings.store import VectorFile
 from bitextmine.errors import UsageError
 from bitextmine.files.journal import remove_folder
@@ -17,9 +17,6 @@ from bitextmine.mining.options import WorkOptions
 from bitextmine.mining.sides import Side
 from bitextmine.search.checkpoint import Checkpoint
 from bitextmine.search.neighbours import Neighbours
-
-if TYPE_CHECKING:
-    from bitextmine.distributed.shards import FileRows
 
 # Up to so many similarities exact search takes minutes on two cores; above that, an index is built. A GPU should
 # compute a hundred times as many in that time, which was not measured.
@@ -137,8 +134,6 @@ def _exactly(
 
 def _in_file(side: Side) -> FileRows:
     """Return the rows that are mined, as workers find them."""
-    from bitextmine.distributed.shards import FileRows
-
     lines = None if len(side.unique.rows) == len(side.matrix) else side.unique.rows
     return FileRows(_npy(side), lines, side.vectors)
 

@@ -79,6 +79,7 @@ def knn(
             "for fewer neighbours"
         )
     device, memory = device_name(device), memory_bytes(memory)
+    threads = None if threads is None else whole_number("threads", threads)
     options = SearchOptions(device=device, memory=memory, threads=threads, names=("x", "y"))
     return search_both(a, b, neighbours, options)
 
