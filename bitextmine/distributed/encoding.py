@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from bitextmine.distributed.shards import result_of, shard_rows, write_arrays
+from bitextmine.distributed.tiles import result_of, shard_rows, write_arrays
 from bitextmine.embeddings.embed import EncodedLines, Lines, encode_lines
 from bitextmine.embeddings.store import DTYPE, shards_path
 from bitextmine.embeddings.writer import EmbeddingWriter

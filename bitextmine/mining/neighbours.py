@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from bitextmine.console import Progress
-from bitextmine.distributed.shards import FileRows
+from bitextmine.distributed.tiles import FileRows
 from bitextmine.embeddings.store import VectorFile
 from bitextmine.errors import UsageError
 from bitextmine.files.journal import remove_folder

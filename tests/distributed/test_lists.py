@@ -4,7 +4,7 @@ run before has left."""
 import numpy as np
 import pytest
 
-from bitextmine.distributed.shards import FileRows
+from bitextmine.distributed.tiles import FileRows
 from bitextmine.embeddings.store import npy_header, open_vectors
 from bitextmine.errors import BitextmineError
 from bitextmine.indexing import on_cluster

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bitextmine.distributed import tiles
-from bitextmine.distributed.shards import FileRows, shard_rows, spans
+from bitextmine.distributed.tiles import FileRows, shard_rows, spans
 from bitextmine.embeddings.store import npy_header, open_vectors
 from bitextmine.errors import BitextmineError
 from bitextmine.search import checkpoint as checkpoints
