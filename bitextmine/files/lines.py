@@ -44,9 +44,13 @@ def iter_lines(path: str | os.PathLike[str], errors: str = "strict") -> Iterator
 
 def text_blocks(path: str | os.PathLike[str], errors: str = "strict") -> Iterator[str]:
     """Yield the text of a corpus in blocks of whole lines, each ended by one line feed; otherwise as `iter_lines`."""
-    name = display_name(path)
+    return decoded_blocks(read_line_blocks(path), errors, display_name(path))
+
+
+def decoded_blocks(blocks: Iterable[bytes], errors: str, name: str) -> Iterator[str]:
+    """Yield blocks of whole lines as `text_blocks` does; the file has this name in messages."""
     done = 0
-    for block in read_line_blocks(path):
+    for block in blocks:
         text = decode_lines(block, errors, name, done)
         if "\r" in text:
             text = text.replace("\r\n", "\n")

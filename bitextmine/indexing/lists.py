@@ -120,15 +120,14 @@ class Router:
             return np.empty(0, np.int32), np.empty(0, np.int64)
         return np.concatenate(found), np.concatenate(counts)
 
-    def route(self, rows: Vectors) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Return rows (b, d) by list: row numbers, ascending within a list; where each list begins, (lists + 1,)."""
-        return by_list(*self.near(rows), self._lists)
-
 
 def by_list(
     lists: NDArray[np.int32], counts: NDArray[np.int64], total: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return the rows of each of `total` lists, from the lists of each row (`Router.near`); as `Router.route`."""
+    """Return the rows of each of `total` lists, from the lists of each row (`Router.near`).
+
+    Row numbers, ascending within a list; and where each list begins, (total + 1,).
+    """
     from scipy.sparse import csr_matrix
 
     begins = np.concatenate([[0], np.cumsum(counts)])
@@ -217,7 +216,8 @@ def search_lists(which: Pass, run: Run, progress: Progress = silent) -> tuple[To
         for start in range(0, len(queries), step):
             stop = min(start + step, len(queries))
             rows = queries.block(start, stop)
-            block = Block(rows, start, lists, *router.route(rows), TopK.empty(len(rows), k), bwd)
+            at = by_list(*router.near(rows), len(which.centres))
+            block = Block(rows, start, lists, *at, TopK.empty(len(rows), k), bwd)
             best = block.search(mapped, progress)
             fwd.sim[start:stop], fwd.id[start:stop] = best.sim, best.id
     number_rows(fwd, lists.order)
@@ -238,7 +238,7 @@ class Block:
 
     Attributes:
         start: number of the first query; queries in `bwd` have lower ones.
-        at, begins: the queries of each list, and where each list's begin (`Router.route`).
+        at, begins: the queries of each list, and where each list's begin (`by_list`).
         known: the k best so far of each query; their ids are none of the places in `lists`.
         bwd: the k best so far of each listed row, which are updated.
     """
