@@ -82,10 +82,11 @@ def _advice(lang: str, name: str) -> str:
     return f"expect poor vectors{HOW_POOR}"
 
 
-def warn_unfamiliar(encoder: Encoder, name: str, lang: str, lines: Sequence[str]) -> None:
-    """Log the warning of `unfamiliar`, with the name of the text."""
+def warn_unfamiliar(encoder: Encoder, name: str, lang: str, lines: Sequence[str]) -> bool:
+    """Log the warning of `unfamiliar`, if there is one, with the name of the text; return True if there is."""
     if (problem := unfamiliar(encoder, lang, lines)) is not None:
         log.warning("%s: %s", name, problem)
+    return problem is not None
 
 
 def _first(counts: Counter[str]) -> str:

@@ -356,21 +356,30 @@ def _replaced(table: Table, names: Sequence[str]) -> list[str]:
 def _doubts(
     path: Any, request: Request, encoder: Encoder | None, texts: Texts, columns: dict[str, Any]
 ) -> list[str]:
-    """Log a warning if the encoder does not know the text; return a note if most pairs are the other way round."""
+    """Return notes if the encoder does not know the text, or if most pairs are the other way round."""
+    notes = []
     if encoder is not None:
         from bitextmine.encoder.familiar import sampled, warn_unfamiliar
 
         langs = request.src_lang, request.tgt_lang
-        for side, lang, lines in zip(("source", "target"), langs, texts, strict=True):
+        unknown = [
             warn_unfamiliar(encoder, f"{display_name(path)}: {side}", lang, sampled(lines, len(lines)))
+            for side, lang, lines in zip(("source", "target"), langs, texts, strict=True)
+        ]
+        if any(unknown) and "quality" in columns:
+            notes.append(
+                "warning: quality rejects most good pairs of languages that the encoder does not know; filter these "
+                "with --preset cheap, which needs no encoder"
+            )
     src, tgt = (side[:_SAMPLE] for side in texts)
     if "lang" not in columns or not src or np.median(columns["lang"][:_SAMPLE]) >= _LOW:
-        return []
+        return notes
     other = np.minimum(identifier().share(src, request.tgt_lang), identifier().share(tgt, request.src_lang))
     share = float((other > _LOW).mean())
     if share <= _LOW:
-        return []
-    return [
+        return notes
+    notes.append(
         f"warning: source and target look swapped: of the first {len(src):,} pairs {100 * share:.0f}% fit "
         f"--src {request.tgt_lang} --tgt {request.src_lang}; exchange these, or name the columns with --scol and --tcol"
-    ]
+    )
+    return notes

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitextmine.arguments import memory_bytes, plain_array, whole_number, yes_or_no
-from bitextmine.device import device_name
+from bitextmine.arguments import plain_array, take_options, whole_number, yes_or_no
 from bitextmine.errors import BitextmineError
+from bitextmine.run import Run, RunKeywords
 from bitextmine.search.exact import search_both
 from bitextmine.search.neighbours import Neighbours
 from bitextmine.search.options import SearchOptions
@@ -19,14 +19,7 @@ _ROWS = 1 << 14
 
 
 def knn(
-    x: ArrayLike,
-    y: ArrayLike,
-    k: int,
-    *,
-    normalize: bool = False,
-    device: str = "auto",
-    memory: int | str | None = None,
-    threads: int | None = None,
+    x: ArrayLike, y: ArrayLike, k: int, *, normalize: bool = False, **options: Unpack[RunKeywords]
 ) -> Neighbours:
     """Return the k rows of y with the largest inner product for each row of x, and the k rows of x for each of y.
 
@@ -38,9 +31,8 @@ def knn(
         normalize: compare by cosine: divide every row by its length first, in float32. Without it the vectors are
             taken as they are; those that `bitextmine embed` writes and encoders return have length 1 already. A row
             of zeros stays one: its similarity to everything is 0.
-        device: "auto" (a GPU if there is one), "cpu", "cuda", "cuda:1".
-        memory: bytes that the search may take besides x and y, or text such as "2G". Default: half of what is free.
-        threads: default the processors available, or OMP_NUM_THREADS.
+        options: fields of `bitextmine.run.Run`, or the object as ``run``: ``device``, ``threads``, and ``memory``, the
+            bytes that the search may take besides x and y (default: half of what is free).
 
     Returns:
         Neighbours: fwd_sim (n, k) float32 and fwd_id (n, k) int64, rows of y; bwd_sim (m, k) float32 and bwd_id (m, k)
@@ -69,6 +61,8 @@ def knn(
            [0, 1],
            [1, 0]])
     """
+    run = take_options(Run, {**options}, "run")
+    how = SearchOptions(run.device_name, run.memory, run.threads, names=("x", "y"))
     neighbours = whole_number("k", k)
     normalize = yes_or_no("normalize", normalize)
     a, b = _matrix(x, "x", normalize), _matrix(y, "y", normalize)
@@ -78,10 +72,7 @@ def knn(
             f"k = {neighbours}: the result alone takes {size(result)}, and {size(available())} of memory is free; ask "
             "for fewer neighbours"
         )
-    device, memory = device_name(device), memory_bytes(memory)
-    threads = None if threads is None else whole_number("threads", threads)
-    options = SearchOptions(device=device, memory=memory, threads=threads, names=("x", "y"))
-    return search_both(a, b, neighbours, options)
+    return search_both(a, b, neighbours, how)
 
 
 def _matrix(rows: ArrayLike, name: str, normalize: bool) -> NDArray[Any]:

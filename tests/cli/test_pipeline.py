@@ -124,7 +124,9 @@ def test_warnings_about_unknown_languages(bitextmine, tmp_path):
         ("evaluate", "retrieval", "--queries", "queries.tsv"),
         ("evaluate", "classification", "--train", "labels.tsv", "--test", "labels.tsv"),
     ):
-        assert warning in bitextmine(*command, cwd=tmp_path).err, command
+        said = bitextmine(*command, cwd=tmp_path).err
+        assert warning in said, command
+        assert ("--preset cheap" in said) == (command[0] == "score")
     for name in ("c.fr-FR", "d.fra", "e.FR"):
         write(tmp_path / name, sample("fr")[:20])
         assert warning not in bitextmine("embed", name, cwd=tmp_path).err
