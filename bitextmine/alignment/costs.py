@@ -19,8 +19,6 @@ potentials an alignment is a conditional random field; the prices are its maximu
 hand (mine/alignment.md).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

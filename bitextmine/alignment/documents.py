@@ -5,8 +5,6 @@ cosine of each sentence to its nearest one in the other document. The level of t
 a pair is judged by its distance from the next best candidates of its two documents.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

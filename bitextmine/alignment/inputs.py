@@ -1,7 +1,5 @@
 """Find the documents to align: two files, two folders, a list of files, or parts of two files."""
 
-from __future__ import annotations
-
 import itertools
 import os
 from collections.abc import Sequence

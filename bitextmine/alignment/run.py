@@ -1,7 +1,5 @@
 """Align documents: the function `bitextmine.align`, and the work of the command ``align`` on files."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Documents out of files and folders: plain text, web pages, WARC, JSON Lines, Parquet."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import itertools

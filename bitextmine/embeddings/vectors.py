@@ -1,7 +1,5 @@
 """Vectors that another tool made of a corpus, adopted as its embedding."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import logging

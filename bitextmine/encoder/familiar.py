@@ -1,7 +1,5 @@
 """Warnings of text in languages that an encoder was not trained on, from code, script and identification."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import logging

@@ -1,7 +1,5 @@
 """How well two sentences match, by piece, window or part, from the vectors of their pieces."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,7 +1,5 @@
 """Encoders in torch: batches, threads, precision and memory, and the networks of our own models."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -3,8 +3,6 @@
 Columns for their order and for the sentence's length (`columns`) may follow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

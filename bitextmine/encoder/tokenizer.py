@@ -1,7 +1,5 @@
 """Tokenising with SentencePiece, in batches."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 With four bits for pieces, n-grams have two: a word has one piece or a few, but many n-grams, whose errors cancel out.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ OSError passes through: the caller knows what to say. Locks are advisory (flock)
 nothing stale can stay; on a file system without them work goes on.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

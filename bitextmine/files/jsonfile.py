@@ -1,7 +1,5 @@
 """JSON objects and TOML tables in files: read with a message for a person, written complete or not at all."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

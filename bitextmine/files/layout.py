@@ -4,8 +4,6 @@ Options come first, then a header line, then the shape of the first rows. Where 
 guessed: the error names the options that do.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -4,8 +4,6 @@ A line ends at a line feed and nowhere else, so line *i* here is line *i* for ``
 U+0085, form feeds and bare carriage returns stay inside their line.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterable, Iterator

@@ -4,8 +4,6 @@ A file that a person names as an output (``-o FILE``) is overwritten, as by any 
 names, beside a corpus or in a model folder, are overwritten only if they are ours, or empty.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from enum import Enum

@@ -3,8 +3,6 @@
 The readers of Python's bz2 and lzma and of zstandard take some truncated or damaged files for complete ones.
 """
 
-from __future__ import annotations
-
 import bz2
 import lzma
 import zlib

@@ -1,7 +1,5 @@
 """Build FAISS indexes in memory, or on disk shard by shard, so that an interrupted run resumes."""
 
-from __future__ import annotations
-
 import shutil
 import struct
 from collections.abc import Sequence

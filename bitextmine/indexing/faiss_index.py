@@ -1,7 +1,5 @@
 """FAISS indexes over stored vectors: their kinds, searching them with exact similarities, and their recall."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Indexes on disk: corpus.fr.faiss beside corpus.fr.npy, with a manifest."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import logging

@@ -6,8 +6,6 @@ kernel, so that the similarities are final, the neighbours of both sides come ou
 disk is read in one piece. (The idea is that of faiss.contrib.big_batch_search.)
 """
 
-from __future__ import annotations
-
 import threading
 import warnings
 from collections.abc import Callable

@@ -6,8 +6,6 @@ the same blocks as on one machine, similarities are exact, and of equal ones the
 so that a pass finds what `lists.search_lists` finds, byte for byte.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Nearest neighbours of both sides, by exact search or through FAISS indexes."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

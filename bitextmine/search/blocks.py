@@ -1,7 +1,5 @@
 """Exact search with torch: blocked products, survivors selected by threshold and rescored exactly; CPU and CUDA."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

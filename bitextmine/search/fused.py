@@ -3,8 +3,6 @@
 Built from fused.c if there is a C compiler; without it blocks.py does the same work with torch, to the same bytes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import threading

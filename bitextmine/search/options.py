@@ -1,7 +1,5 @@
 """Options of an exact search; none changes the answer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """Encoders made by other toolkits: a module with `load` and `weight_files` for each."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from bitextmine.encoder.config import KIND

@@ -9,8 +9,6 @@ Text is lower-cased, and typographic quotation marks, dashes and dots become pla
 a little from those of the published tool.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import os

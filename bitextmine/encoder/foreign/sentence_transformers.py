@@ -4,8 +4,6 @@ The library loads them (`pip install 'bitextmine[transformers]'`). Nothing is fe
 weights are safetensors, never pickles, and only modules of the library itself are supported.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
