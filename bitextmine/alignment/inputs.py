@@ -12,7 +12,7 @@ from bitextmine.documents.options import SUFFIXES, Kind
 from bitextmine.documents.run import split
 from bitextmine.documents.sentences import sentences
 from bitextmine.documents.sources import HEAD, check_text, language_of
-from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.errors import BitextmineError, UsageError, explained
 from bitextmine.files.corpus import ORIGIN, Corpus
 from bitextmine.files.lines import iter_lines, read_lines
 from bitextmine.files.storage import Place, place
@@ -241,10 +241,8 @@ def _document_name(path: str | os.PathLike[str]) -> str:
 def _read_folder(folder: str) -> dict[str, Part]:
     """Return the documents of a folder by name, in the order of their names; subfolders are skipped."""
     found: dict[str, Part] = {}
-    try:
+    with explained(f"{folder}: cannot list the folder"):
         paths = sorted(p for p in place(folder).iterdir() if _is_document(p))
-    except OSError as e:
-        raise BitextmineError(f"{folder}: cannot list the folder: {e.strerror or e}") from None
     for path in paths:
         name = _document_name(path)
         if name in found:

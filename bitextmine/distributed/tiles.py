@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from bitextmine.console import Progress, counted, silent
 from bitextmine.embeddings.store import VectorFile
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, explained
 from bitextmine.executor import Kept, Stage, Task, Workers
 from bitextmine.files.atomic import replacing
 from bitextmine.files.journal import journal_folder, remove_folder
@@ -149,11 +149,8 @@ def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
 
 def write_arrays(path: str, arrays: dict[str, NDArray[Any]]) -> None:
     """Write arrays to a file, complete or not at all."""
-    try:
-        with replacing(path) as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
-    except OSError as e:
-        raise BitextmineError(f"{path}: cannot write: {e.strerror or e}") from None
+    with explained(f"{path}: cannot write"), replacing(path) as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
 def _digest(rows: VectorRows, start: int, stop: int) -> str:

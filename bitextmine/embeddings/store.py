@@ -26,7 +26,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.errors import BitextmineError, UsageError, explained
 from bitextmine.files.journal import read_head
 from bitextmine.files.jsonfile import plain, read_json
 from bitextmine.files.ours import check_vectors_place
@@ -140,12 +140,8 @@ def _owner(npy: Path) -> str | None:
 
 def make_cache(folder: str | os.PathLike[str]) -> None:
     """Make a cache folder if necessary; BitextmineError if that fails."""
-    try:
+    with explained(f"{folder}: cannot make this folder (--cache)", "; name another one"):
         Path(folder).mkdir(parents=True, exist_ok=True)
-    except OSError as e:
-        raise BitextmineError(
-            f"{folder}: cannot make this folder (--cache): {e.strerror or e}; name another one"
-        ) from None
 
 
 def npy_header(rows: int, dim: int) -> bytes:

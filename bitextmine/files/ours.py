@@ -9,7 +9,7 @@ import re
 from enum import Enum
 from pathlib import Path
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.journal import folder_head, is_foreign
 from bitextmine.files.jsonfile import read_json
 from bitextmine.files.storage import Remote, open_bytes, place
@@ -46,13 +46,11 @@ def is_ours(path: str | os.PathLike[str], made: Made) -> bool:
     Nothing but zero bytes at the head, as a power cut leaves them, counts as empty.
     """
     path = place(path)
-    try:
+    with explained(f"{path}: cannot read"):
         if not path.is_file():
             return False
         with open_bytes(path) as file:
             head = file.read(_HEAD)
-    except OSError as e:
-        raise BitextmineError(f"{path}: cannot read: {e.strerror or e}") from None
     if not head.strip(b"\0"):
         return True
     if isinstance(made.mark, bytes):

@@ -16,7 +16,7 @@ import numpy as np
 
 from bitextmine.console import Progress, counted, silent
 from bitextmine.embeddings.store import Manifest, open_embedding
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.atomic import sync_folder
 from bitextmine.files.journal import folder_head
 from bitextmine.files.jsonfile import read_json, write_json
@@ -61,13 +61,11 @@ def _put_in_place(built: Path, file: Path, facts: dict[str, Any]) -> dict[str, A
     manifest = Path(f"{file}.json")
     facts = {"kind": "index", "version": __version__, **facts}
     facts |= {"bytes": built.stat().st_size, "sha256": _checksum(built)}
-    try:
+    with explained(f"{file}: cannot write"):
         manifest.unlink(missing_ok=True)  # an index without a manifest is not mistaken for another's
         sync_folder(file.parent)
         built.replace(file)
         sync_folder(file.parent)
-    except OSError as error:
-        raise BitextmineError(f"{file}: cannot write: {error.strerror or error}") from None
     write_json(manifest, facts)
     return facts
 
