@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+Progress = Callable[[int], object]  # called with the number of things done since the last call
+
+
+def silent(count: int) -> None:
+    """Show no progress."""
 
 
 class _Hidden:

@@ -1,6 +1,7 @@
 """Errors that the command line turns into a message and exit code 1, or 2 for wrong usage."""
 
-from __future__ import annotations
+import contextlib
+from collections.abc import Iterator
 
 
 class BitextmineError(Exception):
@@ -28,3 +29,12 @@ class InvalidUtf8(BitextmineError):
         hint = cure or f"fix the file, or {replace} to read such bytes as U+FFFD"
         super().__init__(f"{file}: line {line}: invalid UTF-8: {problem}; {hint}")
         self.file, self.line, self.problem, self.cure = file, line, problem, cure
+
+
+@contextlib.contextmanager
+def explained(problem: str, remedy: str = "") -> Iterator[None]:
+    """Turn an OSError into a BitextmineError: the file and what failed, the reason of the system, "; " and a remedy."""
+    try:
+        yield
+    except OSError as e:
+        raise BitextmineError(f"{problem}: {e.strerror or e}{remedy}") from None

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bitextmine.embeddings.npy import JOB, journal_path, vectors_digest
-from bitextmine.embeddings.store import manifest_path, open_embedding
+from bitextmine.embeddings.store import JOB, journal_path, manifest_path, open_embedding, vectors_digest
 from bitextmine.encoder.hub import hub_name
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus, corpus_language

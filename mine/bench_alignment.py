@@ -168,7 +168,7 @@ def ours(encoder: object) -> Method:
 
 
 def as_pairs(alignment: Alignment) -> list[Pair]:
-    return [(link.src, link.tgt) for link in alignment]
+    return [(link.src, link.tgt) for link in alignment.links]
 
 
 def vecalign(peer: object, pad: np.ndarray) -> Method:

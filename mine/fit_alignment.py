@@ -20,7 +20,7 @@ import numba
 import numpy as np
 from scipy.optimize import minimize
 
-from bitextmine.alignment import search
+from bitextmine.alignment import aligner as search
 from bitextmine.alignment.aligner import Aligner, align_windows
 from bitextmine.alignment.costs import Costs, Prices, level_of, of_steps
 from bitextmine.alignment.program import kinds
@@ -177,7 +177,8 @@ def main() -> None:
             prices = fit([other for other in documents if other is not document], every)
             chosen = Prices(**dict(zip(names, prices.tolist(), strict=True)))
             settings = replace(aligner.settings, **{kind: chosen})
-            links = align_windows(*document.windows, settings, aligner.evidence if kind == "pieces" else None)
+            evidence = aligner.evidence if kind == "pieces" else None
+            links = align_windows(*document.windows, settings, evidence).links
             found.append([(link.src, link.tgt) for link in links])
             report = score_alignments(found[number:], [document.gold])
             print(f"| {document.name} | {_row(report, prices)} |", flush=True)

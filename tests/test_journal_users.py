@@ -87,7 +87,7 @@ with checkpoint.Checkpoint("search.part") as saved:
 _TILES = """
 import numpy as np
 from pathlib import Path
-from bitextmine.distributed.shards import FileRows
+from bitextmine.distributed.tiles import FileRows
 from bitextmine.distributed.tiles import Record, search_tiles
 from bitextmine.executor import LocalWorkers
 from bitextmine.search import checkpoint

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bitextmine.arguments import real_number, whole_number
 from bitextmine.console import counted
 from bitextmine.encoder import Encoder
-from bitextmine.encoder.protocols import PieceRows
+from bitextmine.encoder.pieces import PieceRows
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpus import Corpus
 from bitextmine.files.storage import same_place

@@ -1,5 +1,9 @@
 """Align two documents, given as lines or as vectors of windows.
 
+In a long document a first path is found between means of neighbouring sentences, then refined with shorter and shorter
+runs (Thompson and Koehn 2019). The path of windows' vectors then tells the level of the document's distances; a second
+search near it also weighs the evidence of pieces.
+
 The score of a link is the log odds that its sides are translations of each other, the scale of `mine`: a logistic
 regression on the likeness of the link (1 - distance, see `costs`), that of the whole document, and the evidence of
 pieces that the link misses. It was fitted to links found in documents aligned by hand, in made ones, and between
@@ -9,17 +13,19 @@ documents that have nothing to do with each other (mine/alignment.md).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.alignment.costs import Tick
-from bitextmine.alignment.evidence import Evidence
-from bitextmine.alignment.search import Found, Settings, find_path
-from bitextmine.alignment.windows import Form, Windows, make_windows
+from bitextmine.alignment.costs import USUAL_LEVEL, Costs, Prices, level_of, of_steps
+from bitextmine.alignment.evidence import Evidence, missed_names
+from bitextmine.alignment.program import Band, Lattice, Path, cheapest, kinds
+from bitextmine.alignment.windows import Floats, Form, Windows, make_windows
+from bitextmine.console import Progress, silent
 from bitextmine.encoder.encoder import Encoder
 
 LOWEST, HIGHEST = -10.0, 10.0
@@ -27,6 +33,33 @@ LOWEST, HIGHEST = -10.0, 10.0
 _WEIGHTS = (6.1, 8.0, -0.5, -5.1)
 # The mean probability of unrelated documents' links is far below.
 _UNRELATED = 0.3
+_BLOCK = 4096
+# Half the width of the band in which pieces are compared, in nodes: this, or a share of the largest step.
+_NEAR, _NEAR_SHARE = 2, 3
+
+# Fitted by maximum likelihood, see mine/alignment.md.
+VECTORS = Prices(far=3.61, join=3.3, length=5.17, skip=7.07, continued=1.52, ending=1.11)
+PIECES = Prices(far=2.46, join=3.49, length=4.54, skip=6.49, missed=0.43, continued=1.6, ending=1.08)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Parameters of an alignment.
+
+    Attributes:
+        max_size: the most sentences in one step, of both sides together.
+        vectors, pieces: prices without and with the evidence of pieces.
+        radius: half the width of the band around a coarser path, in nodes.
+        whole: documents up to this product of lengths are searched without a band.
+        dense: likewise for the first path, by steps of one to one.
+    """
+
+    max_size: int = 6
+    vectors: Prices = VECTORS
+    pieces: Prices = PIECES
+    radius: int = 6
+    whole: int = 1 << 14
+    dense: int = 1 << 18
 
 
 class Link(NamedTuple):
@@ -39,49 +72,34 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True)
 class Alignment:
-    """An alignment of two documents: every line that is not blank is in one link, in order on both sides.
+    """An alignment of two documents: every line is in one link, in order on both sides.
 
     Only a line without words that interrupts a link comes after it, on its own.
 
     Attributes:
-        src_ends, tgt_ends: (links + 1,) int64; link i holds the sentences from ends[i] to ends[i + 1] - 1.
-        score: (links,) float64 log odds; `LOWEST` for a sentence left out.
-        src_lines, tgt_lines: int64, the line (from 0) of each sentence.
+        links: with log odds as scores, `LOWEST` for a sentence left out.
     """
 
-    src_ends: NDArray[np.int64]
-    tgt_ends: NDArray[np.int64]
-    score: NDArray[np.float64]
-    src_lines: NDArray[np.int64]
-    tgt_lines: NDArray[np.int64]
+    links: list[Link]
 
-    def __len__(self) -> int:
-        return len(self.score)
-
-    def __iter__(self) -> Iterator[Link]:
-        src, tgt = self.src_lines.tolist(), self.tgt_lines.tolist()
-        x, y = self.src_ends.tolist(), self.tgt_ends.tolist()
-        for i, score in enumerate(self.score.tolist()):
-            yield Link(tuple(src[x[i] : x[i + 1]]), tuple(tgt[y[i] : y[i + 1]]), score)
-
-    @property
-    def _likely(self) -> float:
-        """Return the sum of the probabilities of the sentences."""
-        sizes = np.diff(self.src_ends) + np.diff(self.tgt_ends)
-        scores = self.score.tolist()
-        return float(sum(n * probability(s) for n, s in zip(sizes.tolist(), scores, strict=True)))
+    def _sentences(self) -> tuple[int, int, float]:
+        """Return the sentences of both sides, and the sum of their probabilities."""
+        sizes = [(len(link.src), len(link.tgt)) for link in self.links]
+        likely = sum(sum(n) * probability(link.score) for n, link in zip(sizes, self.links, strict=True))
+        return sum(n for n, _ in sizes), sum(n for _, n in sizes), likely
 
     @property
     def mean_score(self) -> float:
         """Return the mean probability of the sentences; one that is left out counts 0."""
-        return self._likely / max(1, len(self.src_lines) + len(self.tgt_lines))
+        src, tgt, likely = self._sentences()
+        return likely / max(1, src + tgt)
 
     @property
     def doubtful(self) -> bool:
         """Return True if the documents hardly look like translations of each other."""
         # Sentences without a partner because the other document is shorter do not count against the rest.
-        fewer = min(len(self.src_lines), len(self.tgt_lines))
-        return fewer > 0 and self._likely / (2 * fewer) < _UNRELATED
+        src, tgt, likely = self._sentences()
+        return min(src, tgt) > 0 and likely / (2 * min(src, tgt)) < _UNRELATED
 
 
 class Aligner:
@@ -101,53 +119,47 @@ class Aligner:
 
     def windows(self, documents: Sequence[Sequence[str]]) -> list[Windows]:
         """Return the windows of documents, each a list of sentences; they are encoded together."""
-        return make_windows(self.encoder, documents, self.settings.window_sizes, self._batch_tokens)
+        longest = max(1, self.settings.max_size - 1)
+        return make_windows(self.encoder, documents, longest, self._batch_tokens)
 
-    def align(self, src: Windows, tgt: Windows, tick: Tick = None) -> Alignment:
+    def align(self, src: Windows, tgt: Windows, tick: Progress = silent) -> Alignment:
         """Align two documents by their windows; `tick` is called with numbers of sentences as they are done."""
         return align_windows(src, tgt, self.settings, self.evidence, tick)
 
 
 def align_windows(
-    src: Windows, tgt: Windows, settings: Settings, evidence: Evidence | None = None, tick: Tick = None
+    src: Windows, tgt: Windows, settings: Settings, evidence: Evidence | None = None, tick: Progress = silent
 ) -> Alignment:
     """Align two documents by their windows, with the evidence of pieces if there is any."""
     n, m = len(src), len(tgt)
-    lines = np.arange(n), np.arange(m)
     if not n or not m:
-        ends = np.arange(n + m + 1)
-        return Alignment(np.minimum(ends, n), np.minimum(ends, m), np.full(n + m, LOWEST), *lines)
+        return Alignment(
+            [*(Link((i,), (), LOWEST) for i in range(n)), *(Link((), (j,), LOWEST) for j in range(m))]
+        )
     found = find_path(src, tgt, settings, evidence, tick)
-    alignment = Alignment(found.path.x, found.path.y, _log_odds(found), *lines)
-    return _without_bare(alignment, src.form, tgt.form)
+    x, y = ([tuple(range(*ends)) for ends in pairwise(way.tolist())] for way in (found.path.x, found.path.y))
+    links = list(map(Link, x, y, _log_odds(found).tolist()))
+    return Alignment(_without_bare(links, src.form, tgt.form))
 
 
-def _without_bare(alignment: Alignment, src: Form | None, tgt: Form | None) -> Alignment:
+def _without_bare(links: list[Link], src: Form | None, tgt: Form | None) -> list[Link]:
     """Take lines without words out of links in which their side has others: no translation holds them."""
     if src is None or tgt is None or not (src.bare.any() or tgt.bare.any()):
-        return alignment
-    links: list[Link] = []
-    for link in alignment:
+        return links
+    out: list[Link] = []
+    for link in links:
         after: list[Link] = []
-        sides = [list(link.src), list(link.tgt)]
+        sides = [link.src, link.tgt]
         for side, form in enumerate((src, tgt)):
-            bare = [i for i in sides[side] if form.bare[i]]
-            if not all(sides) or len(bare) == len(sides[side]):
+            words = tuple(i for i in sides[side] if not form.bare[i])
+            if not all(sides) or not words:
                 continue
-            sides[side] = [i for i in sides[side] if not form.bare[i]]
-            for i in bare:
+            for i in sorted(set(sides[side]).difference(words)):
                 alone = Link((i,), (), LOWEST) if side == 0 else Link((), (i,), LOWEST)
-                (links if i < sides[side][0] else after).append(alone)
-        links += [Link(tuple(sides[0]), tuple(sides[1]), link.score), *after]
-    src_ends, src_lines = _flat([link.src for link in links])
-    tgt_ends, tgt_lines = _flat([link.tgt for link in links])
-    return Alignment(src_ends, tgt_ends, np.array([link.score for link in links]), src_lines, tgt_lines)
-
-
-def _flat(groups: list[tuple[int, ...]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where groups of lines end, after a 0, and the lines."""
-    ends = np.cumsum([0, *map(len, groups)], dtype=np.int64)
-    return ends, np.array([line for group in groups for line in group], dtype=np.int64)
+                (out if i < words[0] else after).append(alone)
+            sides[side] = words
+        out += [Link(sides[0], sides[1], link.score), *after]
+    return out
 
 
 def probability(log_odds: float) -> float:
@@ -166,3 +178,148 @@ def _log_odds(found: Found) -> NDArray[np.float64]:
     lost = np.nan_to_num(found.missed.astype(np.float64), nan=0.0) / sentences
     odds = np.stack([likeness, whole, lost, np.ones(len(path))], axis=1) @ np.array(_WEIGHTS)
     return np.where(np.isnan(found.distance), LOWEST, np.clip(odds, LOWEST + 0.001, HIGHEST))
+
+
+# --- from coarse to fine ---
+
+
+class Found(NamedTuple):
+    """A path, and of each of its steps the distance and the missed evidence (NaN for a sentence left out)."""
+
+    path: Path
+    distance: Floats
+    missed: Floats
+
+
+def find_path(
+    src: Windows, tgt: Windows, settings: Settings, evidence: Evidence | None = None, tick: Progress = silent
+) -> Found:
+    """Return the cheapest alignment of two documents, neither of them empty."""
+    n, m = len(src), len(tgt)
+    costs = Costs(src, tgt, kinds(settings.max_size))
+    if n * m <= settings.whole:
+        first = _search(costs, Band.full(n, m), settings, tick)
+    else:
+        coarse = _coarse(_plain(src), _plain(tgt), settings)
+        first = _refine(costs, coarse, settings, settings.radius, tick)
+    level = level_of(first.path, of_steps(first.path, first.lattice, first.distances))
+    band = _around(first.path, n, m, max(_NEAR, settings.max_size // _NEAR_SHARE))
+    distances = _columns(first.lattice.band, band, first.distances)
+    if evidence is None or src.pieces is None or tgt.pieces is None:
+        lattice = costs.lattice(band, distances, settings.vectors, level)
+        path = cheapest(lattice)
+        lost = np.zeros(len(path), dtype=np.float32)
+    else:
+        missed = _missed(evidence, src, tgt, costs, band)
+        lattice = costs.lattice(band, distances, settings.pieces, level, missed)
+        path = cheapest(lattice)
+        lost = of_steps(path, lattice, missed)
+    return Found(path, of_steps(path, lattice, distances), lost)
+
+
+class _Search(NamedTuple):
+    """The cheapest path by vectors, with its costs and distances."""
+
+    path: Path
+    lattice: Lattice
+    distances: Floats
+
+
+def _search(costs: Costs, band: Band, settings: Settings, tick: Progress = silent) -> _Search:
+    distances = costs.distances(band, tick)
+    lattice = costs.lattice(band, distances, settings.vectors, USUAL_LEVEL)
+    return _Search(cheapest(lattice), lattice, distances)
+
+
+def _plain(side: Windows) -> Windows:
+    """Return the sentence vectors alone, as float16."""
+    out = np.empty((len(side), side.dim), dtype=np.float16)
+    for start in range(0, len(side), _BLOCK):
+        stop = min(start + _BLOCK, len(side))
+        out[start:stop] = side.vectors(1, start, stop)
+    return Windows(out, 1, side.characters)
+
+
+def _coarse(src: Windows, tgt: Windows, settings: Settings) -> Path:
+    """Return the path by steps of one to one."""
+    n, m = len(src), len(tgt)
+    costs = Costs(src, tgt, kinds(2))
+    if n * m <= settings.dense:
+        return _search(costs, Band.full(n, m), settings).path
+    coarser = _coarse(src.halved(), tgt.halved(), settings)
+    doubled = Path(np.minimum(2 * coarser.x, n), np.minimum(2 * coarser.y, m))
+    return _refine(costs, doubled, settings, 2 * settings.radius).path
+
+
+def _refine(costs: Costs, coarse: Path, settings: Settings, radius: int, tick: Progress = silent) -> _Search:
+    """Return the best path near another one; a band whose edge the path touches is widened."""
+    n, m = int(coarse.x[-1]), int(coarse.y[-1])
+    while True:
+        found = _search(costs, _around(coarse, n, m, radius), settings, tick)
+        if not found.path.on_edge or found.lattice.band.width > max(n, m):
+            return found
+        coarse, radius, tick = found.path, 2 * radius, silent
+
+
+def _around(path: Path, n: int, m: int, radius: int) -> Band:
+    """Return the band around a path.
+
+    Where sentences are left out on both sides their order is arbitrary: the band runs straight across.
+    """
+    paired = (np.diff(path.x) > 0) & (np.diff(path.y) > 0)
+    kept = np.zeros(len(path.x), dtype=bool)
+    kept[[0, -1]] = True
+    kept[:-1] |= paired
+    kept[1:] |= paired
+    x, y = path.x[kept], path.y[kept]
+    place = np.arange(n + m + 1)
+    centre = np.floor(np.interp(place, x + y, y) + 0.5).astype(np.int64)
+    # Rounding may go back, or forward by two, which no path does.
+    centre = np.clip(np.maximum.accumulate(centre), 0, m)
+    return Band(n, m, centre - radius, 2 * radius + 1)
+
+
+def _columns(wide: Band, narrow: Band, values: Floats) -> Floats:
+    """Return the values of a band's nodes from those of another one; infinity where that has no such node."""
+    column = (narrow.low - wide.low)[:, None] + np.arange(narrow.width)
+    there = (column >= 0) & (column < wide.width)
+    out: Floats = values[np.arange(len(column))[:, None], np.where(there, column, 0)]
+    out[~there] = np.inf
+    return out
+
+
+def _missed(evidence: Evidence, src: Windows, tgt: Windows, costs: Costs, band: Band) -> Floats:
+    """Return the evidence that each step from each node of a band misses, (n + m + 1, width, kinds)."""
+    assert src.pieces is not None and tgt.pieces is not None
+    x, y = band.nodes(0, len(band.low))
+    row, column = np.nonzero((x >= 0) & (y >= 0) & (x < band.n) & (y < band.m))
+    pairs = np.stack([x[row, column], y[row, column]], axis=1)
+    order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    sizes = max(map(max, costs.steps), default=1)
+    of_src, of_tgt = evidence.missed(src.pieces, tgt.pieces, pairs[order], sizes)
+    if src.form is not None and tgt.form is not None:
+        more = missed_names(src.form.names, tgt.form.names, pairs[order], sizes)
+        of_src, of_tgt = of_src + more[0], of_tgt + more[1]
+    # The number of a node's pair; outside the band the last row, of zeros.
+    number = np.full((len(band.low) + sizes, band.width), len(pairs))
+    number[row[order], column[order]] = np.arange(len(pairs))
+    low = np.append(band.low, np.full(sizes, band.low[-1]))
+    nothing = np.zeros((1, sizes), dtype=np.float32)
+    of_src, of_tgt = np.append(of_src, nothing, axis=0), np.append(of_tgt, nothing, axis=0)
+    out = np.zeros((len(band.low), band.width, len(costs.steps)), dtype=np.float32)
+
+    def beside(dx: int, dy: int) -> NDArray[np.int64]:
+        """Return the number of the pair dx source and dy target sentences after each node."""
+        after = np.arange(len(band.low)) + dx + dy
+        there = y + dy - low[after][:, None]
+        inside = (there >= 0) & (there < band.width)
+        return np.where(inside, number[after[:, None], np.where(inside, there, 0)], len(pairs))
+
+    for i in range(sizes):
+        down, right = beside(i, 0), beside(0, i)
+        for k, (s, t) in enumerate(costs.steps):
+            if i < s:
+                out[..., k] += of_src[down, t - 1]
+            if i < t:
+                out[..., k] += of_tgt[right, s - 1]
+    return out

@@ -1,7 +1,5 @@
 """Output formats of `align` by name; `bitextmine --help` reads them, so nothing heavy is imported here."""
 
-from __future__ import annotations
-
 from bitextmine.errors import UsageError
 from bitextmine.files.formats.names import FORMATS as PAIR_FORMATS
 from bitextmine.files.formats.names import JSONL, SUFFIXES, TSV, output_format

@@ -19,9 +19,6 @@ potentials an alignment is a conditional random field; the prices are its maximu
 hand (mine/alignment.md).
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +26,7 @@ from numpy.typing import NDArray
 
 from bitextmine.alignment.program import Band, Lattice, Path, Step
 from bitextmine.alignment.windows import Floats, Windows
+from bitextmine.console import Progress, silent
 
 _BLOCK = 4096
 # Characters added to each length, because a word more or less says little about a short sentence; and the squared
@@ -50,8 +48,6 @@ _SHARED_MARKS = 0.7
 # matrix products worth their call.
 _CELLS = 1 << 21
 _BLAS_WORTH = 48
-
-Tick = Callable[[int], object] | None  # called with the number of sentences done
 
 
 @dataclass(frozen=True)
@@ -116,7 +112,7 @@ class Costs:
         self._continued = [_continued(side, most) for side, most in zip(self._sides, largest, strict=True)]
         self._endings = _endings(src, tgt)
 
-    def distances(self, band: Band, tick: Tick = None) -> Floats:
+    def distances(self, band: Band, tick: Progress = silent) -> Floats:
         """Return the distance of the two runs of each step from each node of a band.
 
         Returns:
@@ -134,8 +130,7 @@ class Costs:
                     part /= x_far + y_far
                     part[x_beyond | y_beyond] = np.inf
                     out[first:last, :, k] = 2 * part
-            if tick is not None:
-                tick(last - first)
+            tick(last - first)
         return out
 
     def _starting(self, side: int, nodes: NDArray[np.int64]) -> list[tuple[Floats, NDArray, Floats, NDArray]]:

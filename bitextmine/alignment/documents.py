@@ -5,14 +5,13 @@ cosine of each sentence to its nearest one in the other document. The level of t
 a pair is judged by its distance from the next best candidates of its two documents.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.alignment.windows import Floats, Windows, unit_rows
+from bitextmine.mining.retrieval import ScoredPairs, greedy
 
 _CANDIDATES = 10
 _SENTENCES = 64  # sentences of a document that search
@@ -95,11 +94,7 @@ def _best_first(score: NDArray[np.float64]) -> list[tuple[int, int]]:
     of_pair = margin[tuple(pairs.T)]
     usual = float(np.median(of_pair[mutual])) if mutual.any() else 0.0
     least = np.maximum(_LEAST_MARGIN, usual * np.where(mutual, _MUTUAL, _ONE_SIDED))
-    free = [np.ones(size, dtype=bool) for size in score.shape]
-    found: list[tuple[int, int]] = []
-    for place in np.argsort(-of_pair, kind="stable").tolist():
-        i, j = pairs[place].tolist()
-        if of_pair[place] > least[place] and free[0][i] and free[1][j]:
-            free[0][i] = free[1][j] = False
-            found.append((i, j))
-    return sorted(found)
+    good = np.flatnonzero(of_pair > least)
+    first = good[np.argsort(-of_pair[good], kind="stable")]
+    found = greedy(ScoredPairs(pairs[first, 0], pairs[first, 1], of_pair[first]), *score.shape)
+    return sorted(zip(found.src.tolist(), found.tgt.tolist(), strict=True))

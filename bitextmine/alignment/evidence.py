@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.matches import PieceMatcher
-from bitextmine.encoder.pieces import Pieces, offsets_of
-from bitextmine.encoder.protocols import PieceRows
+from bitextmine.encoder.pieces import PieceRows, Pieces, offsets_of
 
 REACH = 2
 # Pieces lighter than this share of the mean weight are left out.

@@ -75,21 +75,19 @@ class AlignedDocument:
     origins: tuple[Sequence[str], Sequence[str]] = ((), ())
 
     @classmethod
-    def of(cls, task: Task, texts: Sequence[Sequence[str]], alignment: Alignment) -> AlignedDocument:
-        """Attach the lines of two documents to their alignment."""
-        src, tgt = texts
+    def of(
+        cls, task: Task, texts: Sequence[Sequence[str]], rows: Sequence[Sequence[int]], alignment: Alignment
+    ) -> AlignedDocument:
+        """Attach the lines of two documents to an alignment of some of them, which `rows` numbers."""
         starts = [task.src.first, task.tgt.first]
-        ends = [starts[0] + len(src), starts[1] + len(tgt)]
-        links = [
-            LinkedText(
-                link.score,
-                [i + starts[0] + 1 for i in link.src],
-                [i + starts[1] + 1 for i in link.tgt],
-                [src[i] for i in link.src],
-                [tgt[i] for i in link.tgt],
+        ends = [start + len(text) for start, text in zip(starts, texts, strict=True)]
+        links = []
+        for link in alignment.links:
+            src, tgt = [rows[0][i] for i in link.src], [rows[1][j] for j in link.tgt]
+            numbers = [i + starts[0] + 1 for i in src], [j + starts[1] + 1 for j in tgt]
+            links.append(
+                LinkedText(link.score, *numbers, [texts[0][i] for i in src], [texts[1][j] for j in tgt])
             )
-            for link in alignment
-        ]
         return cls(task.name, links, starts, ends, alignment.mean_score, alignment.doubtful)
 
     @classmethod

@@ -1,11 +1,10 @@
 """Find the documents to align: two files, two folders, a list of files, or parts of two files."""
 
-from __future__ import annotations
-
 import itertools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from bitextmine.console import counted
 from bitextmine.documents.document import paragraphs
@@ -13,7 +12,7 @@ from bitextmine.documents.options import SUFFIXES, Kind
 from bitextmine.documents.run import split
 from bitextmine.documents.sentences import sentences
 from bitextmine.documents.sources import HEAD, check_text, language_of
-from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.errors import BitextmineError, UsageError, explained
 from bitextmine.files.corpus import ORIGIN, Corpus
 from bitextmine.files.lines import iter_lines, read_lines
 from bitextmine.files.storage import Place, place
@@ -45,6 +44,13 @@ class Part:
         return file if self.lines is None else f"{file}:{self.first + 1}"
 
 
+class Text(NamedTuple):
+    """The sentences of a document, and where they are from, if that is wanted."""
+
+    lines: Sequence[str]
+    origins: Sequence[str]
+
+
 class Reader:
     """Reads documents, and cuts those into sentences that do not have one on each line.
 
@@ -62,47 +68,26 @@ class Reader:
         self, langs: tuple[str | None, str | None], presplit: bool, run: Run, origin: bool = False
     ) -> None:
         self._langs, self._presplit, self._run, self._origin = langs, presplit, run, origin
-        self._ahead: dict[tuple[str, int, int], Sequence[str]] = {}
-        # By path: of documents that were cut, where the sentences are from; of others, the corpus.
-        self._cut_places: dict[str, list[str]] = {}
-        self._corpora: dict[str, Corpus] = {}
+        self._ahead: dict[tuple[str, int, int], Text] = {}
+        self._corpora: dict[str, Corpus] = {}  # those of documents that were not cut, for their origins
         self.cut: dict[str, int] = {}
 
-    def peek(self, part: Part, side: int) -> Sequence[str]:
-        """Return the sentences of a document, which the next `read` returns without reading it again."""
-        key = part.path, part.first, side
-        if key not in self._ahead:
-            self._ahead[key] = self._read(part, side)
-        return self._ahead[key]
+    def read(self, part: Part, side: int, *, again: bool = False) -> Text:
+        """Return a document of side 0, the source, or 1, the target; `again`: the next call returns it, too.
 
-    def read(self, part: Part, side: int) -> Sequence[str]:
-        """Return the sentences of a document of side 0, the source, or 1, the target."""
-        found = self._ahead.pop((part.path, part.first, side), None)
-        return self._read(part, side) if found is None else found
-
-    def places(self, part: Part, count: int) -> Sequence[str]:
-        """Return where the sentences of a document are from that was just read; nothing unless asked for.
-
-        BitextmineError if it was not cut and `split` wrote no origins beside it.
+        BitextmineError if its origins are wanted, and it was not cut and `split` wrote none beside it.
         """
-        if not self._origin:
-            return ()
-        if part.path in self._cut_places:
-            return self._cut_places.pop(part.path)
-        if part.path not in self._corpora:  # the parts of a file come one after the other
-            self._corpora = {name: text for name, text in self._corpora.items() if part.lines is not None}
-            if is_stream(part.path):
-                raise BitextmineError(
-                    "--origin: standard input has no file of origins beside it; name a file"
-                )
-            self._corpora[part.path] = Corpus(part.path, "und", self._run.errors)
-        return list(self._corpora[part.path].places(range(part.first, part.first + count)))
+        key = part.path, part.first, side
+        found = self._ahead.pop(key, None) or self._read(part, side)
+        if again:
+            self._ahead[key] = found
+        return found
 
-    def _read(self, part: Part, side: int) -> Sequence[str]:
+    def _read(self, part: Part, side: int) -> Text:
         if part.lines is not None:
-            return part.lines
+            return self._uncut(part, part.lines)
         if self._presplit:
-            return read_lines(part.path, self._run.errors)
+            return self._uncut(part, read_lines(part.path, self._run.errors))
         lang = self._langs[side] or language_of(part.path) or "en"
         if SUFFIXES.get(strip_compression(part.path).suffix.lower()) is Kind.HTML:
             found = self._pages(part.path, lang)
@@ -113,7 +98,7 @@ class Reader:
             if _is_page(lines) and not is_stream(part.path):
                 found = self._pages(part.path, lang)
             elif _is_cut(lines, lang):
-                return lines
+                return self._uncut(part, lines)
             else:
                 found = [
                     (line, f"{part.name} {i}.{j}")
@@ -121,9 +106,20 @@ class Reader:
                     for j, line in enumerate(sentences(clean(text), lang), 1)
                 ]
         self.cut[part.name] = len(found)
-        if self._origin:
-            self._cut_places[part.path] = [origin for _, origin in found]
-        return [line for line, _ in found]
+        return Text([line for line, _ in found], [origin for _, origin in found] if self._origin else ())
+
+    def _uncut(self, part: Part, lines: Sequence[str]) -> Text:
+        if not self._origin:
+            return Text(lines, ())
+        if part.path not in self._corpora:  # the parts of a file come one after the other
+            self._corpora = {name: text for name, text in self._corpora.items() if part.lines is not None}
+            if is_stream(part.path):
+                raise BitextmineError(
+                    "--origin: standard input has no file of origins beside it; name a file"
+                )
+            self._corpora[part.path] = Corpus(part.path, "und", self._run.errors)
+        rows = range(part.first, part.first + len(lines))
+        return Text(lines, list(self._corpora[part.path].places(rows)))
 
     def _pages(self, path: str, lang: str) -> list[tuple[str, str]]:
         """Return the sentences of a page, with their origins."""
@@ -245,10 +241,8 @@ def _document_name(path: str | os.PathLike[str]) -> str:
 def _read_folder(folder: str) -> dict[str, Part]:
     """Return the documents of a folder by name, in the order of their names; subfolders are skipped."""
     found: dict[str, Part] = {}
-    try:
+    with explained(f"{folder}: cannot list the folder"):
         paths = sorted(p for p in place(folder).iterdir() if _is_document(p))
-    except OSError as e:
-        raise BitextmineError(f"{folder}: cannot list the folder: {e.strerror or e}") from None
     for path in paths:
         name = _document_name(path)
         if name in found:

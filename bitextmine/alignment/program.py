@@ -78,17 +78,15 @@ class Path:
 
     Attributes:
         x, y: (steps + 1,) int64, from 0 to the documents' lengths.
-        cost: (steps,) float64.
         on_edge: the path touches the edge of the band inside the documents; a wider band may have a better one.
     """
 
     x: NDArray[np.int64]
     y: NDArray[np.int64]
-    cost: NDArray[np.float64]
     on_edge: bool = False
 
     def __len__(self) -> int:
-        return len(self.cost)
+        return len(self.x) - 1
 
 
 def cheapest(lattice: Lattice, *, compiled: bool = True) -> Path:
@@ -108,7 +106,7 @@ def cheapest(lattice: Lattice, *, compiled: bool = True) -> Path:
         low, cost = np.ascontiguousarray(band.low, dtype=np.int64), np.ascontiguousarray(lattice.cost)
         x, y = np.array(steps, dtype=np.int64).reshape(-1, 2).T.copy()
         native.dp_advance(total, back, low, cost, x, y, np.array([lattice.skip]), shape)
-    return _trace(lattice, total, back)
+    return _trace(lattice, back)
 
 
 def _advance(lattice: Lattice, total: NDArray[np.float64], back: NDArray[np.uint8]) -> None:
@@ -140,22 +138,18 @@ def _advance(lattice: Lattice, total: NDArray[np.float64], back: NDArray[np.uint
             total[0, -low], back[0, -low] = 0, _NONE
 
 
-def _trace(lattice: Lattice, total: NDArray[np.float64], back: NDArray[np.uint8]) -> Path:
+def _trace(lattice: Lattice, back: NDArray[np.uint8]) -> Path:
     moves, band = lattice.moves(), lattice.band
     x, y = band.n, band.m
-    xs, ys, sums = [x], [y], []
+    xs, ys = [x], [y]
     on_edge = False
     while x or y:
         a = x + y
         column = y - int(band.low[a])
-        sums.append(total[a, column])
         on_edge = on_edge or (column == 0 and y > 0 and x < band.n)
         on_edge = on_edge or (column == band.width - 1 and x > 0 and y < band.m)
         s, t = moves[back[a, column]]
         x, y = x - s, y - t
         xs.append(x)
         ys.append(y)
-    sums.append(0.0)
-    return Path(
-        np.array(xs[::-1], dtype=np.int64), np.array(ys[::-1], dtype=np.int64), np.diff(sums[::-1]), on_edge
-    )
+    return Path(np.array(xs[::-1], dtype=np.int64), np.array(ys[::-1], dtype=np.int64), on_edge)

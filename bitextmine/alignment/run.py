@@ -1,29 +1,23 @@
 """Align documents: the function `bitextmine.align`, and the work of the command ``align`` on files."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
-import numpy as np
-
-from bitextmine.alignment.aligner import Aligner, Alignment
+from bitextmine.alignment.aligner import Aligner, Settings
 from bitextmine.alignment.choices import choose_format
-from bitextmine.alignment.costs import Tick
 from bitextmine.alignment.documents import match_documents
 from bitextmine.alignment.formats import AlignedDocument, Content, open_links
 from bitextmine.alignment.inputs import Part, Reader, Task, both_sides, choose_tasks, matched_tasks, read_list
-from bitextmine.alignment.search import Settings
 from bitextmine.alignment.windows import make_windows
 from bitextmine.arguments import take_options
-from bitextmine.console import counted
+from bitextmine.console import Progress, counted, silent
 from bitextmine.documents.sources import language_of
-from bitextmine.encoder import as_encoder, load_encoder
+from bitextmine.encoder import Encoder, as_encoder, load_encoder
 from bitextmine.encoder.familiar import sampled, warn_unfamiliar
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.formats.names import FORMATS
@@ -36,9 +30,6 @@ from bitextmine.languages.codes import code_problem
 from bitextmine.run import Run, RunKeywords, take_run
 from bitextmine.signature import signature
 from bitextmine.version import __version__
-
-if TYPE_CHECKING:
-    from bitextmine.encoder import Encoder
 
 _NAMED = 3  # documents that a message names
 _LOOKED_AT = 20  # documents whose language is checked
@@ -325,7 +316,7 @@ def _match(
     with run.progress(len(src) + len(tgt), "matching", "documents") as bar:
         for side, parts in enumerate(sides):
             for part in parts:
-                lines = [line for line in reader.read(part, side) if line.strip()]
+                lines = [line for line in reader.read(part, side).lines if line.strip()]
                 windows += make_windows(aligner.encoder, [lines], 1, run.batch_tokens)
                 bar.update(1)
     found = match_documents(windows[: len(src)], windows[len(src) :])
@@ -361,7 +352,7 @@ def _warn_unfamiliar(tasks: list[Task], reader: Reader, aligner: Aligner, option
     for side, (name, lang) in enumerate((("source", options.src_lang), ("target", options.tgt_lang))):
         parts = [(task.src, task.tgt)[side] for task in tasks[:_LOOKED_AT]]
         seen = [part for part in parts if part.lines is not None or place(part.path).is_file()]
-        lines = (line for part in seen for line in reader.peek(part, side))
+        lines = (line for part in seen for line in reader.read(part, side, again=True).lines)
         warn_unfamiliar(aligner.encoder, f"{name} documents", lang or "", sampled(lines))
 
 
@@ -390,8 +381,7 @@ def _align_tasks(
                     journal.truncate(done)
             if not many:
                 bar.total = sum(len(text) for text in batch[0].texts)
-            for document, alignment in _align(batch, aligner, pool, None if many else bar.update):
-                aligned = AlignedDocument.of(document.task, document.texts, alignment)
+            for document, aligned in _align(batch, aligner, pool, silent if many else bar.update):
                 if journal is not None:
                     journal.append({"digest": document.digest(), "aligned": vars(aligned)})
                 done += 1
@@ -414,12 +404,9 @@ def _batches(tasks: Sequence[Task], reader: Reader) -> Iterator[list[_Document]]
     batch: list[_Document] = []
     size = 0
     for task in tasks:
-        src = reader.read(task.src, 0)
-        src_origins = reader.places(task.src, len(src))
-        tgt = reader.read(task.tgt, 1)
-        batch.append(_Document(task, (src, tgt), (src_origins, reader.places(task.tgt, len(tgt)))))
-        texts = src, tgt
-        size += len(texts[0]) + len(texts[1])
+        src, tgt = reader.read(task.src, 0), reader.read(task.tgt, 1)
+        batch.append(_Document(task, (src.lines, tgt.lines), (src.origins, tgt.origins)))
+        size += len(src.lines) + len(tgt.lines)
         if size >= _BATCH_SENTENCES or len(batch) == _BATCH_DOCUMENTS:
             yield batch
             batch, size = [], 0
@@ -428,10 +415,10 @@ def _batches(tasks: Sequence[Task], reader: Reader) -> Iterator[list[_Document]]
 
 
 def _align(
-    batch: Sequence[_Document], aligner: Aligner, pool: ThreadPoolExecutor, tick: Tick
-) -> Iterator[tuple[_Document, Alignment]]:
+    batch: Sequence[_Document], aligner: Aligner, pool: ThreadPoolExecutor, tick: Progress
+) -> Iterator[tuple[_Document, AlignedDocument]]:
     texts = [text for document in batch for text in document.texts]
-    rows = [np.array([i for i, line in enumerate(text) if line.strip()], dtype=np.int64) for text in texts]
+    rows = [[i for i, line in enumerate(text) if line.strip()] for text in texts]
     windows = aligner.windows([[text[i] for i in some] for text, some in zip(texts, rows, strict=True)])
     if len(batch) == 1:  # in this thread, where Ctrl-C stops it at once
         futures = []
@@ -443,9 +430,8 @@ def _align(
         found = (future.result() for future in futures)
     del windows
     try:
-        for document, src, tgt, alignment in zip(batch, rows[::2], rows[1::2], found, strict=True):
-            lines = src[alignment.src_lines], tgt[alignment.tgt_lines]
-            yield document, replace(alignment, src_lines=lines[0], tgt_lines=lines[1])
+        for document, *lines, alignment in zip(batch, rows[::2], rows[1::2], found, strict=True):
+            yield document, AlignedDocument.of(document.task, document.texts, lines, alignment)
     finally:
         for future in futures:  # interrupted
             future.cancel()

@@ -57,14 +57,10 @@ class Form(NamedTuple):
         continued = np.fromiter(map(begins_small, lines), dtype=bool, count=len(lines))
         if continued.sum() > _MOST_SMALL * len(lines):
             continued[:] = False
-        continued[1:] |= np.fromiter(map(_leaves_open, lines[:-1]), dtype=bool, count=max(0, len(lines) - 1))
+        continued[1:] |= np.array([line.rfind("(") > line.rfind(")") for line in lines[:-1]], dtype=bool)
         bare = np.fromiter(map(_is_bare, lines), dtype=bool, count=len(lines))
         endings = np.fromiter(map(ending, lines), dtype=np.int8, count=len(lines))
         return cls(continued, bare, endings, Pieces.from_lists(list(map(_names, lines))))
-
-
-def _leaves_open(line: str) -> bool:
-    return line.rfind("(") > line.rfind(")")
 
 
 def _names(line: str) -> list[int]:
@@ -88,6 +84,8 @@ def _is_bare(line: str) -> bool:
 class Windows:
     """A document of ``len()`` sentences, and the vectors of its windows.
 
+    Here they are normalised sums of the sentences' vectors, (n, d) unit rows or zeros.
+
     Attributes:
         sizes: the sentences in the longest window.
         dim: the size of the vectors.
@@ -96,14 +94,15 @@ class Windows:
         pieces: of the sentences, if the encoder sums their vectors.
     """
 
-    sizes: int
-    dim: int
-    characters: NDArray[np.int64] | None = None
     form: Form | None = None
     pieces: Pieces | None = None
 
+    def __init__(self, vectors: NDArray, sizes: int = 1, characters: NDArray[np.int64] | None = None) -> None:
+        self._rows = np.asarray(vectors)
+        self.sizes, self.dim, self.characters = sizes, self._rows.shape[1], characters
+
     def __len__(self) -> int:
-        raise NotImplementedError
+        return len(self._rows)
 
     def vectors(self, size: int, start: int, stop: int) -> Floats:
         """Return vectors of windows of one size, which the caller must not write to.
@@ -112,7 +111,21 @@ class Windows:
             (stop - start, dim) float32 unit rows, row i for sentences start + i .. start + i + size - 1; zeros for a
             window without pieces. 0 <= start <= stop <= len() - size + 1, size <= sizes.
         """
-        raise NotImplementedError
+        out = self._rows[start:stop].astype(np.float32)
+        for i in range(1, size):
+            out += self._rows[start + i : stop + i]
+        return unit_rows(out) if size > 1 else out
+
+    def halved(self) -> Windows:
+        """Return the document with every two sentences as one; the last of an odd number stays alone."""
+        n = len(self._rows)
+        out = np.zeros(((n + 1) // 2, self.dim), dtype=np.float32)
+        out += self._rows[::2]
+        out[: n // 2] += self._rows[1::2]
+        characters = self.characters
+        if characters is not None:
+            characters = np.add.reduceat(characters, np.arange(0, n, 2))
+        return Windows(unit_rows(out).astype(self._rows.dtype), self.sizes, characters)
 
 
 class SumWindows(Windows):
@@ -123,14 +136,12 @@ class SumWindows(Windows):
     """
 
     def __init__(self, parts: SumParts, sizes: int, pieces: Pieces, characters: NDArray[np.int64]) -> None:
-        self._parts, self.pieces, self.characters, self.sizes = parts, pieces, characters, sizes
-        self.dim = parts.sums.shape[1] + (COLUMNS if parts.length_share else 0)
+        super().__init__(parts.sums, sizes, characters)
+        self._parts, self.pieces = parts, pieces
+        self.dim += COLUMNS if parts.length_share else 0
         # The vectors last used, in blocks by size and number: an aligner asks for the same ones again and again, mostly
         # in order.
         self._kept: dict[tuple[int, int], Floats] = {}
-
-    def __len__(self) -> int:
-        return len(self._parts.sums)
 
     def vectors(self, size: int, start: int, stop: int) -> Floats:
         """Return vectors, see `Windows`."""
@@ -200,54 +211,19 @@ class EncodedWindows(Windows):
     def __init__(
         self, encoder: Encoder, lines: Sequence[str], sizes: int, batch_tokens: int | None = None
     ) -> None:
-        self.sizes, self.dim = sizes, encoder.dim
-        self._count = len(lines)
-        self.characters = line_lengths(lines)
-        self._rows = []
+        self._by_size = []
         for size in range(1, sizes + 1):
             rows = np.empty((max(0, len(lines) - size + 1), encoder.dim), dtype=np.float16)
             for at in range(0, len(rows), _BLOCK):
                 end = min(at + _BLOCK, len(rows))
                 texts = [" ".join(lines[i : i + size]) for i in range(at, end)]
                 rows[at:end] = encoder.encode(texts, batch_tokens=batch_tokens)
-            self._rows.append(rows)
-
-    def __len__(self) -> int:
-        return self._count
+            self._by_size.append(rows)
+        super().__init__(self._by_size[0], sizes, line_lengths(lines))
 
     def vectors(self, size: int, start: int, stop: int) -> Floats:
         """Return vectors, see `Windows`."""
-        return self._rows[size - 1][start:stop].astype(np.float32)
-
-
-class VectorWindows(Windows):
-    """Windows of sentences known by their vectors only: the normalised sum of (n, d) unit rows or zeros."""
-
-    def __init__(self, vectors: NDArray, sizes: int = 1, characters: NDArray[np.int64] | None = None) -> None:
-        self.characters = characters
-        self._rows = np.asarray(vectors)
-        self.sizes, self.dim = sizes, self._rows.shape[1]
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def vectors(self, size: int, start: int, stop: int) -> Floats:
-        """Return vectors, see `Windows`."""
-        out = self._rows[start:stop].astype(np.float32)
-        for i in range(1, size):
-            out += self._rows[start + i : stop + i]
-        return unit_rows(out) if size > 1 else out
-
-    def halved(self) -> VectorWindows:
-        """Return the document with every two sentences as one; the last of an odd number stays alone."""
-        n = len(self._rows)
-        out = np.zeros(((n + 1) // 2, self.dim), dtype=np.float32)
-        out += self._rows[::2]
-        out[: n // 2] += self._rows[1::2]
-        characters = self.characters
-        if characters is not None:
-            characters = np.add.reduceat(characters, np.arange(0, n, 2))
-        return VectorWindows(unit_rows(out).astype(self._rows.dtype), self.sizes, characters)
+        return self._by_size[size - 1][start:stop].astype(np.float32)
 
 
 def line_lengths(lines: Sequence[str]) -> NDArray[np.int64]:

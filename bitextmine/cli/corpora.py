@@ -235,7 +235,7 @@ def index(
     """
     from bitextmine.console import progress
     from bitextmine.embeddings.embed import EmbedOptions, check_embedding, embed_corpus
-    from bitextmine.embeddings.places import place_of
+    from bitextmine.embeddings.store import place_of
     from bitextmine.encoder import load_encoder
     from bitextmine.files.streams import read_once
     from bitextmine.indexing.file import check_index_output, index_corpus

@@ -4,33 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import itertools
 import json
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from bitextmine.distributed.shards import result_of, shard_rows, write_arrays
-from bitextmine.embeddings.embed import EncodedLines, Lines
-from bitextmine.embeddings.npy import DTYPE, shards_path
-from bitextmine.encoder.folder import resolve
+from bitextmine.distributed.tiles import result_of, shard_rows, write_arrays
+from bitextmine.embeddings.embed import EncodedLines, Lines, encode_lines
+from bitextmine.embeddings.store import DTYPE, shards_path
+from bitextmine.embeddings.writer import EmbeddingWriter
+from bitextmine.encoder import Encoder, load_encoder
+from bitextmine.encoder.folder import hash_files, resolve
 from bitextmine.encoder.hub import FILES
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.executor import Executor, Kept, Shared, Task, Workers
 from bitextmine.files.atomic import staging_folder
 from bitextmine.files.journal import journal_folder, remove_folder
-
-if TYPE_CHECKING:
-    from bitextmine.embeddings.writer import EmbeddingWriter
-    from bitextmine.encoder.encoder import Encoder
 
 _HERE = "bitextmine.distributed.encoding"
 
@@ -155,17 +151,11 @@ def encode_shard(
             f"{json.dumps(here['settings'])}), and rows would depend on who made them; use nodes of one kind"
         )
     parts, cuts = [], []
-    with ThreadPoolExecutor(1) as ahead:
-        waiting = ahead.submit(encoder.tokenize, texts[0])
-        for number in range(len(texts)):
-            pieces, cut, inverse = waiting.result()
-            if number + 1 < len(texts):
-                waiting = ahead.submit(encoder.tokenize, texts[number + 1])
-            vectors = encoder.encode_pieces(pieces, batch_tokens=batch_tokens)
-            vectors = vectors if inverse is None else vectors[inverse]
-            with np.errstate(over="ignore"):  # the driver finds what is infinite
-                parts.append(np.ascontiguousarray(vectors, dtype=DTYPE))
-            cuts.append(cut)
+    chunks = (Lines(0, len(lines), None, lines) for lines in texts)
+    for part in encode_lines(encoder, chunks, batch_tokens):
+        with np.errstate(over="ignore"):  # the driver finds what is infinite
+            parts.append(np.ascontiguousarray(part.vectors, dtype=DTYPE))
+        cuts.append(part.cut)
     write_arrays(path, {"rows": np.concatenate(parts), "cut": np.array(cuts)})
 
 
@@ -198,8 +188,6 @@ def send_model(workers: Workers, model: str | os.PathLike[str] | Encoder) -> Sen
 
 def encoder_of(kept: Kept, model: SentModel, device: str) -> Encoder:
     """Return the encoder on a worker: the one of the last task, or read from its files."""
-    from bitextmine.encoder import load_encoder
-
     if kept.get("encoder of") != (model.key, device):
         kept.pop("encoder", None)
         kept["encoder"] = load_encoder(_unpacked(model), device)
@@ -228,12 +216,7 @@ def _unpacked(model: SentModel) -> Path:
 
 
 def _files_digest(folder: Path, names: Iterable[str]) -> str:
-    """Return the SHA-256 of files and their names; "" if one is missing."""
-    digest = hashlib.sha256()
-    try:
-        for name in names:
-            with open(folder / name, "rb") as file:
-                digest.update(f"{name}\n{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
-    except OSError:
-        return ""
-    return digest.hexdigest()
+    """Return the digest of files and their names; "" if one is missing."""
+    with contextlib.suppress(BitextmineError):
+        return hash_files({name: folder / name for name in names})
+    return ""

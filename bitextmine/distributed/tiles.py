@@ -1,4 +1,6 @@
-"""Exact search over tiles: some rows of one side compared with some rows of the other, by workers.
+"""Shards of rows, their results in files; exact search over tiles, pairs of shards, by workers.
+
+Bounds of shards depend on the corpora alone, so that any cluster finds the same ones.
 
 The similarity matrix is cut into tiles (rows of x by rows of y), taken row by row. A tile's task gets, for each of its
 rows, the similarity that a neighbour must reach by now, and leaves in a file what reaches it: what can still be among
@@ -8,8 +10,10 @@ number, the result is that of `search.exact.search_both`, byte for byte, and its
 
 from __future__ import annotations
 
+import hashlib
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import socket
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,30 +21,147 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.console import counted
-from bitextmine.distributed.shards import (
-    FileRows,
-    Shard,
-    Side,
-    result_of,
-    shard_rows,
-    shard_rows_of,
-    spans,
-    write_arrays,
-)
-from bitextmine.errors import BitextmineError
+from bitextmine.console import Progress, counted, silent
+from bitextmine.embeddings.store import VectorFile
+from bitextmine.errors import BitextmineError, explained
 from bitextmine.executor import Kept, Stage, Task, Workers
+from bitextmine.files.atomic import replacing
 from bitextmine.files.journal import journal_folder, remove_folder
 from bitextmine.search.checkpoint import Checkpoint
 from bitextmine.search.exact import fold, open_engine
 from bitextmine.search.neighbours import Neighbours, TopK
 from bitextmine.search.options import SearchOptions
+from bitextmine.search.rows import VectorRows
 from bitextmine.system import available, budget, size
 
 log = logging.getLogger(__name__)
 
 Tile = tuple[int, int, int, int]  # rows of x, from and to, and of y
 Limits = tuple[NDArray[np.float32], NDArray[np.float32]]
+_BLOCK = 1 << 13
+
+
+def shard_rows(rows: int, least: int = 1 << 16) -> int:
+    """Return the size of a shard: a 64th of the rows, from `least` to 4 million, a multiple of 1,024."""
+    wanted = min(max(-(-rows // 64), least), 1 << 22)
+    return -(-wanted // 1024) * 1024
+
+
+def spans(start: int, rows: int, size: int) -> Iterator[tuple[int, int]]:
+    """Yield the bounds of shards from `start` to `rows`, which end at multiples of `size`."""
+    while start < rows:
+        stop = min((start // size + 1) * size, rows)
+        yield start, stop
+        start = stop
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """Rows of an embedding's file: their numbers `lines` (n,) int64 (None: all rows).
+
+    `vectors` are the same rows (n, d), for the driver.
+    """
+
+    npy: Path
+    lines: NDArray[np.int64] | None
+    vectors: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Rows of a file for a worker: `count` from `first` on, or those in `lines`; `digest` is that of their bytes."""
+
+    npy: str
+    first: int
+    count: int
+    lines: NDArray[np.int64] | None
+    digest: str
+
+
+class Side:
+    """All rows of one side that are compared, on the driver: distinct rows of a file."""
+
+    def __init__(self, side: FileRows, rows: VectorRows) -> None:
+        self.rows = rows
+        self._npy = str(side.npy.absolute())
+        self._lines = side.lines
+        if rows.index is not None:
+            self._lines = rows.index if side.lines is None else side.lines[rows.index]
+        self._shards: dict[tuple[int, int], Shard] = {}
+
+    def shard(self, start: int, stop: int) -> Shard:
+        """Return the description of rows start..stop for a worker."""
+        found = self._shards.get((start, stop))
+        if found is None:
+            lines = None if self._lines is None else self._lines[start:stop]
+            digest = _digest(self.rows, start, stop)
+            found = self._shards[start, stop] = Shard(self._npy, start, stop - start, lines, digest)
+        return found
+
+
+def shard_rows_of(kept: Kept, shard: Shard, side: int) -> VectorRows:
+    """Return a shard's rows on a worker, checked to be the driver's; those of the last task are kept per `side`."""
+    place = (shard.npy, shard.first, shard.count, shard.digest)
+    if kept.get(f"place {side}") != place:
+        here = f"a worker on {socket.gethostname()}"
+        try:
+            vectors: Any = VectorFile(shard.npy)
+        except BitextmineError as e:
+            raise BitextmineError(f"{here}: {e}") from None
+        if shard.lines is None:
+            rows = VectorRows(vectors[shard.first : shard.first + shard.count], vectors.dtype)
+        elif shard.lines.max(initial=-1) < len(vectors):
+            rows = VectorRows(vectors, vectors.dtype, shard.lines)
+        else:
+            rows = VectorRows(vectors[:0], vectors.dtype)
+        checked = kept.setdefault("checked", set())
+        if len(rows) != shard.count or (place not in checked and _digest(rows, 0, len(rows)) != shard.digest):
+            raise BitextmineError(
+                f"{here}: {shard.npy} has other vectors there than on the machine that runs the command, or they "
+                "changed meanwhile; nodes must share the folder, under the same path"
+            )
+        checked.add(place)
+        kept[f"place {side}"], kept[f"rows {side}"] = place, rows
+    found: VectorRows = kept[f"rows {side}"]
+    return found
+
+
+def result_of(workers: Workers, task: Task, path: Path) -> dict[str, NDArray[Any]]:
+    """Return the arrays that a finished task left in a file; one that is missing or damaged is made again."""
+    try:
+        return read_arrays(path)
+    except BitextmineError:
+        path.unlink(missing_ok=True)
+        workers.run(task)
+        return read_arrays(path)
+
+
+def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
+    """Return the arrays that a worker wrote; raise BitextmineError if the file is missing or damaged."""
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            return {name: found[name] for name in found.files}
+    except Exception as e:  # zipfile, zlib and NumPy have one each
+        raise BitextmineError(
+            f"{path}: not what a worker wrote: {e}; nodes must share the folder, under the same path"
+        ) from None
+
+
+def write_arrays(path: str, arrays: dict[str, NDArray[Any]]) -> None:
+    """Write arrays to a file, complete or not at all."""
+    with explained(f"{path}: cannot write"), replacing(path) as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+
+
+def _digest(rows: VectorRows, start: int, stop: int) -> str:
+    digest = hashlib.blake2b(f"{rows.dtype.str} {rows.dim} {stop - start}".encode(), digest_size=16)
+    for at in range(start, stop, _BLOCK):
+        end = min(at + _BLOCK, stop)
+        digest.update(rows.block(at, end).data.cast("B"))
+    return digest.hexdigest()
+
+
+# --- tiles ---
 
 
 @dataclass(frozen=True)
@@ -51,7 +172,7 @@ class Record:
     """
 
     folder: Path
-    progress: Callable[[int], object] | None = None
+    progress: Progress = silent
     checkpoint: Checkpoint | None = None
 
 
@@ -150,8 +271,7 @@ class Grid:
         """
         if self.record.checkpoint is not None:
             self.done = self.record.checkpoint.resume(key, self.fwd, self.bwd)
-        if self.record.progress is not None and self.done:
-            self.record.progress(self.done)
+        self.record.progress(self.done)
         if self.done == len(self.x.rows):
             return
         total = sum(1 for _ in self.tiles())
@@ -176,8 +296,7 @@ class Grid:
                 _merge(self.fwd, i0, found, "fwd", j0)
                 _merge(self.bwd, j0, found, "bwd", i0)
             kept.append(path)
-            if self.record.progress is not None:
-                self.record.progress((i1 - i0) * j1 // width - (i1 - i0) * j0 // width)
+            self.record.progress((i1 - i0) * j1 // width - (i1 - i0) * j0 // width)
             if j1 == width:
                 self.lists_path(i0, i1).unlink(missing_ok=True)
                 last = i1 == len(self.x.rows)

@@ -1,7 +1,5 @@
 """The choices of `split`; nothing heavy is imported here."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

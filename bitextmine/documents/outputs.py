@@ -1,7 +1,5 @@
 """Where the lines go: standard output, or files by language that a killed run goes on with."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

@@ -5,8 +5,6 @@ it lacks. Quotations, initials, ordinal numbers and scripts without spaces are d
 inside a quotation, and takes every apostrophe for the start of one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import lru_cache

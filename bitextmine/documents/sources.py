@@ -1,7 +1,5 @@
 """Documents out of files and folders: plain text, web pages, WARC, JSON Lines, Parquet."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import itertools
@@ -17,7 +15,7 @@ from bitextmine.documents.web import crawled, page_file
 from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.names import PARQUET
 from bitextmine.files.jsonfile import parse_json
-from bitextmine.files.lines import MAGIC, decode_lines
+from bitextmine.files.lines import MAGIC, decoded_blocks
 from bitextmine.files.streams import display_name, is_stream, read_line_blocks, strip_compression
 from bitextmine.languages.codes import language
 
@@ -124,7 +122,9 @@ def _streamed(
         yield from _records(blocks, file.name, options.text_field)
     else:
         lang = language_of(file.path)
-        yield Document(file.name, "", lang, lambda: paragraphs(_lines(blocks, errors, file.name)))
+        texts = decoded_blocks(blocks, errors, file.name)
+        lines = (line for text in texts for line in text[:-1].split("\n"))
+        yield Document(file.name, "", lang, lambda: paragraphs(lines))
 
 
 def _records(blocks: Iterable[bytes], name: str, text_field: str) -> Iterator[Document]:
@@ -193,11 +193,3 @@ def check_text(head: bytes, path: str) -> None:
     for mark, what in ((b"<xliff", _XLIFF), (b"<tmx", _TMX)):
         if mark in start:
             raise NoDocument(f"{path}: {what}")
-
-
-def _lines(blocks: Iterable[bytes], errors: str, name: str) -> Iterator[str]:
-    done = 0
-    for block in blocks:
-        text = decode_lines(block, errors, name, done)
-        done += text.count("\n")
-        yield from text.split("\n") if not text.endswith("\n") else text[:-1].split("\n")

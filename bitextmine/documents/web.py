@@ -1,7 +1,5 @@
 """Web pages, from files of HTML and from crawls in WARC; needs the extra ``web``."""
 
-from __future__ import annotations
-
 import codecs
 import contextlib
 import functools

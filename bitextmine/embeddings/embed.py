@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import counted
-from bitextmine.embeddings import places
-from bitextmine.embeddings.npy import journal_path, shards_path
-from bitextmine.embeddings.store import Manifest, check_fresh, check_place
+from bitextmine.embeddings import store
+from bitextmine.embeddings.store import Manifest, check_fresh, check_place, journal_path, shards_path
 from bitextmine.embeddings.writer import EmbeddingWriter, PlaceTaken
 from bitextmine.encoder.encoder import PRECOMPUTED, Encoder, refuse
 from bitextmine.encoder.familiar import sampled, warn_unfamiliar
@@ -42,7 +41,7 @@ class EmbedOptions:
     """The place of an embedding, and when it is made again.
 
     Attributes:
-        out, cache: the .npy, or a folder for embeddings, instead of beside the corpus (`places`).
+        out, cache: the .npy, or a folder for embeddings, instead of beside the corpus (`store`).
         force: embed again even if the embedding is up to date, over files of other programs, too.
         overwrite: only write over files of other programs.
         wait: wait for an embedding that another process is writing.
@@ -143,7 +142,7 @@ def embed_corpus(
             raise UsageError(f"a corpus from {stream} needs --lang, as there is no file name to tell it by")
     job = _Job(text, encoder, run, options)
     if options.out is None and options.cache is None:
-        places.place_of(text.path, encoder.hash)  # before the corpus is read
+        store.place_of(text.path, encoder.hash)  # before the corpus is read
     if not len(text):
         raise BitextmineError(f"{job.name}: empty: there is no line to embed")
     if encoder.name == PRECOMPUTED:
@@ -170,9 +169,9 @@ def check_embedding(
         corpus_language(corpus, lang)
     place = None if options.out is None else Path(options.out)
     if place is None and options.cache is not None:
-        places.make_cache(options.cache)
+        store.make_cache(options.cache)
     elif place is None and not read_once(corpus):
-        place = places.place_of(corpus, encoder.hash)
+        place = store.place_of(corpus, encoder.hash)
     if place is not None and not (options.force or options.overwrite):
         check_place(place)
 
@@ -185,8 +184,11 @@ def embed_lines(corpus: Corpus, encoder: Encoder, run: Run, keep_pieces: bool = 
     matrix = np.empty((len(corpus), encoder.dim), dtype=np.float16)
     # As in files: lines that share a batch decide the last bit.
     lines = _chunks(corpus, encoder.network.chunk_lines)
-    for part in _encoded(corpus, encoder, lines, run.batch_tokens, keep_pieces):
+    kept = _PieceSpool() if keep_pieces else None
+    for part in encode_lines(encoder, lines, run.batch_tokens, kept):
         matrix[part.lines.start : part.lines.start + part.lines.count] = part.vectors
+    if kept is not None:
+        corpus.derive(("pieces", encoder.hash), kept.pieces)
     return matrix
 
 
@@ -243,11 +245,13 @@ def _chunks(corpus: Corpus, size: int, start: int = 0, find_repeats: bool = Fals
         start += len(part)
 
 
-def _encoded(
-    corpus: Corpus, encoder: Encoder, lines: Iterator[Lines], batch_tokens: int | None, keep: bool
+def encode_lines(
+    encoder: Encoder, lines: Iterator[Lines], batch_tokens: int | None, kept: _PieceSpool | None = None
 ) -> Iterator[EncodedLines]:
-    """Yield lines with their vectors; each chunk is tokenised while the one before is encoded and written."""
-    kept = _PieceSpool() if keep else None
+    """Yield lines with their vectors; each chunk is tokenised while the one before is encoded and written.
+
+    `kept` gets the tokenised lines.
+    """
 
     def next_chunk() -> tuple[Lines, Pieces, int, NDArray[np.int64] | None] | None:
         part = next(lines, None)
@@ -262,8 +266,6 @@ def _encoded(
             if kept is not None:
                 kept.append(pieces, inverse)
             yield EncodedLines(part, vectors if inverse is None else vectors[inverse], cut)
-    if kept is not None:
-        corpus.derive(("pieces", encoder.hash), kept.pieces)
 
 
 class _Job:
@@ -280,16 +282,16 @@ class _Job:
         if self.options.out is not None:
             return Path(self.options.out)
         if self.options.cache is not None:
-            digits = f"{self.text.sha256[:12]}.{places.short_hash(self.encoder.hash)}"
+            digits = f"{self.text.sha256[:12]}.{store.short_hash(self.encoder.hash)}"
             name = f"{strip_compression(self.path).name}.{digits}.npy"
             return Path(self.options.cache) / name
-        return places.place_of(self.path, self.encoder.hash)
+        return store.place_of(self.path, self.encoder.hash)
 
     def up_to_date(self) -> Path:
         """Embed the text if necessary, and return the path of its vectors."""
         encoder, options = self.encoder, self.options
         if options.cache is not None:
-            places.make_cache(options.cache)
+            store.make_cache(options.cache)
         told = False
         while True:
             npy = self._place()
@@ -334,7 +336,7 @@ class _Job:
             still_free=lambda: self._place() == npy,
             overwrite=options.force or options.overwrite,
         )
-        usual = places.embedding_paths(self.path)[0]
+        usual = store.embedding_paths(self.path)[0]
         if options.out is None and options.cache is None and npy != usual and usual.exists():
             log.info("%s: has vectors of another model; those of %s go to %s", usual, encoder.name, npy.name)
         if not options.force and reason not in (None, "not embedded yet"):
@@ -345,15 +347,18 @@ class _Job:
             if writer.resume_row:
                 log.info("%s: resuming at line %d of %d", npy, writer.resume_row + 1, len(text))
             lines = _chunks(text, chunk_lines, writer.resume_row, find_repeats=network.slow)
+            keep = options.keep_pieces and not (encoding or writer.resume_row or network.slow)
+            kept = _PieceSpool() if keep else None
             if encoding is None:
-                keep = options.keep_pieces and not writer.resume_row and not network.slow
-                encoded = _encoded(text, encoder, lines, batch_tokens, keep)
+                encoded = encode_lines(encoder, lines, batch_tokens, kept)
             else:
                 encoded = encoding.encode(lines, len(text), writer, batch_tokens)
             for part in encoded:
                 writer.write(part.lines.start, _rows(part, writer))
                 cut += part.cut
                 bar.update(part.lines.count)
+            if kept is not None:
+                text.derive(("pieces", encoder.hash), kept.pieces)
             writer.finish(Manifest(lang=self.lang, corpus=self.name, model=encoder.name, **origin))
         remove_folder(shards_path(npy), "shards")
         log.info("%s: %s embedded (model %s)", npy, counted(len(text), "line"), encoder.name)

@@ -1,12 +1,20 @@
 """Finished embeddings and their manifests: open them, compare them with their text and model, describe them.
 
-Vectors and manifest appear complete or not at all (`writer`). They belong to the text, model and settings whose digests
-are in the manifest, whatever their time stamps.
+The vectors of an embedding are in NumPy's own format, ``.npy``
+(https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html): a header padded to 64 bytes, then the rows in
+little-endian float16. Vectors and manifest appear complete or not at all (`writer`). They belong to the text, model and
+settings whose digests are in the manifest, whatever their time stamps.
+
+The first model to embed ``corpus.fr`` gets ``corpus.fr.npy``. Another one gets a name with the first digits of its
+hash, ``corpus.fr.4f2a91c0.npy``, as do its manifest, its index and everything else named after the vectors. In a cache
+folder names also hold digits of the text's digest, so that corpora of one name from many folders can lie side by side.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import io
 import os
 import weakref
 from collections.abc import Mapping
@@ -18,13 +26,18 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.embeddings import npy
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError, explained
+from bitextmine.files.journal import read_head
 from bitextmine.files.jsonfile import plain, read_json
 from bitextmine.files.ours import check_vectors_place
-from bitextmine.files.streams import check_writable
+from bitextmine.files.storage import is_remote, local
+from bitextmine.files.streams import check_writable, strip_compression
 from bitextmine.version import __version__
 
+JOB = "embed"  # of the journal of an unfinished embedding
+DTYPE = np.dtype("<f2")
+BLOCK_BYTES = 1 << 22
+_MOST = 1 << 48  # rows, or numbers in a row: NumPy makes no larger array, even an empty one
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
@@ -71,6 +84,149 @@ def manifest_path(npy_path: str | os.PathLike[str]) -> Path:
     return path.with_suffix(".json") if path.suffix == ".npy" else Path(f"{path}.json")
 
 
+def part_path(npy_path: str | os.PathLike[str]) -> Path:
+    """Return the name of an ``.npy`` until it is complete."""
+    return Path(f"{os.fspath(npy_path)}.part")
+
+
+def journal_path(npy_path: str | os.PathLike[str]) -> Path:
+    """Return the journal that records the progress of an unfinished ``.npy``."""
+    return Path(f"{os.fspath(npy_path)}.part.journal")
+
+
+def shards_path(npy_path: str | os.PathLike[str]) -> Path:
+    """Return the folder for shards of an ``.npy`` that a cluster encodes."""
+    return Path(f"{os.fspath(npy_path)}.shards")
+
+
+def embedding_paths(corpus_path: str | os.PathLike[str]) -> tuple[Path, Path]:
+    """Return the first model's vectors and manifest: ``corpus.fr.gz`` -> ``corpus.fr.npy``, ``corpus.fr.json``."""
+    npy = Path(f"{strip_compression(corpus_path)}.npy")
+    return npy, manifest_path(npy)
+
+
+def short_hash(model_hash: str) -> str:
+    """Return the part of a model's hash that file names hold: "precomputed" as it is, 8 digits of others."""
+    if "/" in model_hash:  # ORG/NAME@COMMIT of the hub
+        model_hash = hashlib.sha256(model_hash.encode()).hexdigest()
+    return model_hash if model_hash == "precomputed" else model_hash[:8]
+
+
+def place_of(corpus_path: str | os.PathLike[str], model_hash: str) -> Path:
+    """Return the .npy of a corpus and a model beside the corpus; UsageError if that is in shared storage."""
+    if is_remote(corpus_path):
+        raise UsageError(
+            f"{os.fspath(corpus_path)}: its vectors are mapped into memory, and so cannot lie beside it: name a folder "
+            "of this machine for them with --cache"
+        )
+    npy, _ = embedding_paths(corpus_path)
+    owner = _owner(npy)
+    own = npy.with_name(f"{npy.stem}.{short_hash(model_hash)}.npy")
+    if owner == model_hash or (owner is None and not own.exists() and not part_path(own).exists()):
+        return npy
+    return own
+
+
+def _owner(npy: Path) -> str | None:
+    """Return the hash of the model whose vectors are there, or are being written; None if unknown."""
+    try:
+        if npy.exists() and manifest_path(npy).exists():
+            return str(read_json(manifest_path(npy)).get("model_hash") or "") or None
+    except BitextmineError:
+        return None
+    head = read_head(journal_path(npy))
+    return None if head is None else head.identity.get("model_hash")
+
+
+def make_cache(folder: str | os.PathLike[str]) -> None:
+    """Make a cache folder if necessary; BitextmineError if that fails."""
+    with explained(f"{folder}: cannot make this folder (--cache)", "; name another one"):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+
+
+def npy_header(rows: int, dim: int) -> bytes:
+    """Return the header (format 1.0) of a float16 array of shape (rows, dim)."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        buffer, {"descr": DTYPE.str, "fortran_order": False, "shape": (rows, dim)}
+    )
+    return buffer.getvalue()
+
+
+def vectors_layout(npy_path: str | os.PathLike[str]) -> tuple[tuple[int, int], int]:
+    """Return the shape (rows, dim) of an ``.npy`` and the offset of its first row in bytes.
+
+    Raises:
+        BitextmineError: the file is missing, is not a two-dimensional C-ordered float16 array, or is shorter or longer
+            than its header says.
+    """
+    local(npy_path, "vectors are mapped into memory, which only a file of this machine can be")
+    try:
+        with open(npy_path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            version = np.lib.format.read_magic(file)
+            read = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
+            shape, fortran, dtype = read[version[0] - 1](file)
+            offset = file.tell()
+    except FileNotFoundError:
+        left = part_path(npy_path).exists()
+        hint = (
+            "an interrupted run left a part of it; run embed again to resume" if left else "run embed first"
+        )
+        raise BitextmineError(f"{npy_path}: no such embedding; {hint}") from None
+    except OSError as e:
+        raise BitextmineError(f"{npy_path}: cannot read: {e.strerror or e}") from None
+    except Exception as e:  # NumPy parses the header as Python source: damage raises almost anything
+        raise BitextmineError(
+            f"{npy_path}: not a whole .npy file: {size:,} bytes, {e}; run embed again"
+        ) from None
+    if len(shape) != 2 or min(shape) < 0 or max(shape) >= _MOST or dtype != DTYPE or fortran:
+        order = " in Fortran order" if fortran else ""
+        raise BitextmineError(
+            f"{npy_path}: holds {dtype} numbers of shape {shape}{order}, not float16 of shape (rows, dim); "
+            "run embed again"
+        )
+    rows, dim = int(shape[0]), int(shape[1])
+    wanted = offset + rows * dim * DTYPE.itemsize
+    if size != wanted:
+        word = "truncated" if size < wanted else "damaged"
+        raise BitextmineError(
+            f"{npy_path}: {word}: it has {size:,} bytes, but {rows:,} rows of {dim} numbers need {wanted:,}; "
+            "run embed again"
+        )
+    return (rows, dim), offset
+
+
+def open_vectors(npy_path: str | os.PathLike[str]) -> NDArray[np.float16]:
+    """Map the vectors of an ``.npy``, float16 (rows, dim), read-only; its manifest is not needed.
+
+    A file that is truncated while it is mapped ends the process (SIGBUS). `VectorFile` reads without a map, for
+    searches.
+
+    Raises:
+        BitextmineError: as for `vectors_layout`.
+    """
+    shape, offset = vectors_layout(npy_path)
+    if 0 in shape:  # nothing to map
+        return np.empty(shape, DTYPE)
+    try:
+        return np.memmap(npy_path, dtype=DTYPE, mode="r", offset=offset, shape=shape)
+    except (OSError, ValueError) as e:  # the file changed since its header was read
+        raise BitextmineError(f"{npy_path}: cannot read: {e}") from None
+
+
+def vectors_digest(npy_path: str | os.PathLike[str]) -> str:
+    """Return the BLAKE2b-256 (64 hexadecimal digits) of the rows' bytes, without the header (see `vectors_layout`)."""
+    _, offset = vectors_layout(npy_path)
+    digest = hashlib.blake2b(digest_size=32)
+    block = memoryview(bytearray(BLOCK_BYTES))
+    with open(npy_path, "rb", buffering=0) as file:
+        while count := os.preadv(file.fileno(), [block], offset):
+            digest.update(block[:count])
+            offset += count
+    return digest.hexdigest()
+
+
 class VectorFile:
     """The rows of an embedding in use, float16 (rows, dim), read with ``pread``: index it like a matrix.
 
@@ -81,8 +237,8 @@ class VectorFile:
 
     def __init__(self, npy_path: str | os.PathLike[str]) -> None:
         self.path = Path(npy_path)
-        self.shape, self._offset = npy.vectors_layout(self.path)
-        self.dtype, self.ndim = npy.DTYPE, 2
+        self.shape, self._offset = vectors_layout(self.path)
+        self.dtype, self.ndim = DTYPE, 2
         self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         weakref.finalize(self, os.close, self._fd)
         opened = os.fstat(self._fd)
@@ -118,8 +274,8 @@ class VectorFile:
             raise self._changed()
 
     def _read(self, start: int, stop: int) -> NDArray[np.float16]:
-        width = self.shape[1] * npy.DTYPE.itemsize
-        out = np.empty((max(0, stop - start), self.shape[1]), npy.DTYPE)
+        width = self.shape[1] * DTYPE.itemsize
+        out = np.empty((max(0, stop - start), self.shape[1]), DTYPE)
         view, at = out.data.cast("B") if out.size else memoryview(b""), self._offset + start * width
         while len(view):
             count = os.preadv(self._fd, [view[: 1 << 30]], at)
@@ -157,7 +313,7 @@ def open_embedding(npy_path: str | os.PathLike[str]) -> tuple[NDArray[np.float16
         BitextmineError: the ``.npy`` is missing, truncated or foreign, its manifest is missing or damaged, or the
             numbers disagree.
     """
-    vectors = npy.open_vectors(npy_path)
+    vectors = open_vectors(npy_path)
     where = manifest_path(npy_path)
     if not where.exists():
         raise BitextmineError(f"{where}: no such manifest; run embed again")
@@ -175,8 +331,8 @@ def check_place(npy_path: str | os.PathLike[str]) -> None:
     place = Path(npy_path)
     if not place.exists():
         check_writable(place)
-        check_writable(npy.part_path(place))
-    where = place, manifest_path(place), npy.part_path(place), npy.journal_path(place)
+        check_writable(part_path(place))
+    where = place, manifest_path(place), part_path(place), journal_path(place)
     check_vectors_place(*where, "name another place (embed --out)")
 
 
@@ -199,7 +355,7 @@ def check_fresh(npy_path: str | os.PathLike[str], text_sha256: str, model_hash: 
         return f"unusable: {e}"
     if manifest.text_sha256 != text_sha256:
         return "the text changed"
-    if manifest.vectors_blake2b and npy.vectors_digest(npy_path) != manifest.vectors_blake2b:
+    if manifest.vectors_blake2b and vectors_digest(npy_path) != manifest.vectors_blake2b:
         return "its vectors do not match its manifest"
     if manifest.model_hash != model_hash:
         return f"made by another model ('{manifest.model}' {manifest.model_hash}, not {model_hash})"

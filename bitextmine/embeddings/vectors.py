@@ -1,7 +1,5 @@
 """Vectors that another tool made of a corpus, adopted as its embedding."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import logging
@@ -12,8 +10,7 @@ import numpy as np
 
 from bitextmine.console import counted
 from bitextmine.embeddings.embed import EmbedOptions
-from bitextmine.embeddings.places import place_of
-from bitextmine.embeddings.store import Manifest, check_place
+from bitextmine.embeddings.store import Manifest, check_place, place_of
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.encoder.encoder import PRECOMPUTED
 from bitextmine.errors import BitextmineError

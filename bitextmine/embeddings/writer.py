@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.embeddings.npy import DTYPE, JOB, journal_path, npy_header, part_path, vectors_digest
-from bitextmine.embeddings.store import Manifest, manifest_path
+from bitextmine.embeddings import store
+from bitextmine.embeddings.store import Manifest
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import FULL_DISK, allocate, staging, sync_file, sync_folder, write_at
 from bitextmine.files.journal import Journal, JournalBusyError
@@ -67,18 +67,18 @@ class EmbeddingWriter:
         still_free: Callable[[], bool] = lambda: True,
         overwrite: bool = False,
     ) -> None:
-        self.npy_path, self.part_path = Path(npy_path), part_path(npy_path)
+        self.npy_path, self.part_path = Path(npy_path), store.part_path(npy_path)
         self.rows, self.dim = int(rows), int(dim)
-        self.identity = plain({**identity, "rows": self.rows, "dim": self.dim, "dtype": DTYPE.name})
-        self._header = npy_header(self.rows, self.dim)
-        self._size = len(self._header) + self.rows * self.dim * DTYPE.itemsize
+        self.identity = plain({**identity, "rows": self.rows, "dim": self.dim, "dtype": store.DTYPE.name})
+        self._header = store.npy_header(self.rows, self.dim)
+        self._size = len(self._header) + self.rows * self.dim * store.DTYPE.itemsize
         self._synced = time.monotonic()
         self.safe_rows = 0  # rows known to be on disk
         self._fd = -1
         check_writable(self.npy_path)
         try:
             self._journal = Journal(
-                journal_path(npy_path), JOB, self.identity, overwrite=overwrite
+                store.journal_path(npy_path), store.JOB, self.identity, overwrite=overwrite
             ).__enter__()
         except JournalBusyError:
             raise JournalBusyError(
@@ -113,7 +113,7 @@ class EmbeddingWriter:
                 f"rows of shape {rows.shape} at {start} do not follow row {self._next} of {self.rows}, {self.dim}"
             )
         with np.errstate(over="ignore"):  # found below
-            half = np.ascontiguousarray(rows, dtype=DTYPE)
+            half = np.ascontiguousarray(rows, dtype=store.DTYPE)
         finite = np.isfinite(half).all(axis=1)
         if not finite.all():
             bad = start + int(np.argmin(finite))
@@ -123,7 +123,7 @@ class EmbeddingWriter:
             )
         if half.size:
             try:
-                at = len(self._header) + start * self.dim * DTYPE.itemsize
+                at = len(self._header) + start * self.dim * store.DTYPE.itemsize
                 write_at(self._fd, half.data.cast("B"), at)
             except OSError as e:
                 raise self._failed(e) from None
@@ -133,7 +133,7 @@ class EmbeddingWriter:
 
     def read(self, rows: NDArray[np.int64]) -> NDArray[np.float16]:
         """Return a copy of rows (b,) that are written already, as float16 (b, dim)."""
-        out = np.empty((len(rows), self.dim), DTYPE)
+        out = np.empty((len(rows), self.dim), store.DTYPE)
         for row, at in zip(out, rows.tolist(), strict=True):
             os.preadv(self._fd, [row.data.cast("B")], len(self._header) + at * row.nbytes)
         return out
@@ -154,9 +154,9 @@ class EmbeddingWriter:
         if self._next != self.rows:
             raise ValueError(f"only {self._next} of {self.rows} rows are written")
         self.sync()
-        digest = vectors_digest(self.part_path)
+        digest = store.vectors_digest(self.part_path)
         manifest = dataclasses.replace(manifest, rows=self.rows, dim=self.dim, vectors_blake2b=digest)
-        final = manifest_path(self.npy_path)
+        final = store.manifest_path(self.npy_path)
         try:
             # First whatever takes space, then only names. The old manifest goes before the new vectors come: a kill
             # between the two must not leave it describing vectors that it does not know.
@@ -208,11 +208,11 @@ class EmbeddingWriter:
     def _resume(self) -> None:
         """Open the part and continue after its safe rows, or start it afresh."""
         record = self._journal[-1] if len(self._journal) else {"rows": 0}
-        left = self.part_path.exists() or manifest_path(self.npy_path).exists()
+        left = self.part_path.exists() or store.manifest_path(self.npy_path).exists()
         if "digest" in record and not left and self.npy_path.exists():
             # A kill came between the vectors' final name and their manifest's: they are a part again.
             with contextlib.suppress(BitextmineError):  # else they are other vectors, and stay
-                if vectors_digest(self.npy_path) == record["digest"]:
+                if store.vectors_digest(self.npy_path) == record["digest"]:
                     self.npy_path.replace(self.part_path)
         self._fd = os.open(self.part_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         done = int(record["rows"])

@@ -13,8 +13,6 @@ characters, below 0 from a ratio of 2.5 on. Weighted by a normal curve's spectru
 of the difference d of the logarithms, less its mean.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from typing import Any

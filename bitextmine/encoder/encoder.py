@@ -17,8 +17,7 @@ from bitextmine.arguments import plain_array, whole_number
 from bitextmine.encoder.folder import PACKAGED, WEIGHTS, folder_hash, hash_files, read_folder, resolve
 from bitextmine.encoder.foreign import foreign_kind
 from bitextmine.encoder.hub import hub_name
-from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.protocols import Network, PieceMaker, PieceRows
+from bitextmine.encoder.pieces import Network, PieceMaker, PieceRows, Pieces
 from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.weights import read_weights
 from bitextmine.errors import BitextmineError, UsageError
@@ -66,7 +65,7 @@ class Encoder:
         name: of the folder, or ORG/NAME on the hub.
         hash: 16 hex digits of the folder's content; of one from the hub ORG/NAME@COMMIT.
         device: cpu, cuda or cuda:N.
-        network, tokenizer: its parts (`protocols`).
+        network, tokenizer: its parts (`pieces`).
         languages: codes of the languages that it was trained on; pairs: training pairs by language, if recorded.
         folder: the model folder, None for an encoder of another toolkit.
         run: threads and batch_tokens, unless a call states its own.

@@ -1,22 +1,17 @@
 """Warnings of text in languages that an encoder was not trained on, from code, script and identification."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
+from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.folder import CONFIG, PACKAGED, packaged
 from bitextmine.files.jsonfile import read_json
 from bitextmine.languages.codes import same_code
 from bitextmine.languages.identify import Languages, is_installed
 from bitextmine.languages.scripts import count_scripts, scripts_of
-
-if TYPE_CHECKING:
-    from bitextmine.encoder.encoder import Encoder
 
 log = logging.getLogger(__name__)
 

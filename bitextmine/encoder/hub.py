@@ -4,8 +4,6 @@ huggingface_hub fetches them into its own cache (HF_HOME, HF_ENDPOINT, HF_HUB_OF
 the files that are read here: configuration, tokenizer and safetensors, no pickles and no code.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

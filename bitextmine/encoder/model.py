@@ -1,7 +1,5 @@
 """The network in training: piece vectors, transformer layers, mean pooling."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional

@@ -1,7 +1,7 @@
 /* The inner loops of an encoder without layers: declarations shared by words.c, sums.c, matches.c and rows.c.
  *
  * No Python API: loaded with ctypes, called with the interpreter lock released; compiled.py declares the functions for
- * Python. Without a compiled library words.py, sums.py and matches.py compute the same to the bit: sums are taken in one
+ * Python. Without a compiled library tokenizer.py, sums.py and matches.py compute the same to the bit: sums are taken in one
  * fixed order, without fused multiply-adds (build with -ffp-contract=off).
  */
 

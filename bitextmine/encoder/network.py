@@ -1,7 +1,5 @@
 """Encoders in torch: batches, threads, precision and memory, and the networks of our own models."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,8 +13,7 @@ from torch.nn import functional
 
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.model import SentenceModel, unit_vectors
-from bitextmine.encoder.pieces import Pieces, offsets_of
-from bitextmine.encoder.protocols import Network
+from bitextmine.encoder.pieces import Network, Pieces, offsets_of
 from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.weights import BOTTLENECK, PIECES, SCALE, piece_vectors
 from bitextmine.errors import BitextmineError

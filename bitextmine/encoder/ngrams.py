@@ -5,8 +5,6 @@ gets the n-grams that reach across its cuts, each with a vector of its own (Boja
 vectors with subword information").
 """
 
-from __future__ import annotations
-
 import sys
 import unicodedata
 from collections import Counter

@@ -3,8 +3,6 @@
 Columns for their order and for the sentence's length (`columns`) may follow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,8 +11,7 @@ import numpy as np
 from bitextmine import compiled
 from bitextmine.encoder.columns import length_table, sentence_characters, waves
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.protocols import Network
+from bitextmine.encoder.pieces import Network, Pieces
 from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, quantize_rows, restore_rows
 
 LANES = 16

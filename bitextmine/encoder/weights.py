@@ -3,8 +3,6 @@
 With four bits for pieces, n-grams have two: a word has one piece or a few, but many n-grams, whose errors cancel out.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from bitextmine.encoder.config import OPTIONAL, EncoderConfig
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, explained
 
 PIECES = "embedding.weight"
 SCALE = "embedding.scale"
@@ -182,10 +180,8 @@ def write_weights(
         if dtype == "int4" and ngrams:
             state[NGRAMS], state[NGRAMS_SCALE] = pack_rows(vectors[-ngrams:], bits=2)
     # Through a file of our own: safetensors makes its files readable for their owner alone.
-    try:
+    with explained(f"{path}: cannot be written"):
         path.write_bytes(save(state))
-    except OSError as e:
-        raise BitextmineError(f"{path}: cannot be written: {e.strerror}") from e
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:

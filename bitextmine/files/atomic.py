@@ -4,8 +4,6 @@ OSError passes through: the caller knows what to say. Locks are advisory (flock)
 nothing stale can stay; on a file system without them work goes on.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl
@@ -154,16 +152,15 @@ def sync_folder(folder: Path) -> None:
 # --- locks ---
 
 
-def open_locked(path: str | os.PathLike[str], *, create: bool = True) -> int:
+def open_locked(path: str | os.PathLike[str]) -> int:
     """Open the file that has a name now to read and write, lock it, and return its descriptor; closing ends the lock.
 
     Raises:
         BlockingIOError: another process holds it.
-        FileNotFoundError: there is none, and `create` is off.
     """
     path = Path(path)
     while True:
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o666)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         if _flock(fd) is False:
             os.close(fd)
             raise BlockingIOError(errno.EWOULDBLOCK, "another process holds it", os.fspath(path))

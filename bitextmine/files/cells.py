@@ -1,7 +1,5 @@
 """Cells of tab-separated lines, and columns that a command adds."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

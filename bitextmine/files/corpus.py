@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.atomic import FULL_DISK
 from bitextmine.files.lines import line_digest, text_blocks
 from bitextmine.files.storage import Place, place
@@ -295,13 +295,9 @@ def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None =
 def _corpora(directory: Place) -> dict[str, list[Place]]:
     """Return the files of a folder whose names tell a language, by language, sorted."""
     by_language: dict[str, list[Place]] = {}
-    try:
+    with explained(f"{directory}: cannot list the folder", "; check --dir"):
         for path in sorted([*directory.iterdir()], key=os.fspath):
             language = _language_suffix(strip_compression(path))
             if language and not path.name.startswith(".") and path.is_file():
                 by_language.setdefault(language, []).append(path)
-    except OSError as e:
-        raise BitextmineError(
-            f"{directory}: cannot list the folder: {e.strerror or e}; check --dir"
-        ) from None
     return by_language

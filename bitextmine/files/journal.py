@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.atomic import open_locked, write_at
 
 _MAGIC = b'{"journal": 1, '
@@ -204,10 +204,8 @@ def journal_folder(path: Path, job: str, identity: Mapping[str, Any]) -> Iterato
     head = folder_head(path)
     if is_foreign(path, job):
         raise BitextmineError(f"{path}: expected a folder of unfinished work; move it away")
-    try:
+    with explained(f"{path}: cannot make this folder"):
         path.mkdir(exist_ok=True)
-    except OSError as e:
-        raise BitextmineError(f"{path}: cannot make this folder: {e.strerror or e}") from None
     with Journal(path / _IN_FOLDER, job, identity) as journal:
         if head is None or head.identity != json.loads(json.dumps(identity)):
             for file in path.iterdir():

@@ -1,7 +1,5 @@
 """JSON objects and TOML tables in files: read with a message for a person, written complete or not at all."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os
@@ -10,7 +8,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.atomic import replacing
 from bitextmine.files.storage import open_bytes
 
@@ -70,13 +68,10 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _read(path: str | os.PathLike[str], most: int) -> str:
-    try:
-        with open_bytes(path) as file:
-            data = bytearray()
-            while part := file.read(most + 1 - len(data)):  # an unbuffered read may return less than there is
-                data += part
-    except OSError as e:
-        raise BitextmineError(f"{path}: cannot read: {e.strerror or e}") from None
+    with explained(f"{path}: cannot read"), open_bytes(path) as file:
+        data = bytearray()
+        while part := file.read(most + 1 - len(data)):  # an unbuffered read may return less than there is
+            data += part
     if len(data) > most:
         raise ValueError(f"more than {most:,} bytes")
     return data.decode("utf-8")
@@ -85,11 +80,8 @@ def _read(path: str | os.PathLike[str], most: int) -> str:
 def write_json(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
     """Write a JSON object atomically and durably, with sorted keys: a rerun gives the same bytes."""
     data = json_bytes(content)
-    try:
-        with replacing(path) as file:
-            file.write(data)
-    except OSError as e:
-        raise BitextmineError(f"{path}: cannot write: {e.strerror or e}") from None
+    with explained(f"{path}: cannot write"), replacing(path) as file:
+        file.write(data)
 
 
 def json_bytes(content: Mapping[str, Any], **options: Any) -> bytes:

@@ -4,8 +4,6 @@ Options come first, then a header line, then the shape of the first rows. Where 
 guessed: the error names the options that do.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter
@@ -259,11 +257,8 @@ def _by_shape(rows: Sequence[Sequence[str]], width: int, last: int) -> dict[str,
     if width == 3:
         return mined if number(0) else {"src": 0, "tgt": 1, "score": 2} if number(2) else {}
     numbers = [number(at) for at in range(min(width, 6))]
-    for shape in (
-        mined,
-        with_ids,
-    ):  # the origin of both texts behind them, or of a line that `align` left alone
-        at = len(shape)
+    for shape in (mined, with_ids):
+        at = len(shape)  # of the origin of both texts, or of a line that `align` left alone
         origins = [[cell for cell in row[at : at + 2] if cell] for row in rows]
         if numbers[0] and width > at + 1 and all(some and all(map(_ORIGIN.search, some)) for some in origins):
             return {**shape, "src_origin": at, "tgt_origin": at + 1}

@@ -4,8 +4,6 @@ A line ends at a line feed and nowhere else, so line *i* here is line *i* for ``
 U+0085, form feeds and bare carriage returns stay inside their line.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
@@ -44,9 +42,13 @@ def iter_lines(path: str | os.PathLike[str], errors: str = "strict") -> Iterator
 
 def text_blocks(path: str | os.PathLike[str], errors: str = "strict") -> Iterator[str]:
     """Yield the text of a corpus in blocks of whole lines, each ended by one line feed; otherwise as `iter_lines`."""
-    name = display_name(path)
+    return decoded_blocks(read_line_blocks(path), errors, display_name(path))
+
+
+def decoded_blocks(blocks: Iterable[bytes], errors: str, name: str) -> Iterator[str]:
+    """Yield blocks of whole lines as `text_blocks` does; the file has this name in messages."""
     done = 0
-    for block in read_line_blocks(path):
+    for block in blocks:
         text = decode_lines(block, errors, name, done)
         if "\r" in text:
             text = text.replace("\r\n", "\n")
@@ -90,27 +92,12 @@ def some_lines(lines: Iterable[str], most: int) -> Iterator[list[str]]:
         yield some
 
 
-class LineHasher:
-    """SHA-256 over lines, each followed by a line feed, in UTF-8: the same for a .gz and its plain text."""
-
-    def __init__(self) -> None:
-        self._hash = hashlib.sha256()
-        self.lines = 0
-
-    def update(self, lines: Iterable[str]) -> None:
-        """Add lines (without line feeds)."""
-        for chunk in some_lines(lines, 4096):
-            self.lines += len(chunk)
-            chunk.append("")
-            self._hash.update("\n".join(chunk).encode("utf-8", "surrogatepass"))
-
-    def hexdigest(self) -> str:
-        """Return 64 hexadecimal digits."""
-        return self._hash.hexdigest()
-
-
 def line_digest(lines: Iterable[str]) -> str:
-    """Return the SHA-256 (64 hexadecimal digits) of a text, given as its lines; streams."""
-    hasher = LineHasher()
-    hasher.update(lines)
-    return hasher.hexdigest()
+    """Return the SHA-256 (64 hexadecimal digits) of lines, each with a line feed, in UTF-8; streams.
+
+    It is the same for a .gz and its plain text.
+    """
+    digest = hashlib.sha256()
+    for some in some_lines(lines, 4096):
+        digest.update("\n".join([*some, ""]).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()

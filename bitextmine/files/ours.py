@@ -4,14 +4,12 @@ A file that a person names as an output (``-o FILE``) is overwritten, as by any 
 names, beside a corpus or in a model folder, are overwritten only if they are ours, or empty.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from enum import Enum
 from pathlib import Path
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.journal import folder_head, is_foreign
 from bitextmine.files.jsonfile import read_json
 from bitextmine.files.storage import Remote, open_bytes, place
@@ -48,13 +46,11 @@ def is_ours(path: str | os.PathLike[str], made: Made) -> bool:
     Nothing but zero bytes at the head, as a power cut leaves them, counts as empty.
     """
     path = place(path)
-    try:
+    with explained(f"{path}: cannot read"):
         if not path.is_file():
             return False
         with open_bytes(path) as file:
             head = file.read(_HEAD)
-    except OSError as e:
-        raise BitextmineError(f"{path}: cannot read: {e.strerror or e}") from None
     if not head.strip(b"\0"):
         return True
     if isinstance(made.mark, bytes):

@@ -1,7 +1,5 @@
 """Bytes in and out: plain and compressed files, local or by URL, ``-`` for stdin and stdout, atomic outputs."""
 
-from __future__ import annotations
-
 import bz2
 import codecs
 import contextlib

@@ -1,7 +1,5 @@
 """Files of sentence pairs as streams of blocks of rows, in any of the formats of `formats`."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterator, Sequence

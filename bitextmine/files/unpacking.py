@@ -3,13 +3,11 @@
 The readers of Python's bz2 and lzma and of zstandard take some truncated or damaged files for complete ones.
 """
 
-from __future__ import annotations
-
 import bz2
 import lzma
 import zlib
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, Any
 
 from bitextmine.errors import BitextmineError
 
@@ -31,7 +29,6 @@ def unpack(file: IO[bytes], name: str, suffix: str) -> Iterator[bytes]:
         BitextmineError: an empty, damaged or truncated archive.
     """
     kind = KINDS[suffix]
-    new = _MEMBERS[suffix]
     member: _Member | None = None
     waiting = b""  # read already, but belongs to the next member
     total = 0
@@ -43,7 +40,7 @@ def unpack(file: IO[bytes], name: str, suffix: str) -> Iterator[bytes]:
                 packed = packed.lstrip(b"\0")
                 if not packed:
                     continue
-            member = new()
+            member = _member(suffix)
         try:
             yield from filter(None, member.blocks(packed))
         except member.damage as e:
@@ -63,27 +60,27 @@ def unpack(file: IO[bytes], name: str, suffix: str) -> Iterator[bytes]:
 
 
 class _Member:
-    """One compressed member of a file.
+    """One compressed member of a file, by the decompressor of bzip2 or xz, which have the same interface.
 
     Attributes:
         damage: the exception for damaged data.
         rest: the bytes after the end, once it has been read.
     """
 
-    damage: type[Exception]
-    rest: bytes | None = None
+    def __init__(self, decompressor: Any, damage: type[Exception]) -> None:
+        self._from, self.damage = decompressor, damage
+        self.rest: bytes | None = None
 
     def blocks(self, packed: bytes) -> Iterator[bytes]:
         """Yield the expansion of these compressed bytes, in blocks of bounded size."""
-        raise NotImplementedError
+        yield self._from.decompress(packed, UNPACKED_BYTES)
+        while not (self._from.eof or self._from.needs_input):
+            yield self._from.decompress(b"", UNPACKED_BYTES)
+        if self._from.eof:
+            self.rest = self._from.unused_data
 
 
 class _Gzip(_Member):
-    damage = zlib.error
-
-    def __init__(self) -> None:
-        self._from = zlib.decompressobj(wbits=31)
-
     def blocks(self, packed: bytes) -> Iterator[bytes]:
         block = b""
         # A full block may have left something behind, though all of the input has been taken.
@@ -95,37 +92,7 @@ class _Gzip(_Member):
             self.rest = self._from.unused_data
 
 
-class _Bzip2(_Member):
-    damage: type[Exception] = OSError
-
-    def __init__(self) -> None:
-        self._from: bz2.BZ2Decompressor | lzma.LZMADecompressor = bz2.BZ2Decompressor()
-
-    def blocks(self, packed: bytes) -> Iterator[bytes]:
-        yield self._from.decompress(packed, UNPACKED_BYTES)
-        while not (self._from.eof or self._from.needs_input):
-            yield self._from.decompress(b"", UNPACKED_BYTES)
-        if self._from.eof:
-            self.rest = self._from.unused_data
-
-
-class _Xz(_Bzip2):
-    """An xz stream; Python's decompressor has the interface of bzip2's."""
-
-    damage = lzma.LZMAError
-
-    def __init__(self) -> None:
-        self._from = lzma.LZMADecompressor()
-
-
 class _Zstd(_Member):
-    def __init__(self) -> None:
-        import zstandard
-
-        self.damage = zstandard.ZstdError
-        # 2 GiB, so that files of 'zstd --long=31' open too; only as much is taken as a frame asks for.
-        self._from = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
-
     def blocks(self, packed: bytes) -> Iterator[bytes]:
         for at in range(0, len(packed), ZSTD_BYTES):
             if block := self._from.decompress(packed[at : at + ZSTD_BYTES]):
@@ -135,4 +102,15 @@ class _Zstd(_Member):
                 return
 
 
-_MEMBERS: dict[str, type[_Member]] = {".gz": _Gzip, ".bz2": _Bzip2, ".xz": _Xz, ".zst": _Zstd}
+def _member(suffix: str) -> _Member:
+    """Return what reads a new member of a file with this suffix."""
+    if suffix == ".gz":
+        return _Gzip(zlib.decompressobj(wbits=31), zlib.error)
+    if suffix == ".bz2":
+        return _Member(bz2.BZ2Decompressor(), OSError)
+    if suffix == ".xz":
+        return _Member(lzma.LZMADecompressor(), lzma.LZMAError)
+    import zstandard
+
+    # 2 GiB, so that files of 'zstd --long=31' open too; only as much is taken as a frame asks for.
+    return _Zstd(zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj(), zstandard.ZstdError)

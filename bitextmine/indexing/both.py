@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.console import Progress, silent
 from bitextmine.indexing.faiss_index import Index, shares_found
 from bitextmine.indexing.lists import Lists, Pass, rank_lists, search_lists
 from bitextmine.run import Run
@@ -40,18 +40,13 @@ class Searcher:
     def __init__(self, run: Run, *, target: float = 0.99, sample: int = 2000) -> None:
         self.run, self.target, self.sample = run, target, sample
 
-    def lists(self, which: Pass, progress: Callable[[int], object] | None) -> tuple[TopK, TopK | None]:
+    def lists(self, which: Pass, progress: Progress) -> tuple[TopK, TopK | None]:
         """Return the result of a pass, in both directions."""
         return search_lists(which, self.run, progress)
 
 
 def search_both_indexed(
-    x: Indexed,
-    y: Indexed,
-    k: int,
-    *,
-    searcher: Searcher | None = None,
-    progress: Callable[[int], object] | None = None,
+    x: Indexed, y: Indexed, k: int, *, searcher: Searcher | None = None, progress: Progress = silent
 ) -> tuple[Neighbours, dict[str, Any]]:
     """Return the neighbours of `search_both`, found by the indexes of both sides: some may be missed.
 

@@ -1,10 +1,8 @@
 """Build FAISS indexes in memory, or on disk shard by shard, so that an interrupted run resumes."""
 
-from __future__ import annotations
-
 import shutil
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.console import Progress, silent
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import put_in_place, sync_file
 from bitextmine.files.journal import JournalBusyError, journal_folder
@@ -146,9 +145,7 @@ def _flat_quantiser(core: Any) -> Any:
     return found if type(found) in (faiss.IndexFlat, faiss.IndexFlatIP) else None
 
 
-def _add(
-    index: Any, vectors: Vectors, chosen: NDArray[np.int64], progress: Callable[[int], object] | None
-) -> None:
+def _add(index: Any, vectors: Vectors, chosen: NDArray[np.int64], progress: Progress) -> None:
     """Add the chosen rows, chunk by chunk; to an inverted file, with lists that our search has assigned.
 
     FAISS has to assign fast-scan codes itself: they lie in blocks, and added one row at a time, as assigned rows are, a
@@ -170,8 +167,7 @@ def _add(
 
             assign: Any = add_preassigned
             assign(found, block, nearest_centre(np.asarray(rows), centres), np.ascontiguousarray(at))
-        if progress is not None:
-            progress(len(at))
+        progress(len(at))
 
 
 @dataclass(frozen=True)
@@ -190,7 +186,7 @@ def build_on_disk(
     identity: dict[str, Any],
     *,
     memory: int,
-    progress: Callable[[int], object] | None = None,
+    progress: Progress = silent,
 ) -> Built:
     """Build the planned index as files in `folder` within about `memory` bytes.
 
@@ -247,11 +243,7 @@ def build_on_disk(
 
 
 def _build(
-    vectors: Vectors,
-    plan: Plan,
-    trained: Path,
-    shards: list[tuple[int, int]],
-    progress: Callable[[int], object] | None,
+    vectors: Vectors, plan: Plan, trained: Path, shards: list[tuple[int, int]], progress: Progress
 ) -> Built:
     """Build shard by shard, and merge several."""
     folder = trained.parent
@@ -260,8 +252,7 @@ def _build(
     for file, (start, stop) in zip(files, shards, strict=True):
         if _whole(file, stop - start):
             there += 1
-            if progress is not None:
-                progress(stop - start)
+            progress(stop - start)
             continue
         index = faiss.read_index(str(trained))
         _add(index, vectors, plan.chosen[start:stop], progress)

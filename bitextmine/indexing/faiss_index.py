@@ -1,9 +1,6 @@
 """FAISS indexes over stored vectors: their kinds, searching them with exact similarities, and their recall."""
 
-from __future__ import annotations
-
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +10,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.console import Progress, silent
 from bitextmine.errors import BitextmineError
 from bitextmine.indexing.lists import Lists, Pass, search_lists
 from bitextmine.run import Run
@@ -120,9 +118,7 @@ class Index:
         if self.__dict__.get("_copy") is not None and value <= _MOST_ON_GPU:
             faiss.GpuParameterSpace().set_index_parameter(self._copy, "nprobe", value)
 
-    def candidates(
-        self, queries: Vectors, count: int, progress: Callable[[int], object] | None = None
-    ) -> NDArray[np.int64]:
+    def candidates(self, queries: Vectors, count: int, progress: Progress = silent) -> NDArray[np.int64]:
         """Return the ids (n, count) that FAISS finds, -1 if a list ran empty; its similarities are not used."""
         self._check_dim(queries)
         faiss.omp_set_num_threads(processors())
@@ -135,8 +131,7 @@ class Index:
             block = np.ascontiguousarray(queries[start : start + _QUERY_ROWS], dtype=np.float32)
             check_finite(block, "queries", start)
             found[start : start + len(block)] = index.search(block, count)[1]
-            if progress is not None:
-                progress(len(block))
+            progress(len(block))
         self.check_mapped()
         self._check_ids(found, -1)
         return found
@@ -193,7 +188,7 @@ class Index:
         k: int,
         *,
         rows: NDArray[np.int64] | None = None,
-        progress: Callable[[int], object] | None = None,
+        progress: Progress = silent,
         run: Run | None = None,
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Return the k nearest rows of `pool` that the index finds: (similarity (n, k), id (n, k)) as `search_one`.

@@ -1,14 +1,11 @@
 """Indexes on disk: corpus.fr.faiss beside corpus.fr.npy, with a manifest."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import logging
 import os
 import shutil
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,9 +14,9 @@ import faiss
 import msgspec
 import numpy as np
 
-from bitextmine.console import counted
+from bitextmine.console import Progress, counted, silent
 from bitextmine.embeddings.store import Manifest, open_embedding
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.atomic import sync_folder
 from bitextmine.files.journal import folder_head
 from bitextmine.files.jsonfile import read_json, write_json
@@ -64,13 +61,11 @@ def _put_in_place(built: Path, file: Path, facts: dict[str, Any]) -> dict[str, A
     manifest = Path(f"{file}.json")
     facts = {"kind": "index", "version": __version__, **facts}
     facts |= {"bytes": built.stat().st_size, "sha256": _checksum(built)}
-    try:
+    with explained(f"{file}: cannot write"):
         manifest.unlink(missing_ok=True)  # an index without a manifest is not mistaken for another's
         sync_folder(file.parent)
         built.replace(file)
         sync_folder(file.parent)
-    except OSError as error:
-        raise BitextmineError(f"{file}: cannot write: {error.strerror or error}") from None
     write_json(manifest, facts)
     return facts
 
@@ -242,7 +237,7 @@ def index_corpus(
     npy_path: str | os.PathLike[str],
     options: IndexOptions | None = None,
     run: Run | None = None,
-    progress: Callable[[int], object] | None = None,
+    progress: Progress = silent,
 ) -> IndexReport:
     """Build the index of an embedding beside it, unless one of these vectors and kind is there.
 

@@ -6,8 +6,6 @@ kernel, so that the similarities are final, the neighbours of both sides come ou
 disk is read in one piece. (The idea is that of faiss.contrib.big_batch_search.)
 """
 
-from __future__ import annotations
-
 import threading
 import warnings
 from collections.abc import Callable
@@ -17,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.console import Progress, silent
 from bitextmine.run import Run
 from bitextmine.search.exact import search_one
 from bitextmine.search.fused import FusedSearch, Map, compiled_runs, in_threads
@@ -119,15 +118,14 @@ class Router:
             return np.empty(0, np.int32), np.empty(0, np.int64)
         return np.concatenate(found), np.concatenate(counts)
 
-    def route(self, rows: Vectors) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Return rows (b, d) by list: row numbers, ascending within a list; where each list begins, (lists + 1,)."""
-        return by_list(*self.near(rows), self._lists)
-
 
 def by_list(
     lists: NDArray[np.int32], counts: NDArray[np.int64], total: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return the rows of each of `total` lists, from the lists of each row (`Router.near`); as `Router.route`."""
+    """Return the rows of each of `total` lists, from the lists of each row (`Router.near`).
+
+    Row numbers, ascending within a list; and where each list begins, (total + 1,).
+    """
     from scipy.sparse import csr_matrix
 
     begins = np.concatenate([[0], np.cumsum(counts)])
@@ -199,9 +197,7 @@ class Pass:
     listed: VectorRows | None = None
 
 
-def search_lists(
-    which: Pass, run: Run, progress: Callable[[int], object] | None = None
-) -> tuple[TopK, TopK | None]:
+def search_lists(which: Pass, run: Run, progress: Progress = silent) -> tuple[TopK, TopK | None]:
     """Return the k best rows for each query of a pass; the memory and threads of `run` do not change them.
 
     Similarities are exact, order and ties as in `search_both`. `progress` is called with the number of queries done.
@@ -218,7 +214,8 @@ def search_lists(
         for start in range(0, len(queries), step):
             stop = min(start + step, len(queries))
             rows = queries.block(start, stop)
-            block = Block(rows, start, lists, *router.route(rows), TopK.empty(len(rows), k), bwd)
+            at = by_list(*router.near(rows), len(which.centres))
+            block = Block(rows, start, lists, *at, TopK.empty(len(rows), k), bwd)
             best = block.search(mapped, progress)
             fwd.sim[start:stop], fwd.id[start:stop] = best.sim, best.id
     number_rows(fwd, lists.order)
@@ -239,7 +236,7 @@ class Block:
 
     Attributes:
         start: number of the first query; queries in `bwd` have lower ones.
-        at, begins: the queries of each list, and where each list's begin (`Router.route`).
+        at, begins: the queries of each list, and where each list's begin (`by_list`).
         known: the k best so far of each query; their ids are none of the places in `lists`.
         bwd: the k best so far of each listed row, which are updated.
     """
@@ -256,13 +253,12 @@ class Block:
         self._local, self._states = threading.local(), list[TopK]()
         self._compiled = compiled_runs(self.queries.shape[1])
 
-    def search(self, mapped: Map, progress: Callable[[int], object] | None = None) -> TopK:
+    def search(self, mapped: Map, progress: Progress = silent) -> TopK:
         """Return the neighbours of the queries, as places among the listed rows; `progress` counts queries."""
         wanted = np.flatnonzero((np.diff(self.begins) > 0) & (self.lists.sizes > 0)).tolist()
         told = scaled(progress, len(wanted), len(self.queries))
         for _ in mapped(self._compare, wanted):
-            if told is not None:
-                told(1)
+            told(1)
         best, *others = self._states or [self.known]
         for start in range(0, len(best.sim), _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
@@ -315,12 +311,8 @@ class Block:
             bwd.merge(col, self.start + at[back.id[col, place]].astype(np.int64), back.sim[col, place])
 
 
-def scaled(
-    progress: Callable[[int], object] | None, steps: int, total: int
-) -> Callable[[int], object] | None:
+def scaled(progress: Progress, steps: int, total: int) -> Progress:
     """Return a progress of `steps` that reports to one of `total`."""
-    if progress is None or not steps:
-        return progress
     done = 0
 
     def told(count: int) -> None:

@@ -6,11 +6,9 @@ the same blocks as on one machine, similarities are exact, and of equal ones the
 so that a pass finds what `lists.search_lists` finds, byte for byte.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,16 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.distributed.shards import (
-    FileRows,
-    Shard,
-    Side,
-    read_arrays,
-    shard_rows,
-    shard_rows_of,
-    write_arrays,
-)
-from bitextmine.distributed.tiles import Grid, Limits, Record, seed, write_found
+from bitextmine.console import Progress
+from bitextmine.distributed import tiles
+from bitextmine.distributed.tiles import FileRows, Grid, Limits, Shard, Side
 from bitextmine.errors import BitextmineError
 from bitextmine.executor import Kept, Shared, Task, Workers
 from bitextmine.files.journal import journal_folder
@@ -89,7 +80,7 @@ class ClusterSearcher(Searcher):
         self._workers, self._x, self._y = workers, x, y
         self._identity, self._folder = identity, folder.absolute()
 
-    def lists(self, which: Pass, progress: Callable[[int], object] | None) -> tuple[TopK, TopK | None]:
+    def lists(self, which: Pass, progress: Progress) -> tuple[TopK, TopK | None]:
         """Return the result of one pass."""
         mine, other = (self._x, self._y) if which.forward else (self._y, self._x)
         workers, bounds, listed = self._workers, which.lists.bounds, which.listed
@@ -102,7 +93,7 @@ class ClusterSearcher(Searcher):
         fwd, bwd = TopK.empty(n, which.k), TopK.empty(m, which.k)
         if not (n and m):
             return fwd, bwd
-        size = workers.shard_rows or shard_rows(max(n, m))
+        size = workers.shard_rows or tiles.shard_rows(max(n, m))
         workers.check_fits(size * (4 + 8) * 2 + which.centres.nbytes, f"a tile of {size:,} rows")
         key = _digest(self._identity, which)
         name = f"{'forward' if which.forward else 'backward'}-{key[:16]}."
@@ -113,7 +104,7 @@ class ClusterSearcher(Searcher):
             Checkpoint(self._folder / f"{name}search.part") as checkpoint,
         ):
             title = "source in the target's lists" if which.forward else "target in the source's lists"
-            record = Record(self._folder, progress, checkpoint)
+            record = tiles.Record(self._folder, progress, checkpoint)
             grid = Grid(workers, x, y, fwd, bwd, down, list(lists), record, name, f"search: {title}")
             routing = _Routing(key, workers.put(which.centres), which.probes, _arithmetic())
             tasks = _tasks(grid, which, routing, lists, self.run.memory)
@@ -130,7 +121,7 @@ def _tasks(
     memory: int | None,
 ) -> Iterator[Task]:
     """Yield each tile after the task that routes its queries, one row of tiles ahead."""
-    rows = [list(tiles) for _, tiles in itertools.groupby(grid.tiles(), key=lambda tile: tile[:2])]
+    rows = [list(row) for _, row in itertools.groupby(grid.tiles(), key=lambda tile: tile[:2])]
     routings = [replace(routing, path=str(grid.lists_path(*row[0][:2]))) for row in rows]
     for number, row in enumerate(rows):
         i0, i1 = row[0][:2]
@@ -194,7 +185,7 @@ def _lists_of(kept: Kept, queries: Shard, routing: _Routing) -> dict[str, NDArra
         found: dict[str, NDArray[Any]] = kept["lists"]
         return found
     try:
-        found = read_arrays(routing.path)
+        found = tiles.read_arrays(routing.path)
     except BitextmineError:
         here = _arithmetic()
         if here != routing.kind:
@@ -207,11 +198,11 @@ def _lists_of(kept: Kept, queries: Shard, routing: _Routing) -> dict[str, NDArra
             kept["router"] = Router(routing.centres.get(), routing.probes)
             kept["router of"] = routing.key
         router: Router = kept["router"]
-        rows = shard_rows_of(kept, queries, 0)
+        rows = tiles.shard_rows_of(kept, queries, 0)
         parts = [router.near(rows.block(at, at + ROUTE_ROWS)) for at in range(0, len(rows), ROUTE_ROWS)]
         lists, counts = (np.concatenate(part) for part in zip(*parts, strict=True))
         found = {"lists": lists, "counts": counts}
-        write_arrays(routing.path, found)
+        tiles.write_arrays(routing.path, found)
     kept["lists of"], kept["lists"] = routing.path, found
     return found
 
@@ -222,15 +213,15 @@ def compare_lists(kept: Kept, tile: _Tile) -> None:
         return
     bounds, limits, k, first = tile.bounds, tile.limits, tile.k, tile.first
     total = len(bounds) - 1
-    rows, of = shard_rows_of(kept, tile.queries, 0), shard_rows_of(kept, tile.listed, 1)
+    rows, of = tiles.shard_rows_of(kept, tile.queries, 0), tiles.shard_rows_of(kept, tile.listed, 1)
     routed = _lists_of(kept, tile.queries, tile.routing)
     near, counts = routed["lists"], routed["counts"]
     begins = np.concatenate([[0], np.cumsum(counts)])
     parts = Lists(np.arange(len(of)), bounds, lambda i: of.block(int(bounds[i]), int(bounds[i + 1])))
     fwd, bwd = TopK.empty(len(rows), k), TopK.empty(len(of), k)
-    seed(fwd, limits[0], len(of))
+    tiles.seed(fwd, limits[0], len(of))
     # Queries are numbered from k on, behind those that stand for the ones before: these come first where all is equal.
-    seed(bwd, limits[1], 0)
+    tiles.seed(bwd, limits[1], 0)
     threads = processors()
     memory = tile.memory or budget() // kept.get("workers", 1)
     step = block_rows(rows.dim, max(1, len(near) // max(1, len(rows))), k, threads, memory)
@@ -245,4 +236,4 @@ def compare_lists(kept: Kept, tile: _Tile) -> None:
             best = Block(rows.block(start, stop), k + start, parts, *at, known, bwd).search(mapped)
             fwd.sim[start:stop], fwd.id[start:stop] = best.sim, best.id
     bwd.id[...] = np.where(bwd.id >= k, bwd.id - k, -1)
-    write_found(tile.path, fwd, bwd, limits)
+    tiles.write_found(tile.path, fwd, bwd, limits)

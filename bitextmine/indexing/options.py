@@ -1,7 +1,5 @@
 """The options of an index and the names of its kinds; loads nothing heavy, for `bitextmine --help`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 KINDS = ("auto", "flat", "ivf", "pq", "hnsw")

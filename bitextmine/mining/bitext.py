@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bitextmine.console import aligned, counted
 from bitextmine.display import Shown, new_figure
-from bitextmine.embeddings.places import embedding_paths
+from bitextmine.embeddings.store import embedding_paths
 from bitextmine.errors import UsageError
 from bitextmine.files.cells import one_cell
 from bitextmine.files.corpus import Corpus

@@ -20,8 +20,6 @@ other numbers ("Page 3" and "Page 8"), or 4 words or more with 7 in 10 the same.
 case do not count.
 """
 
-from __future__ import annotations
-
 import hashlib
 import html
 import itertools

@@ -1,7 +1,5 @@
 """Files of line numbers: gold standards, the known translations between two corpora, and mined pairs."""
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import dataclass

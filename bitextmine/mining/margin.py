@@ -4,8 +4,6 @@ score(x, y) = margin(cos(x, y), (mean_k cos(x, NN_k(x)) + mean_k cos(y, NN_k(y))
 the k nearest neighbours of x in the other language; the candidate itself counts when it is one of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,14 +1,12 @@
 """Nearest neighbours of both sides, by exact search or through FAISS indexes."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from bitextmine.console import Progress
+from bitextmine.distributed.tiles import FileRows
 from bitextmine.embeddings.store import VectorFile
 from bitextmine.errors import UsageError
 from bitextmine.files.journal import remove_folder
@@ -17,9 +15,6 @@ from bitextmine.mining.options import WorkOptions
 from bitextmine.mining.sides import Side
 from bitextmine.search.checkpoint import Checkpoint
 from bitextmine.search.neighbours import Neighbours
-
-if TYPE_CHECKING:
-    from bitextmine.distributed.shards import FileRows
 
 # Up to so many similarities exact search takes minutes on two cores; above that, an index is built. A GPU should
 # compute a hundred times as many in that time, which was not measured.
@@ -77,7 +72,7 @@ def exact_up_to(device: str) -> int:
 
 
 def _through_indexes(
-    src: Side, tgt: Side, k: int, work: WorkOptions, progress: Callable[[int], None]
+    src: Side, tgt: Side, k: int, work: WorkOptions, progress: Progress
 ) -> tuple[Neighbours, str]:
     from bitextmine.indexing.both import Indexed, Searcher, search_both_indexed
     from bitextmine.indexing.file import open_index
@@ -113,7 +108,7 @@ def _exactly(
     tgt: Side,
     k: int,
     work: WorkOptions,
-    progress: Callable[[int], object] | None,
+    progress: Progress,
     checkpoint: str | os.PathLike[str] | None,
 ) -> Neighbours:
     from bitextmine.distributed.tiles import Record, search_tiles
@@ -137,8 +132,6 @@ def _exactly(
 
 def _in_file(side: Side) -> FileRows:
     """Return the rows that are mined, as workers find them."""
-    from bitextmine.distributed.shards import FileRows
-
     lines = None if len(side.unique.rows) == len(side.matrix) else side.unique.rows
     return FileRows(_npy(side), lines, side.vectors)
 

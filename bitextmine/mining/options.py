@@ -1,7 +1,5 @@
 """The options of mining, checked in one place."""
 
-from __future__ import annotations
-
 import itertools
 import os
 from collections.abc import Mapping

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bitextmine.mining.choices import Margin, Retrieval
 from bitextmine.mining.margin import NEUTRAL, BestBothWays
 
-_ROUNDS = 64
+_BLOCK = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -38,35 +38,18 @@ def joined(*parts: ScoredPairs) -> ScoredPairs:
 
 
 def greedy(pairs: ScoredPairs, n: int, m: int) -> ScoredPairs:
-    """Return the one-to-one pairs out of ordered ones: each whose ends (n, m rows) no better pair has taken.
-
-    Instead of one pair at a time, each round keeps every pair that comes first for both of its ends, and drops all
-    others that touch a kept one; the result is the same. Long chains are finished one by one.
-    """
-    left = np.arange(len(pairs))
-    kept: list[NDArray[np.int64]] = []
-    first_src, first_tgt = np.empty(n, dtype=np.int64), np.empty(m, dtype=np.int64)
-    taken_src, taken_tgt = np.zeros(n, dtype=bool), np.zeros(m, dtype=bool)
-    for _ in range(_ROUNDS):
-        if not len(left):
-            break
-        src, tgt = pairs.src[left], pairs.tgt[left]
-        # Of several values for one place NumPy keeps the last: backwards, that is the best pair.
-        first_src[src[::-1]] = left[::-1]
-        first_tgt[tgt[::-1]] = left[::-1]
-        wins = (first_src[src] == left) & (first_tgt[tgt] == left)
-        kept.append(left[wins])
-        taken_src[src[wins]] = True
-        taken_tgt[tgt[wins]] = True
-        left = left[~(taken_src[src] | taken_tgt[tgt])]
-    chain = []
-    for i in left.tolist():
-        s, t = pairs.src[i], pairs.tgt[i]
-        if not (taken_src[s] or taken_tgt[t]):
-            taken_src[s] = taken_tgt[t] = True
-            chain.append(i)
-    kept.append(np.array(chain, dtype=np.int64))
-    return pairs.take(np.sort(np.concatenate(kept)))
+    """Return the one-to-one pairs out of ordered ones: each whose ends (n, m rows) no better pair has taken."""
+    free_src, free_tgt = bytearray(b"\1") * n, bytearray(b"\1") * m
+    kept = np.zeros(len(pairs), dtype=bool)
+    for start in range(0, len(pairs), _BLOCK):  # lists of all numbers would take several times their memory
+        part = slice(start, start + _BLOCK)
+        for i, (s, t) in enumerate(
+            zip(pairs.src[part].tolist(), pairs.tgt[part].tolist(), strict=True), start
+        ):
+            if free_src[s] and free_tgt[t]:
+                free_src[s] = free_tgt[t] = False
+                kept[i] = True
+    return pairs.take(kept)
 
 
 def heaviest(pairs: ScoredPairs, neutral: float = 0.0) -> ScoredPairs:

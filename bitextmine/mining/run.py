@@ -176,23 +176,20 @@ def mine_texts(
         # Neighbours beyond the number of lines would be empty columns.
         k = max(1, min(options.k, max(len(side.unique.rows) for side in sides)))
         checkpoint = _checkpoint(sides)
-        with _unchanged(sides, checkpoint):
+        with _unchanged(sides, checkpoint), contextlib.ExitStack() as during:
             # One neighbour more than the margin needs: the null distribution takes one away.
             spare = 1 if options.estimates_noise else 0
             neighbours, way = find_neighbours(sides[0], sides[1], k + spare, work, checkpoint=checkpoint)
             cluster.close()
             made_by |= {"search": way, "dedup": options.dedup, "clean": signed(cleaning)}
-            basis = Basis(k, None, made_by, gold)
-            if scoring is None:
-                mined = mine_sides(*sides, neighbours, options, basis)
-            else:
-                a, b = (
-                    Sentences(corpus_pieces(side.text, scoring.encoder), side.unique.rows) for side in sides
-                )
+            rescore = None
+            if scoring is not None:
+                pieces = (corpus_pieces(side.text, scoring.encoder) for side in sides)
+                a, b = (Sentences(of, side.unique.rows) for of, side in zip(pieces, sides, strict=True))
                 made_by["scorer"] = scoring.scorer.hash
-                with work.run.progress(None, "compare pieces", "pairs") as bar:
-                    rescore = Rescorer(scoring.pieces, a, b, scoring.scorer, bar.update)
-                    mined = mine_sides(*sides, neighbours, options, replace(basis, rescore=rescore))
+                bar = during.enter_context(work.run.progress(None, "compare pieces", "pairs"))
+                rescore = Rescorer(scoring.pieces, a, b, scoring.scorer, bar.update)
+            mined = mine_sides(*sides, neighbours, options, Basis(k, rescore, made_by, gold))
     return replace(mined, checkpoint=checkpoint)
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.encoder.folder import SCORER, packaged
-from bitextmine.encoder.protocols import PieceRows
+from bitextmine.encoder.pieces import PieceRows
 from bitextmine.encoder.weights import check_finite, read_arrays
 from bitextmine.errors import BitextmineError
 from bitextmine.mining.margin import BestBothWays, BestCandidates, neighbourhood_mean, rounded

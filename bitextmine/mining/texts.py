@@ -1,7 +1,5 @@
 """The corpora of a mining command, and the names of its outputs."""
 
-from __future__ import annotations
-
 import itertools
 import os
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Exact search with torch: blocked products, survivors selected by threshold and rescored exactly; CPU and CUDA."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -70,7 +68,6 @@ class BlockSearch:
             block = max(_SMALLEST, block[0] // 2), max(_SMALLEST, block[1] // 2)
         self.block_rows, self._tile = block[0], tile or block[1]
         self._product = product or (lambda a, b: a @ b.T)
-        self.rescored = 0
 
     @staticmethod
     def least_memory(x: VectorRows) -> int:
@@ -96,7 +93,11 @@ class BlockSearch:
         stop = min(stop, len(self._x))
         while True:
             try:
-                self._against_all(start, stop, fwd, bwd)
+                rows = self._load(self._x.block(start, stop))
+                for begin in range(0, len(self._y), self._tile):
+                    cols = begin, min(begin + self._tile, len(self._y))
+                    for best, row, ids, sim in self._compare(rows, (start, stop), cols, fwd, bwd):
+                        best.merge(row, ids, sim)
                 break
             except (RuntimeError, MemoryError) as error:
                 if not _out_of_memory(error):
@@ -109,13 +110,6 @@ class BlockSearch:
             if self._device.type == "cuda":
                 torch.cuda.empty_cache()
             self._tile = max(_SMALLEST, self._tile // 2)
-
-    def _against_all(self, start: int, stop: int, fwd: TopK, bwd: TopK | None) -> None:
-        rows = self._load(self._x.block(start, stop))
-        for begin in range(0, len(self._y), self._tile):
-            cols = begin, min(begin + self._tile, len(self._y))
-            for best, row, ids, sim in self._compare(rows, (start, stop), cols, fwd, bwd):
-                best.merge(row, ids, sim)
 
     def _compare(
         self, block: _Loaded, rows: tuple[int, int], cols: tuple[int, int], fwd: TopK, bwd: TopK | None
@@ -162,7 +156,6 @@ class BlockSearch:
         at = _true(hit)
         row, col = at // hit.shape[1], at % hit.shape[1]
         x, y = self._x.block(*rows), self._y.block(*cols)
-        self.rescored += len(at)
         return row + rows[0], col + cols[0], pair_products(x, y, row, col, self._x.dtype)
 
 

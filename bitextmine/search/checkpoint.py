@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.atomic import sync_file, sync_folder
+from bitextmine.files.atomic import remove_left, replacing
 from bitextmine.files.journal import Journal, JournalBusyError
 from bitextmine.files.ours import Made, is_ours
 from bitextmine.search.neighbours import TopK
@@ -27,17 +27,22 @@ _SHARE = 50  # saving takes at most one part in so many of the time
 _JOB = "search"
 
 
-def state_paths(path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """Return the files of the state of a search whose journal is `path`, and of the next one while it is written."""
-    path = Path(path)
-    return path.with_name(f"{path.name}.state"), path.with_name(f"{path.name}.state.new")
+def state_path(path: str | os.PathLike[str]) -> Path:
+    """Return the file of the state of a search whose journal is `path`."""
+    return Path(f"{os.fspath(path)}.state")
 
 
 def remove_checkpoint(path: str | os.PathLike[str]) -> None:
     """Remove the files of a search, unless another program made them."""
     if is_ours(path, Made.SEARCH):
-        for each in (*state_paths(path), Path(path)):
-            each.unlink(missing_ok=True)
+        _remove_state(path)
+        Path(path).unlink(missing_ok=True)
+
+
+def _remove_state(path: str | os.PathLike[str]) -> None:
+    state = state_path(path)
+    state.unlink(missing_ok=True)
+    remove_left(state.with_name(f".{state.name}.tmp"))  # of a kill while it was written
 
 
 class Checkpoint:
@@ -53,7 +58,6 @@ class Checkpoint:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._state, self._next = state_paths(path)
         self._key = ""
         self._journal: Journal | None = None
         self._off = False  # no saving, for good
@@ -72,8 +76,7 @@ class Checkpoint:
         if self._journal is None and self.path.exists() and not self._off:
             self._open()
         if self._journal is not None:
-            self._state.unlink(missing_ok=True)
-            self._next.unlink(missing_ok=True)
+            _remove_state(self.path)
             self._journal.remove()
             self._journal = None
 
@@ -105,8 +108,6 @@ class Checkpoint:
             self._write(done)
         except OSError as e:
             self._give_up(e.strerror or str(e))
-            with contextlib.suppress(OSError):
-                self._next.unlink()
             return False
         self._saved, self._since = done, time.monotonic()
         self._cost = self._since - now
@@ -124,20 +125,17 @@ class Checkpoint:
 
     def _write(self, done: int) -> None:
         assert self._journal is not None
-        with open(self._next, "wb") as file:
-            digest = _digest()
+        digest = _digest()
+        with replacing(state_path(self.path)) as file:
             for part in self._parts(done):
                 data = part.reshape(-1).view(np.uint8).data
                 digest.update(data)
                 file.write(data)
-            sync_file(file)
-        self._journal.append({"rows": done, "state": digest.hexdigest()}, sync=True)
-        self._next.replace(self._state)
-        sync_folder(self._state.parent)
+            self._journal.append({"rows": done, "state": digest.hexdigest()}, sync=True)
 
     def _load(self, rows_of: dict[str, int]) -> int:
         """Read the state if a record names its digest; return its rows."""
-        with contextlib.suppress(OSError), open(self._state, "rb") as file:
+        with contextlib.suppress(OSError), open(state_path(self.path), "rb") as file:
             done = rows_of.get(hashlib.file_digest(file, _digest).hexdigest(), 0)
             parts = list(self._parts(done))
             if done and os.fstat(file.fileno()).st_size == sum(part.nbytes for part in parts):

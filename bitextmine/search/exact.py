@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.console import Progress, silent
 from bitextmine.errors import BitextmineError
 from bitextmine.search.checkpoint import Checkpoint
 from bitextmine.search.fused import FusedSearch, compiled_runs, instruction_set
@@ -33,7 +33,7 @@ def search_both(
     k: int,
     options: SearchOptions = _AS_IT_COMES,
     *,
-    progress: Callable[[int], object] | None = None,
+    progress: Progress = silent,
     checkpoint: Checkpoint | None = None,
 ) -> Neighbours:
     """Return the k nearest neighbours in both directions, by inner product: of x's rows in y and of y's rows in x.
@@ -60,7 +60,7 @@ def search_one(
     k: int,
     options: SearchOptions = _AS_IT_COMES,
     *,
-    progress: Callable[[int], object] | None = None,
+    progress: Progress = silent,
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Return the k nearest rows of `pool` per row of `queries`, as `search_both`: (similarity, id) (n, k)."""
     options = replace(options, names=("queries", "pool"))
@@ -100,7 +100,7 @@ def _search(
     k: int,
     both: bool,
     options: SearchOptions,
-    progress: Callable[[int], object] | None,
+    progress: Progress,
     checkpoint: Checkpoint | None,
 ) -> tuple[TopK, TopK]:
     """Return the neighbours between distinct rows; no rows of y's unless `both`."""
@@ -122,16 +122,14 @@ def _search(
     if checkpoint is not None and (done := checkpoint.resume(f"{sides.digest} k={k} both=True", fwd, bwd)):
         # Rows that were folded count as well, so that a bar gets to its end.
         log.info("search: %s of %s lines are done, going on", f"{total * done // of:,}", f"{total:,}")
-        if progress is not None:
-            progress(total * done // of)
+        progress(total * done // of)
     step = min(options.block_rows or engine.block_rows, engine.block_rows)
     while done < of:
         start, done = done, min(done + step, of)
         engine.block(start, done, fwd, bwd if both else None)
         if checkpoint is not None:
             checkpoint.save(done, last=done == of)
-        if progress is not None:
-            progress(total * done // of - total * start // of)
+        progress(total * done // of - total * start // of)
     return fwd, bwd
 
 

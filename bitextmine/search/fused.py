@@ -3,8 +3,6 @@
 Built from fused.c if there is a C compiler; without it blocks.py does the same work with torch, to the same bytes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import threading
@@ -127,7 +125,7 @@ class _Packed:
 
 
 class FusedSearch:
-    """Compares blocks of x's rows with all of y; `rescored` counts the exact products.
+    """Compares blocks of x's rows with all of y.
 
     `memory` is for everything besides the state of the search; it decides `block_rows`, and if y is kept in int8 or
     quantised again for every block. `bases` are the numbers of x's and y's first rows in the answer.
@@ -174,7 +172,6 @@ class FusedSearch:
         self._keep = not self._wide and self._working(self.block_rows, self._tile) + kept <= memory
         self._packed: list[_Packed | None] = [None] * len(self._tiles)
         self._local = threading.local()
-        self.rescored = 0
 
     def least_memory(self) -> int:
         """Return the bytes of a search with the smallest blocks."""
@@ -261,11 +258,10 @@ class FusedSearch:
                 *(len(cols), self._bases[1] + j),
                 *_addresses(packed.codes, packed.scale, yloss, cols, *col, self._local.work),
             )
-            rescored: int = self._lib.fused_tile(ctypes.byref(tile))
-            return rescored
+            return int(self._lib.fused_tile(ctypes.byref(tile)))
 
         with in_threads(min(self._threads, len(self._tiles))) as mapped:
-            self.rescored += sum(mapped(work, range(len(self._tiles))))
+            sum(mapped(work, range(len(self._tiles))))  # the numbers of exact products
 
 
 def _addresses(*arrays: NDArray[Any] | None) -> list[int | None]:

@@ -1,7 +1,5 @@
 """Nearest neighbours of two arrays, exact, in both directions."""
 
-from __future__ import annotations
-
 from typing import Any, Unpack
 
 import numpy as np

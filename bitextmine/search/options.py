@@ -1,11 +1,8 @@
 """Options of an exact search; none changes the answer."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bitextmine.arguments import memory_bytes, whole_number
 from bitextmine.system import bfloat16_instructions
 
 
@@ -53,12 +50,6 @@ class SearchOptions:
     arithmetic: Arithmetic | None = None
     instruction_set: str | None = None
     names: tuple[str, str] = ("source vectors", "target vectors")
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "memory", memory_bytes(self.memory))
-        for name in ("threads", "block_rows"):
-            if (value := getattr(self, name)) is not None:
-                object.__setattr__(self, name, whole_number(name, value))
 
 
 def default_arithmetic(device: str) -> Arithmetic:

@@ -1,7 +1,5 @@
 """Exact similarities of given candidates, from the stored vectors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

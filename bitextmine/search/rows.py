@@ -1,7 +1,5 @@
 """Rows of vectors on disk or in memory: checked, with identical rows folded into one."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from typing import Any

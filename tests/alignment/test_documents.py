@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 
 from bitextmine.alignment.documents import match_documents
-from bitextmine.alignment.windows import VectorWindows
+from bitextmine.alignment.windows import Windows
 
 
 def collection(seed, count, noise=0.6):
     """Documents of 5 to 40 sentences, those of one number in two languages."""
     rng = np.random.default_rng(seed)
-    sides: tuple[list[VectorWindows], list[VectorWindows]] = ([], [])
+    sides: tuple[list[Windows], list[Windows]] = ([], [])
     for _ in range(count):
         rows = rng.normal(size=(rng.integers(5, 40), 48)) + rng.normal(size=48)
         for side in sides:
             noisy = rows + noise * rng.normal(size=rows.shape)
-            side.append(VectorWindows(noisy / np.linalg.norm(noisy, axis=1, keepdims=True)))
+            side.append(Windows(noisy / np.linalg.norm(noisy, axis=1, keepdims=True)))
     return sides
 
 
@@ -35,7 +35,7 @@ def test_what_has_no_partner_gets_none():
 
 def test_documents_without_sentences():
     src, tgt = collection(6, 5)
-    empty = VectorWindows(np.zeros((0, 48), dtype=np.float32))
+    empty = Windows(np.zeros((0, 48), dtype=np.float32))
     assert match_documents([], tgt) == match_documents(src, []) == []
     assert match_documents([empty, *src], [*tgt, empty])[-5:] == [(i + 1, i) for i in range(5)]
 

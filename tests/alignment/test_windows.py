@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bitextmine
-from bitextmine.alignment.windows import EncodedWindows, Form, SumWindows, VectorWindows, make_windows
+from bitextmine.alignment.windows import EncodedWindows, Form, SumWindows, Windows, make_windows
 from bitextmine.encoder import load_encoder
 
 LINES = [
@@ -110,7 +110,7 @@ def test_other_encoders_encode_the_text():
 def test_halves(n):
     rows = np.random.default_rng(1).normal(size=(n, 6)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    half = VectorWindows(rows, 1, np.arange(n)).halved()
+    half = Windows(rows, 1, np.arange(n)).halved()
     assert len(half) == (n + 1) // 2
     for i, row in enumerate(half.vectors(1, 0, len(half))):
         mean = rows[2 * i : 2 * i + 2].sum(axis=0)

@@ -4,8 +4,8 @@ run before has left."""
 import numpy as np
 import pytest
 
-from bitextmine.distributed.shards import FileRows
-from bitextmine.embeddings.npy import npy_header, open_vectors
+from bitextmine.distributed.tiles import FileRows
+from bitextmine.embeddings.store import npy_header, open_vectors
 from bitextmine.errors import BitextmineError
 from bitextmine.indexing import on_cluster
 from bitextmine.indexing.both import Indexed, Searcher, search_both_indexed

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bitextmine.distributed import tiles
-from bitextmine.distributed.shards import FileRows, shard_rows, spans
-from bitextmine.embeddings.npy import npy_header, open_vectors
+from bitextmine.distributed.tiles import FileRows, shard_rows, spans
+from bitextmine.embeddings.store import npy_header, open_vectors
 from bitextmine.errors import BitextmineError
 from bitextmine.search import checkpoint as checkpoints
 from bitextmine.search.checkpoint import Checkpoint

@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bitextmine.embeddings.npy import open_vectors
-from bitextmine.embeddings.store import Manifest, VectorFile, check_fresh, manifest_path, open_embedding
+from bitextmine.embeddings.store import (
+    Manifest,
+    VectorFile,
+    check_fresh,
+    manifest_path,
+    open_embedding,
+    open_vectors,
+)
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError
 from bitextmine.files.jsonfile import read_json, write_json

@@ -5,8 +5,7 @@ import pytest
 
 from bitextmine.embeddings import vectors as module
 from bitextmine.embeddings.embed import EmbedOptions
-from bitextmine.embeddings.places import short_hash
-from bitextmine.embeddings.store import open_embedding
+from bitextmine.embeddings.store import open_embedding, short_hash
 from bitextmine.embeddings.vectors import adopt_vectors
 from bitextmine.errors import BitextmineError
 

@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bitextmine.embeddings import writer as writer_module
-from bitextmine.embeddings.npy import JOB, vectors_digest
-from bitextmine.embeddings.store import Manifest, check_fresh, open_embedding
+from bitextmine.embeddings.store import JOB, Manifest, check_fresh, open_embedding, vectors_digest
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError
 from bitextmine.files.journal import Journal

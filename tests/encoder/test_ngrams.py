@@ -11,9 +11,8 @@ from bitextmine.encoder.folder import NGRAMS, folder_hash, packaged, read_folder
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.ngrams import LENGTHS, MOST_LETTERS, SPACE, Ngrams, folded
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.encoder.tokenizer import Tokenizer, Words
 from bitextmine.encoder.weights import restore_rows
-from bitextmine.encoder.words import Words
 from bitextmine.errors import BitextmineError
 
 PACKAGED = packaged("default") / "tokenizer.model"

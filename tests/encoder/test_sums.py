@@ -6,8 +6,7 @@ import pytest
 from bitextmine.encoder.columns import COLUMNS
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.network import DeviceSums
-from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.protocols import PieceRows
+from bitextmine.encoder.pieces import PieceRows, Pieces
 from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, quantize_rows
 from bitextmine.run import Run

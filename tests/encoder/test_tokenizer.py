@@ -9,11 +9,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bitextmine import compiled
-from bitextmine.encoder import words
+from bitextmine.encoder import tokenizer as words
 from bitextmine.encoder.folder import TOKENIZER, packaged
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.tokenizer import CHARACTERS_PER_PIECE, Tokenizer
-from bitextmine.encoder.words import Words
+from bitextmine.encoder.tokenizer import CHARACTERS_PER_PIECE, Tokenizer, Words
 
 PACKAGED = packaged("default") / TOKENIZER
 

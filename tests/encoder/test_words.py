@@ -8,9 +8,9 @@ import threading
 import pytest
 
 from bitextmine import compiled
-from bitextmine.encoder import words
+from bitextmine.encoder import tokenizer as words
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.words import CompiledTable, Words
+from bitextmine.encoder.tokenizer import CompiledTable, Words
 
 FIRST = ["the cat sat", "le chat est là", ""]
 BROKEN = ["a cat and a dog", "der Hund und die Katze, là", "the the the"]
@@ -41,7 +41,7 @@ def expected(lines):
 
 
 class Breaking:
-    """Raises an exception before the so-manieth step of the interpreter within words.py."""
+    """Raises an exception before the so-manieth step of the interpreter within the module."""
 
     def __init__(self, step, kind):
         self.left, self.kind = step, kind

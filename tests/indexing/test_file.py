@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pytest
 
+from bitextmine.console import silent
 from bitextmine.embeddings.store import Manifest, open_embedding
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError, UsageError
@@ -14,7 +15,7 @@ from bitextmine.run import Run
 from ..search import oracle
 
 
-def index_corpus(npy, kind="auto", *, memory=None, progress=None, **options):
+def index_corpus(npy, kind="auto", *, memory=None, progress=silent, **options):
     return file.index_corpus(npy, IndexOptions(kind, **options), Run(memory=memory), progress)
 
 

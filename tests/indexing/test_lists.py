@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from bitextmine.embeddings.store import VectorFile
 from bitextmine.indexing.both import Indexed, Searcher, search_both_indexed
-from bitextmine.indexing.lists import Lists, Pass, Router, find_centres, nearest_centre, search_lists
+from bitextmine.indexing.lists import Lists, Pass, Router, by_list, find_centres, nearest_centre, search_lists
 from bitextmine.run import Run
 from bitextmine.search.exact import search_both
 from bitextmine.search.rows import VectorRows
@@ -41,7 +41,7 @@ def test_the_best_among_the_pairs_that_the_lists_bring_together(n, m, probes, k,
     of, lists = parted(y, centres)
     which = Pass(VectorRows(x, x.dtype), lists, centres, probes, k)
     fwd, bwd = search_lists(which, Run(memory=1, threads=threads))
-    at, begins = Router(centres, probes).route(x)
+    at, begins = by_list(*Router(centres, probes).near(x), len(centres))
     near = np.zeros((n, 8), dtype=bool)
     for number in range(8):
         near[at[begins[number] : begins[number + 1]], number] = True

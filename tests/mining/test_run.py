@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 import bitextmine.embeddings.embed
 import bitextmine.encoder
-from bitextmine.embeddings.places import embedding_paths
-from bitextmine.embeddings.store import Manifest, VectorFile
+from bitextmine.embeddings.store import Manifest, VectorFile, embedding_paths
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus

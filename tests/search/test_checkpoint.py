@@ -7,8 +7,9 @@ import time
 import numpy as np
 import pytest
 
+from bitextmine.files import atomic
 from bitextmine.search import checkpoint
-from bitextmine.search.checkpoint import Checkpoint, remove_checkpoint, state_paths
+from bitextmine.search.checkpoint import Checkpoint, remove_checkpoint, state_path
 from bitextmine.search.exact import search_both
 from bitextmine.search.options import SearchOptions
 
@@ -133,7 +134,7 @@ def test_saving_takes_a_fiftieth_of_the_time(file, monkeypatch):
 def test_a_damaged_file_is_not_used(file, which, part, caplog):
     x, y = sides()
     killed_after(3, x, y, 4, file, block_rows=50)
-    damaged = file if which == "journal" else state_paths(file)[0]
+    damaged = file if which == "journal" else state_path(file)
     content = bytearray(damaged.read_bytes())
     content[60 + (len(content) - 60) * part // 8] ^= 1 << part
     damaged.write_bytes(content)
@@ -145,7 +146,7 @@ def test_a_damaged_file_is_not_used(file, which, part, caplog):
 @pytest.mark.parametrize("saves", [0, 2])
 def test_a_full_disk_keeps_the_last_save(file, saves, monkeypatch, caplog):
     x, y = sides()
-    sync, left = checkpoint.sync_file, saves
+    sync, left = atomic.sync_file, saves
 
     def full(opened):
         nonlocal left
@@ -155,7 +156,7 @@ def test_a_full_disk_keeps_the_last_save(file, saves, monkeypatch, caplog):
         sync(opened)
 
     with monkeypatch.context() as patch, Checkpoint(file) as saved:
-        patch.setattr(checkpoint, "sync_file", full)
+        patch.setattr(atomic, "sync_file", full)
         found = search_both(x, y, 4, SearchOptions(block_rows=50), checkpoint=saved)
     assert "No space left" in caplog.text
     assert_same(arrays(found), oracle.both(x, y, 4))

@@ -1,6 +1,4 @@
-"""Encoders made by other toolkits: a module with `load` and `weight_files`, and a line in KINDS each."""
-
-from __future__ import annotations
+"""Encoders made by other toolkits: a module with `load` and `weight_files` for each."""
 
 from pathlib import Path
 
@@ -9,22 +7,10 @@ from bitextmine.encoder.folder import CONFIG
 from bitextmine.files.jsonfile import read_json
 
 
-def is_sentence_transformers(folder: Path) -> bool:
-    """Return True for a folder of sentence-transformers, unless an encoder of ours is its module."""
-    return (folder / "modules.json").is_file() and not (
-        (folder / CONFIG).is_file() and read_json(folder / CONFIG).get("kind") == KIND
-    )
-
-
-def is_laser(folder: Path) -> bool:
-    """Return True for a folder that holds a SentencePiece model named *.spm."""
-    return any(folder.glob("*.spm"))
-
-
-# A test for the folders of each module; the first that succeeds decides.
-KINDS = {"sentence_transformers": is_sentence_transformers, "laser": is_laser}
-
-
 def foreign_kind(folder: Path) -> str | None:
-    """Return the key in `KINDS` of another toolkit's folder, None for any other."""
-    return next((kind for kind, is_kind in KINDS.items() if is_kind(folder)), None)
+    """Return the name of the module for the folder of another toolkit, None for any other folder."""
+    config = folder / CONFIG
+    ours = config.is_file() and read_json(config).get("kind") == KIND
+    if (folder / "modules.json").is_file() and not ours:  # sentence-transformers can hold an encoder of ours
+        return "sentence_transformers"
+    return "laser" if any(folder.glob("*.spm")) else None

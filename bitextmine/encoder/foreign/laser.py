@@ -9,8 +9,6 @@ Text is lower-cased, and typographic quotation marks, dashes and dots become pla
 a little from those of the published tool.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import os
@@ -27,8 +25,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
 from bitextmine.encoder.network import TorchNetwork
-from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.protocols import Network, PieceMaker
+from bitextmine.encoder.pieces import Network, PieceMaker, Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import check_finite, read_arrays
 from bitextmine.errors import BitextmineError

@@ -4,8 +4,6 @@ The library loads them (`pip install 'bitextmine[transformers]'`). Nothing is fe
 weights are safetensors, never pickles, and only modules of the library itself are supported.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,8 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from bitextmine.encoder.network import BATCH_TOKENS, TorchNetwork
-from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.protocols import Network, PieceMaker
+from bitextmine.encoder.pieces import Network, PieceMaker, Pieces
 from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.tokenizer import CHARACTERS_PER_PIECE
 from bitextmine.encoder.weights import PIECES

@@ -3,8 +3,6 @@
 `bitextmine --help` reads this module, so a reader and a writer are named here and imported on first use.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 from dataclasses import dataclass

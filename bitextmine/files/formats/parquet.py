@@ -1,7 +1,5 @@
 """Parquet files as a stream of rows, with the optional package pyarrow."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import math

@@ -1,7 +1,5 @@
 """The interface of a format of sentence pairs: rows in blocks, and a writer for blocks of any format."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol

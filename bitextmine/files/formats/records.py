@@ -5,8 +5,6 @@ library datasets (https://huggingface.co/docs/datasets, the feature Translation)
 by the names of their keys.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json

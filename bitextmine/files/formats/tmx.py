@@ -4,8 +4,6 @@ Read as a stream, by expat: nothing outside the file is opened, no entity is dec
 element is bounded.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import re

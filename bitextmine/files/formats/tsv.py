@@ -4,8 +4,6 @@ Tab-separated as for `cut` and `paste`: a line feed ends a row, a tab ends a cel
 included. In two files, as Moses and OPUS have them, line i of one translates line i of the other.
 """
 
-from __future__ import annotations
-
 import bisect
 import contextlib
 import dataclasses

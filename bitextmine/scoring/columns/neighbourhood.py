@@ -150,7 +150,7 @@ class IndexNeighbourhood:
 
 
 def _npy_of(path: Path, model_hash: str) -> Path:
-    from bitextmine.embeddings.places import embedding_paths, place_of
+    from bitextmine.embeddings.store import embedding_paths, place_of
 
     if path.suffix == ".npy":
         return path

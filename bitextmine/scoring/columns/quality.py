@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from bitextmine.encoder.folder import QUALITY, file_digest, packaged
 from bitextmine.encoder.ngrams import SPACE
-from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.protocols import PieceRows
+from bitextmine.encoder.pieces import PieceRows, Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import check_finite, read_arrays
 from bitextmine.errors import BitextmineError
