@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from bitextmine.console import counted
 from bitextmine.languages.identify import Languages, is_installed
-from bitextmine.languages.scripts import UNSPACED
+from bitextmine.languages.scripts import UNSPACED, letters_of
 from bitextmine.mining.choices import Retrieval
 from bitextmine.mining.margin import NEUTRAL, BestBothWays
 from bitextmine.mining.retrieval import ScoredPairs, retrieve
@@ -51,8 +51,6 @@ _NUMBER = {rule: number for number, rule in enumerate(RULES, start=1)}
 
 _TWO_LETTERS = re.compile(r"[^\W\d_]{2}")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
-_LETTERS = re.compile(rf"[{UNSPACED}]|[^\W\d_{UNSPACED}]+")
-_SPACED_LETTERS, _ASCII_LETTERS = re.compile(r"[^\W\d_]+"), re.compile("[a-z]+")
 _TAG = re.compile(r"<[^<>]{1,300}>")
 _CHARACTERS, _WORDS = 8, 6  # the shortest line that counts as repeated
 _VARIED = 16  # different characters at the beginning; with more of them none is over half of a usual line
@@ -109,13 +107,6 @@ def bare_words(line: str) -> list[str]:
     In scripts without spaces each letter counts as a word.
     """
     return letters_of(_without_markup(line).lower())
-
-
-def letters_of(low: str) -> list[str]:
-    """Return the runs of letters of a text in lower case; in scripts without spaces each letter by itself."""
-    if low.isascii():  # the same, in a fraction of the time
-        return _ASCII_LETTERS.findall(low)
-    return (_LETTERS if _UNSPACED.search(low) else _SPACED_LETTERS).findall(low)
 
 
 def _without_markup(line: str) -> str:

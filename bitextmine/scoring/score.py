@@ -26,8 +26,6 @@ from bitextmine.languages.clean import clean
 from bitextmine.languages.identify import is_installed
 from bitextmine.run import Run
 from bitextmine.scoring.columns.catalogue import COLUMNS, WINDOW, PairTexts, Request, column_names, identifier
-from bitextmine.scoring.columns.neighbourhood import WindowNeighbourhood
-from bitextmine.scoring.columns.quality import Quality
 from bitextmine.signature import signature
 
 if TYPE_CHECKING:
@@ -161,6 +159,8 @@ def score(
 
         encoder = load_encoder(options.model, run.device_here)
         if "quality" in names:
+            from bitextmine.scoring.columns.quality import Quality
+
             quality = Quality(encoder).digest  # before anything is written
     malformed = Malformed(table)
     first = True
@@ -311,6 +311,8 @@ def columns_of(
         kept["tools"], kept["request"] = request.tools(encoder), request
     tools = kept["tools"]
     if request.looks_back:
+        from bitextmine.scoring.columns.neighbourhood import WindowNeighbourhood
+
         window = tools.neighbourhood = WindowNeighbourhood(request.k, request.window)
         for pair in back:
             window.remember(*pair, PairTexts(*pair, tools).vectors)

@@ -11,6 +11,7 @@ from bitextmine.encoder.folder import QUALITY, packaged
 from bitextmine.errors import BitextmineError
 from bitextmine.scoring.columns.catalogue import (
     COLUMNS,
+    LEAST_AROUND,
     PairTexts,
     Request,
     Tools,
@@ -23,7 +24,6 @@ from bitextmine.scoring.columns.neighbourhood import IndexNeighbourhood, WindowN
 from bitextmine.scoring.columns.numbers import number_agreement, roman_value, word_values
 from bitextmine.scoring.columns.quality import (
     INPUTS,
-    LEAST_AROUND,
     PIECE_INPUTS,
     SENTENCE_INPUTS,
     SIDE_INPUTS,

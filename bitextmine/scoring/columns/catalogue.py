@@ -17,28 +17,25 @@ from numpy.typing import NDArray
 from bitextmine.arguments import one_of, whole_number
 from bitextmine.errors import UsageError
 from bitextmine.languages.codes import usual_length
+from bitextmine.languages.scripts import letters_of
 from bitextmine.mining.choices import Margin
-from bitextmine.mining.cleaning import letters_of
 from bitextmine.mining.dedup import line_key
 from bitextmine.scoring.choices import default_columns
 from bitextmine.scoring.columns.evidence import evidence, looped, negated, tokens_of, words_of
-from bitextmine.scoring.columns.neighbourhood import (
-    Around,
-    IndexNeighbourhood,
-    Neighbourhood,
-    Vectors,
-    WindowNeighbourhood,
-)
 from bitextmine.scoring.columns.numbers import agreement, number_counts
-from bitextmine.scoring.columns.quality import COPIED, LEAST_AROUND, Quality, similarity
 
+# `filter` and `report` use columns of texts alone, and do not wait for encoders to be loaded.
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
     from bitextmine.languages.identify import Languages
+    from bitextmine.scoring.columns.neighbourhood import Around, Neighbourhood, Vectors
+    from bitextmine.scoring.columns.quality import Quality
 
 # Rows scored together, and the pairs among which a margin's neighbours are searched. A constant, so that a score does
 # not depend on the speed of a pipe.
 WINDOW = 4096
+# The texts on each side that a margin, or a median of lengths, needs to mean anything.
+LEAST_AROUND = 64
 # Added to both lengths before their logarithms are compared, so that short texts may differ more.
 SMOOTH = 10
 _LEAST_CUT = 40  # characters of a text whose halves have identifiable languages
@@ -85,6 +82,8 @@ class Tools:
     @cached_property
     def quality(self) -> Quality:
         """Return the networks of the column quality for the encoder."""
+        from bitextmine.scoring.columns.quality import Quality
+
         assert self.encoder is not None
         return Quality(self.encoder)
 
@@ -158,6 +157,8 @@ class PairTexts:
 
     def inputs(self) -> Floats:
         """Return the INPUTS (n, m) of the networks of the column quality."""
+        from bitextmine.scoring.columns.quality import COPIED, similarity
+
         tools, ones = self.tools, np.ones(len(self))
         stated = bool(tools.src_lang and tools.tgt_lang)
         ratio = _margin(self, "ratio") if self.around.size >= LEAST_AROUND else None
@@ -357,6 +358,8 @@ class Request:
         """Return the tools that compute the columns."""
         tools = Tools(encoder, None, self.margin, self.src_lang, self.tgt_lang, self.batch_tokens)
         if encoder is not None and self.uses("neighbours"):
+            from bitextmine.scoring.columns.neighbourhood import IndexNeighbourhood, WindowNeighbourhood
+
             tools.neighbourhood = (
                 WindowNeighbourhood(self.k, self.window)
                 if self.indexes is None

@@ -51,9 +51,6 @@ _MATCHED = 0.45  # mean cosine of the pieces of a sentence that the other side h
 # Names and technical terms are rightly copied, up to this share of the words.
 COPIED = 0.5
 
-# The texts on each side that a margin needs to mean anything.
-LEAST_AROUND = 64
-
 # The cosine of a clean pair depends on language and subject (an earlier encoder: median 0.56 for German Europarl, 0.84
 # for French manuals), its margin hardly does (1.5 and 1.9). This line maps margin to cosine on familiar text.
 _SLOPE, _SHIFT, _HIGHEST = 0.6, -0.1, 1.6
