@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @options.with_corpora(several_names=False)
 @options.model
 @options.neighbours("Neighbours for the margin.")
-@options.margin("Margin of a pair.")
+@options.margin
 @options.choice("--retrieval", Retrieval, Retrieval.MAX, "Choice of pairs among the candidates.")
 @options.threshold(
     "Lowest score to keep. auto: best F1 on --gold, else f1. f1, f0.5, ...: best expected F-measure, estimated from "

@@ -206,11 +206,6 @@ def language(name: str, help: str, **more: Any) -> Decorator:
     return text(name, "LANG", help, type=a_language, **more)
 
 
-def margin(about: str) -> Decorator:
-    """Make --margin."""
-    return choice("--margin", Margin, Margin.RATIO, about)
-
-
 def neighbours(help: str, least: int = 1) -> Decorator:
     """Make -k."""
     return count("-k", help, default=4, least=least)
@@ -233,6 +228,7 @@ def memory(help: str, default: str | None = None) -> Decorator:
     return text("--memory", "SIZE", help, shown=default, type=a_size)
 
 
+margin = choice("--margin", Margin, Margin.RATIO, "Margin of a pair.")
 normalize = flag(
     "--normalize", "Remove markup, mojibake, control characters and runs of spaces from the output."
 )

@@ -120,7 +120,7 @@ if the file states its languages (.tmx, .jsonl, a header, the names of two files
 @options.flag("--strict", "Stop at a malformed row instead of leaving its scores empty.")
 @options.model
 @options.neighbours("Neighbours for the margin.")
-@options.margin("Margin of a pair.")
+@options.margin
 @options.count(
     "--window", "Number of consecutive pairs in which the margin's neighbours are searched.", default=4096
 )

@@ -316,10 +316,8 @@ def _near(wide: Neighbours, found: Neighbours, asked: int) -> Choices:
 
 
 def _joined(parts: Sequence[Choices]) -> Choices:
-    of, sentences = [], 0
-    for part in parts:
-        of.append(part.of + sentences)
-        sentences += int(part.of.max(initial=-1)) + 1
+    sentences = np.cumsum([0, *(int(part.of.max(initial=-1)) + 1 for part in parts)])
+    of = [part.of + before for part, before in zip(parts, sentences, strict=False)]
     src, tgt, features = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("src", "tgt", "features")
     )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import os
+from collections import deque
 from collections.abc import Iterator
 
 from bitextmine.errors import BitextmineError, InvalidUtf8
 from bitextmine.files.cells import one_cell
 from bitextmine.files.formats.names import TwoFiles
 from bitextmine.files.layout import Columns
+from bitextmine.files.lines import iter_lines
 from bitextmine.files.storage import Place
 from bitextmine.files.streams import read_once
 from bitextmine.files.tables import open_table
@@ -41,8 +43,19 @@ def pair_chunks(recipe: Recipe, corpus: Corpus, size: int) -> Iterator[tuple[lis
             both = TwoFiles((os.fspath(first), os.fspath(second[0])))
             yield from _rows(both, None, recipe.data.errors, size)
     except InvalidUtf8 as e:
+        found = _first_invalid(first, *second) if second else e
         replace = 'set data.errors = "replace" in the recipe'
-        raise InvalidUtf8(e.file, e.line, e.problem, e.cure, replace) from None
+        raise InvalidUtf8(found.file, found.line, found.problem, found.cure, replace) from None
+
+
+def _first_invalid(*paths: Place) -> InvalidUtf8:
+    """Return the error of the file that is not UTF-8, as one of two together does not say which."""
+    try:
+        for path in paths:
+            deque(iter_lines(path), maxlen=0)
+    except InvalidUtf8 as e:
+        return e
+    raise AssertionError("one of the files was not UTF-8 just now")
 
 
 def _rows(

@@ -12,7 +12,6 @@ import torch
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import WEIGHTS, folder_hash, read_folder, read_ngrams
 from bitextmine.encoder.model import SentenceModel
-from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import PIECES, SCALE, piece_vectors, read_weights
 from bitextmine.training.recipe import Recipe
 from bitextmine.training.recipe.load import shaped, start_encoder
@@ -33,7 +32,6 @@ class Start:
     name: str
     folder: Path
     config: EncoderConfig
-    tokenizer: Tokenizer
     ngrams: tuple[str, ...]
     hash: str
 
@@ -77,6 +75,6 @@ def open_start(recipe: Recipe) -> Start | None:
         return None
     folder, config = start_encoder(recipe, recipe.model.start_from)
     shaped(recipe, config, recipe.model.start_from)
-    _, tokenizer = read_folder(folder)
+    read_folder(folder)  # refuses a damaged vocabulary
     ngrams = tuple(read_ngrams(folder, config.ngrams))
-    return Start(recipe.model.start_from, folder, config, tokenizer, ngrams, folder_hash(folder))
+    return Start(recipe.model.start_from, folder, config, ngrams, folder_hash(folder))

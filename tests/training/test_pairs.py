@@ -53,6 +53,14 @@ def test_files_that_are_not_aligned(tmp_path, lines):
         read_all(recipe_for(corpus, tmp_path), corpus)
 
 
+def test_of_two_files_the_one_that_is_not_utf8_is_named(tmp_path):
+    (tmp_path / "x.en").write_text("good\nlines\n")
+    (tmp_path / "x.fr").write_bytes(b"bons\nmal \xff\n")
+    corpus = Corpus(("en", "fr"), src="x.en", tgt="x.fr")
+    with pytest.raises(BitextmineError, match=r"x\.fr: line 2: .*data\.errors"):
+        read_all(recipe_for(corpus, tmp_path), corpus)
+
+
 def test_paired_files_give_what_the_tsv_gives(make_recipe, tmp_path, sentence_pairs):
     recipe = make_recipe()
     for side, lang in enumerate(("en", "fr")):

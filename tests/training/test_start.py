@@ -211,8 +211,8 @@ def test_text_that_the_vocabulary_does_not_know_is_named(tmp_path, caplog):
     settings = {"model.start_from": "europe5", "data.valid_pairs": 0}
     recipe = load_recipe(None, settings, pairs=names, folder=tmp_path)
     start = open_start(recipe)
-    caches = open_caches(tmp_path / "cache", recipe, start.tokenizer)
-    shares = unknown_shares(caches, start.tokenizer)
+    tokenizer = Tokenizer(start.folder / TOKENIZER)
+    shares = unknown_shares(open_caches(tmp_path / "cache", recipe, tokenizer), tokenizer)
     assert shares["zh"] > 0.5 and shares["en"] == shares["fr"] == shares["et"] == 0
     with caplog.at_level(logging.WARNING):
         caplog.clear()
