@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 Progress = Callable[[int], object]  # called with the number of things done since the last call
@@ -76,6 +76,12 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def tab_separated(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return one row per line, with tabs between cells."""
     return "\n".join("\t".join(row) for row in [header, *rows])
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
+    head, *table = (f"| {' | '.join(row)} |" for row in [header, *rows])
+    return "\n".join([head, "|---" * len(header) + "|", *table])
 
 
 def nice_step(wanted: float) -> float:

@@ -1,4 +1,4 @@
-"""Memory and processors that this process may use."""
+"""Memory and processors that this process may use, and a thread that works ahead."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import contextlib
 import ctypes
 import os
 import re
+from collections.abc import Generator, Iterable
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 from bitextmine.errors import BitextmineError
+
+Item = TypeVar("Item")
 
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])(?:i?B)?", re.IGNORECASE)
@@ -115,3 +119,15 @@ def keep_freed_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_MMAP_MAX, 0)
         mallopt(_TRIM_THRESHOLD, (1 << 31) - 1)
+
+
+def ahead(items: Iterable[Item]) -> Generator[Item]:
+    """Yield the items (none is None), the next one made on a thread while one is used."""
+    from concurrent.futures import ThreadPoolExecutor  # here: --help does without
+
+    source = iter(items)
+    with ThreadPoolExecutor(1, thread_name_prefix="ahead") as thread:
+        made = thread.submit(next, source, None)
+        while (item := made.result()) is not None:
+            made = thread.submit(next, source, None)
+            yield item

@@ -127,7 +127,7 @@ def sums(args: argparse.Namespace) -> list[Cell]:
 
 def sampled(args: argparse.Namespace) -> list[Path]:
     """OUT/pairs/pairs.en-LANG.tsv: the pairs that students are taught, a sample by hash."""
-    from bitextmine.training.recipe import recipe_from_pairs
+    from bitextmine.training.recipe import load_recipe
     from bitextmine.training.teacher import chosen_lines
 
     made = []
@@ -136,7 +136,7 @@ def sampled(args: argparse.Namespace) -> list[Path]:
         made.append(path)
         if path.exists():
             continue
-        recipe = recipe_from_pairs([f"{name}.en-{lang}.tsv.zst" for name in names], folder=args.data)
+        recipe = load_recipe(None, pairs=[f"{name}.en-{lang}.tsv.zst" for name in names], folder=args.data)
         each = args.lines // len(STUDIED) // len(names)
         lines = [line for corpus in recipe.data.corpora for line in chosen_lines(recipe, corpus, each)]
         path.parent.mkdir(parents=True, exist_ok=True)

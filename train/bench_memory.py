@@ -23,8 +23,8 @@ import sys
 from pathlib import Path
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.training.cache import open_caches
-from bitextmine.training.recipe import recipe_from_pairs
-open_caches(Path(sys.argv[3]), recipe_from_pairs([sys.argv[1]]), Tokenizer(sys.argv[2]))
+from bitextmine.training.recipe import load_recipe
+open_caches(Path(sys.argv[3]), load_recipe(None, pairs=[sys.argv[1]]), Tokenizer(sys.argv[2]))
 """
 
 

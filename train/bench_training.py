@@ -28,7 +28,7 @@ from bitextmine.encoder.pieces import Pieces
 from bitextmine.training.losses import piece_counts
 from bitextmine.training.objectives.registry import Objectives, Setup, Views
 from bitextmine.training.pairfile import TokenPairs
-from bitextmine.training.recipe import Recipe, recipe_from_pairs
+from bitextmine.training.recipe import Recipe, load_recipe
 from bitextmine.training.run import make_optimizer, set_rates
 
 WORKLOADS: dict[str, dict[str, object]] = {
@@ -136,7 +136,7 @@ def plain_loss(plain: Plain, head: nn.Module | None, views: Views, recipe: Recip
 
 def measure(name: str, steps: int, batches: int, dropout: float) -> None:
     settings = WORKLOADS[name] | {"train.piece_dropout": 0.0, "model.dropout": dropout}
-    recipe = recipe_from_pairs(["made-up.en-fr.tsv"], settings)
+    recipe = load_recipe(None, settings, pairs=["made-up.en-fr.tsv"])
     m = recipe.model
     torch.manual_seed(1)
     rng = np.random.default_rng(1)

@@ -69,20 +69,9 @@ class AdaptOptions:
 # --- piles ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Piles:
-    """Two corpora in two languages, between which there may be translations."""
-
-    src: Corpus
-    tgt: Corpus
-
-    @property
-    def langs(self) -> tuple[str, str]:
-        """Return the two languages."""
-        return self.src.lang, self.tgt.lang
-
-    def __str__(self) -> str:
-        return f"{self.src.name} x {self.tgt.name}"
+def names_of(piles: Sequence[Pair]) -> str:
+    """Return the names of pairs of corpora, for messages."""
+    return "; ".join(f"{src.name} x {tgt.name}" for src, tgt in piles)
 
 
 def find_piles(
@@ -92,14 +81,14 @@ def find_piles(
     directory: str | os.PathLike[str] = ".",
     names: Sequence[str] = (),
     errors: str = "strict",
-) -> list[Piles]:
+) -> list[Pair]:
     """Return each source with each target in another language, for each name; arguments and errors of `find_pairs`."""
     wanted: Sequence[str | None] = names or [None]
     found = [pair for name in wanted for pair in find_pairs(corpora, src, tgt, directory, name, errors)]
     return piles_of([pair for pair in found if pair[0].lang != pair[1].lang])
 
 
-def piles_of(pairs: Sequence[Pair]) -> list[Piles]:
+def piles_of(pairs: Sequence[Pair]) -> list[Pair]:
     """Return the distinct pairs of corpora; UsageError for none, for one language, and for a corpus with itself."""
     for src, tgt in pairs:
         assert src.path is not None and tgt.path is not None
@@ -114,33 +103,33 @@ def piles_of(pairs: Sequence[Pair]) -> list[Piles]:
             )
     if not pairs:
         raise UsageError("both corpora are in the same language; adapting needs two")
-    return list(dict.fromkeys(Piles(*pair) for pair in pairs))
+    return list(dict.fromkeys(pairs))
 
 
 def read_golds(
-    gold: Sequence[str | os.PathLike[str]], piles: Sequence[Piles], errors: str = "strict"
+    gold: Sequence[str | os.PathLike[str]], piles: Sequence[Pair], errors: str = "strict"
 ) -> list[Gold]:
     """Read a file of known pairs for each of the piles, in order, if any are given; UsageError for another number."""
     if gold and len(gold) != len(piles):
         raise UsageError(
-            f"--gold is given {len(gold)} times for {len(piles)} pairs of corpora ({'; '.join(map(str, piles))}): give "
-            "one for each, in this order"
+            f"--gold is given {len(gold)} times for {len(piles)} pairs of corpora ({names_of(piles)}): give one "
+            "for each, in this order"
         )
     return [read_gold(path, errors) for path in gold]
 
 
-def check_piles(piles: Piles, gold: Gold | None = None) -> None:
+def check_piles(piles: Pair, gold: Gold | None = None) -> None:
     """Raise TooSmall for too few different lines to tell pairs from noise, BitextmineError for gold beyond them."""
-    for text in (piles.src, piles.tgt):
+    for text in piles:
         lines = len(unique_lines(text.lines()).rows)
         if lines < MIN_LINES:
             raise TooSmall(
-                f"{piles}: {text.name} has {counted(lines, 'different line')}, too few to tell pairs from noise: "
-                f"adapting needs {MIN_LINES} of each corpus, and thousands to learn anything; keep the encoder that "
-                "you have"
+                f"{names_of([piles])}: {text.name} has {counted(lines, 'different line')}, too few to tell pairs "
+                f"from noise: adapting needs {MIN_LINES} of each corpus, and thousands to learn anything; keep the "
+                "encoder that you have"
             )
     if gold is not None:
-        for known, text in ((gold.src, piles.src), (gold.tgt, piles.tgt)):
+        for known, text in zip((gold.src, gold.tgt), piles, strict=True):
             check_line_numbers("--gold", known, text.name, len(text))
 
 
@@ -170,14 +159,14 @@ class MinedPairs:
 
 
 def mine_piles(
-    piles: Piles, embedded: dict[Corpus, Path], encoder: Encoder, options: AdaptOptions, run: Run
+    piles: Pair, embedded: dict[Corpus, Path], encoder: Encoder, options: AdaptOptions, run: Run
 ) -> MinedPairs:
     """Return the pairs of two cleaned piles; none if no threshold has the precision of the options by estimate."""
     rescore = isinstance(encoder.network, PieceRows) or None
     wanted = MiningOptions(k=options.k, threshold=f"precision={1 - options.error_rate:g}", rescore=rescore)
     work = WorkOptions(run, cache=next(iter(embedded.values())).parent)
     try:
-        found = mine_texts((piles.src, piles.tgt), wanted, work, model=encoder, embedded=embedded)
+        found = mine_texts(piles, wanted, work, model=encoder, embedded=embedded)
     except NoEstimate:
         nothing = np.zeros(0, dtype=np.int64)
         return MinedPairs(nothing, nothing, np.zeros(0))
@@ -188,18 +177,18 @@ def mine_piles(
     return MinedPairs(found.src_index, found.tgt_index, precision, found.estimate.interval(found.threshold))
 
 
-def gold_shares(mined: MinedPairs, piles: Piles, gold: Gold) -> dict[str, float]:
+def gold_shares(mined: MinedPairs, piles: Pair, gold: Gold) -> dict[str, float]:
     """Return precision and recall of the pairs against known ones, in per cent.
 
     Of gold that is a sample, as `mine --gold` decides, precision counts pairs with a line that gold mentions. Equal
     lines are one.
     """
     firsts = []
-    for text, lines in ((piles.src, gold.src), (piles.tgt, gold.tgt)):
+    for text, lines in zip(piles, (gold.src, gold.tgt), strict=True):
         unique = unique_lines(text.lines())
         firsts.append(np.append(unique.rows, -1)[unique.line_to_row[lines]])
     src, tgt = firsts
-    width = len(piles.tgt)
+    width = len(piles[1])
     known = np.unique(pair_codes(src, tgt, width)[(src >= 0) & (tgt >= 0)])
     right = np.isin(pair_codes(mined.src, mined.tgt, width), known)
     mentioned = np.isin(mined.src, src) | np.isin(mined.tgt, tgt)

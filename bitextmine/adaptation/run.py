@@ -26,17 +26,17 @@ from bitextmine.adaptation.held_out import (
 )
 from bitextmine.adaptation.piles import (
     AdaptOptions,
-    Piles,
     TooSmall,
     check_piles,
     gold_shares,
     mine_piles,
+    names_of,
     piles_of,
     read_golds,
     round_recipe,
 )
 from bitextmine.arguments import take_options
-from bitextmine.console import counted
+from bitextmine.console import counted, markdown
 from bitextmine.embeddings.embed import EmbedOptions, embed_corpus
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.encoder import Encoder, load_encoder
@@ -48,7 +48,7 @@ from bitextmine.files.corpus import Corpus
 from bitextmine.files.journal import Journal, read_head
 from bitextmine.mining.dedup import line_key
 from bitextmine.mining.gold import Gold
-from bitextmine.mining.texts import text_of
+from bitextmine.mining.texts import Pair, text_of
 from bitextmine.run import Run, RunKeywords, take_run
 from bitextmine.signature import signature
 from bitextmine.training.outputs import CARD, RECIPE
@@ -149,7 +149,7 @@ class Adaptation:
 
     def __init__(
         self,
-        piles: Sequence[Piles],
+        piles: Sequence[Pair],
         out: Path,
         options: AdaptOptions,
         run: Run,
@@ -160,7 +160,7 @@ class Adaptation:
         self.start, self.folder, self.work = start_name(model), files.resolve(model), out / "work"
         # Refuses encoders of another kind before any work.
         self.training = round_recipe(self.start, self.work, [("pairs.tsv", ("en", "fr"))], 1, options).train
-        self.texts = list(dict.fromkeys(text for one in piles for text in (one.src, one.tgt)))
+        self.texts = list(dict.fromkeys(text for one in piles for text in one))
         self.rounds: list[dict[str, Any]] = []
 
     def adapt(self) -> Adapted:
@@ -214,7 +214,7 @@ class Adaptation:
         digest = hashlib.sha256(f"{files.folder_hash(self.folder)} {how}".encode())
         for text in self.texts:
             digest.update(f"{text.lang} {text.sha256}".encode())
-        sides = [(self.texts.index(one.src), self.texts.index(one.tgt)) for one in self.piles]
+        sides = [tuple(map(self.texts.index, pair)) for pair in self.piles]
         digest.update(repr(sides).encode())
         for known in self.gold:
             digest.update(known.src.tobytes() + known.tgt.tobytes())
@@ -263,7 +263,7 @@ class Adaptation:
         if written < FEWEST_PAIRS or certain < FEWEST_HELD_OUT:
             self._say(entry)
             raise TooSmall(
-                f"{'; '.join(map(str, self.piles))}: {counted(written, 'pair')} to train on at an error rate of "
+                f"{names_of(self.piles)}: {counted(written, 'pair')} to train on at an error rate of "
                 f"{self.options.error_rate:g}, {counted(certain, 'pair')} certain enough to be held out: too few to "
                 "learn from, as these corpora are too small, hold few translations of each other, or translations that "
                 f"{self.folder.name} does not find. Keep that encoder for them; no model is written"
@@ -285,8 +285,8 @@ class Adaptation:
         before = f"round-{number - 1}"
         counts = self._once("mined", number - 1, self._mine)["written"]
         corpora = [
-            (f"{before}/{self._name(i)}", one.langs)
-            for i, (one, count) in enumerate(zip(self.piles, counts, strict=True))
+            (f"{before}/{self._name(i)}", (src.lang, tgt.lang))
+            for i, ((src, tgt), count) in enumerate(zip(self.piles, counts, strict=True))
             if count
         ]
         recipe = round_recipe(self.start, self.work, corpora, sum(counts), self.options)
@@ -304,8 +304,8 @@ class Adaptation:
 
         def hold_out(_: int) -> dict[str, Any]:
             chosen = []
-            for one, mined in zip(self.piles, found, strict=True):
-                sources = list(one.src.take(mined.src))
+            for pair, mined in zip(self.piles, found, strict=True):
+                sources = list(pair[0].take(mined.src))
                 at = choose_held_out(mined, sources, self.options.error_rate, MOST // len(self.piles))
                 chosen.append([mined.src[at].tolist(), mined.tgt[at].tolist()])
             return {"pairs": chosen}
@@ -314,15 +314,15 @@ class Adaptation:
         held_out = {
             line_key(line)
             for one, pairs in zip(self.piles, chosen, strict=True)
-            for text, lines in zip((one.src, one.tgt), pairs, strict=True)
+            for text, lines in zip(one, pairs, strict=True)
             for line in text.take(np.array(lines, dtype=np.int64))
         }
         written = []
-        for i, (one, mined) in enumerate(zip(self.piles, found, strict=True)):
+        for i, ((src, tgt), mined) in enumerate(zip(self.piles, found, strict=True)):
             rows = [
-                f"{one_cell(src)}\t{one_cell(tgt)}\n"
-                for src, tgt in zip(one.src.take(mined.src), one.tgt.take(mined.tgt), strict=True)
-                if line_key(src) not in held_out and line_key(tgt) not in held_out
+                f"{one_cell(line)}\t{one_cell(other)}\n"
+                for line, other in zip(src.take(mined.src), tgt.take(mined.tgt), strict=True)
+                if line_key(line) not in held_out and line_key(other) not in held_out
             ]
             with replacing(folder / self._name(i)) as file:
                 file.write("".join(rows).encode("utf-8", "replace"))
@@ -349,16 +349,16 @@ class Adaptation:
             src, tgt = (open_embedding(npy)[0] for npy in self._embedded(one, encoder).values())
             lines = [np.array(side, dtype=np.int64) for side in self._held_out()[i]]
             if len(lines[0]):
-                texts = list(one.src.take(lines[0])), list(one.tgt.take(lines[1]))
+                texts = [list(text.take(at)) for text, at in zip(one, lines, strict=True)]
                 parts.append(measure(encoder, texts, lines, (src, tgt), self.options.seed))
             if self.gold:
-                known = self.gold[i]
-                for langs, queries, pool, asked, right in (
-                    (one.langs, src, tgt, known.src, known.tgt),
-                    (one.langs[::-1], tgt, src, known.tgt, known.src),
+                known, langs = self.gold[i], [text.lang for text in one]
+                for name, queries, pool, asked, right in (
+                    ("-".join(langs), src, tgt, known.src, known.tgt),
+                    ("-".join(langs[::-1]), tgt, src, known.tgt, known.src),
                 ):
                     hits = found_again(queries[asked].astype(np.float32), right, pool)
-                    gold["-".join(langs)] = round(100 * float(hits.mean()), 2)
+                    gold[name] = round(100 * float(hits.mean()), 2)
         found = Measured(
             *(np.concatenate([getattr(part, name) for part in parts]) for name in ("whole", "half"))
         )
@@ -402,11 +402,9 @@ class Adaptation:
         lines = [
             f"# A bitextmine encoder for {', '.join(config.languages)}, adapted\n",
             f"{name} (hash {digest}), trained further by `bitextmine adapt` on the pairs that it finds in plain text: "
-            f"{'; '.join(map(str, self.piles))}. No known pairs were used; the estimates are the encoder's own. This "
+            f"{names_of(self.piles)}. No known pairs were used; the estimates are the encoder's own. This "
             f"is the encoder of round {best}; round 0 is {name}.{scored}\n",
-            f"| {' | '.join(COLUMNS.values())} |",
-            f"|{'---|' * len(COLUMNS)}",
-            *(f"| {' | '.join(row)} |" for row in rows),
+            markdown(list(COLUMNS.values()), rows),
             "\nFigures are in %. `adapt.jsonl` has them all, `recipe.json` how a round trains.\n",
             f"Signature: `{made}`\n",
         ]
@@ -433,17 +431,17 @@ class Adaptation:
     # --- parts -----------------------------------------------------------------------------------------------
 
     def _name(self, pile: int) -> str:
-        return f"{pile}.{'-'.join(self.piles[pile].langs)}.tsv"
+        return f"{pile}.{'-'.join(text.lang for text in self.piles[pile])}.tsv"
 
     def _encoder_folder(self, number: int) -> Path:
         return self.work / f"round-{number}" / "encoder" if number else self.folder
 
-    def _embedded(self, piles: Piles, encoder: Encoder) -> dict[Corpus, Path]:
+    def _embedded(self, piles: Pair, encoder: Encoder) -> dict[Corpus, Path]:
         """Embed both sides into the work folder; embeddings beside the corpora stay."""
         folder = self.work / "embeddings"
         folder.mkdir(exist_ok=True)
         found = {}
-        for text in (piles.src, piles.tgt):
+        for text in piles:
             place = EmbedOptions(out=folder / f"{self.texts.index(text)}.{text.lang}.npy")
             found[text] = embed_corpus(text, encoder, self.run, place)
         return found

@@ -211,7 +211,6 @@ def reduce(model: str, texts: tuple[str, ...], out: str, run: Run, force: bool, 
 @click.argument("trained", metavar="TRAINED")
 @options.text("--recipe", "RECIPE", "Recipe that TRAINED was trained with.  [default: TRAINED/recipe.json]")
 @options.data
-@options.text("--cache", "FOLDER", "Folder of the tokenised corpora.  [default: TRAINED/work/cache]")
 @options.text("--model", "MODEL", "Encoder to fit the scorer for, a name or a folder.  [default: TRAINED]")
 @options.text(
     "--corpora",
@@ -230,9 +229,6 @@ def reduce(model: str, texts: tuple[str, ...], out: str, run: Run, force: bool, 
     type=click.IntRange(min=0),
     multiple=True,
 )
-@options.count("--hidden", "Units of the hidden layer.", default=32)
-@options.count("--steps", "Training steps.", default=600)
-@options.number("--decay", "Weight decay.", min=0, default=0.1)
 @options.seed("Random seed of the distractors.")
 @options.text(
     "--out",
@@ -254,20 +250,20 @@ def fit_scorer_command(
     from bitextmine.training.fit_scorer import Fitting, Trained, fit_scorer
     from bitextmine.training.recipe import load_recipe
 
-    data, model, cache = (fitting.pop(name) for name in ("data", "model", "cache"))
+    data, model = fitting.pop("data"), fitting.pop("model")
     plan = load_recipe(recipe or Path(trained) / "recipe.json", folder=None if data is None else Path(data))
-    found = fit_scorer(Trained(trained, plan, model, cache), out, Fitting(**fitting), force=force)
+    place, scorer, tasks = fit_scorer(Trained(trained, plan, model), out, Fitting(**fitting), force=force)
     click.echo(
         "| corpus | candidates | right | F1 by margin | F1 by a scorer fitted to the others | "
         "share right: estimated | in truth | calibration error |\n|---|---|---|---|---|---|---|---|"
     )
-    for task in found.tasks:
+    for task in tasks:
         click.echo(
             f"| {task.corpus} | {task.candidates:,} | {task.right:,} of {task.gold:,} | {task.f1_by_margin:.2f} | "
             f"{task.f1_by_scorer:.2f} | {100 * task.share:.2f}% | {100 * task.right / task.candidates:.2f}% | "
             f"{task.calibration_error:.4f} |"
         )
-    click.echo(f"\n{found.path}: scorer {found.scorer.hash}")
+    click.echo(f"\n{place}: scorer {scorer.hash}")
 
 
 @program.command(

@@ -234,23 +234,18 @@ def fit(
     `vectors` are (n, d), `labels` (n,) from 0 to classes - 1; l2 > 0 makes the minimum unique. `start` are initial
     weights. Returns weights (classes, d + 1), the last column the bias.
     """
+    import torch
     from scipy.optimize import minimize
+    from torch.nn import functional
 
-    n, d = vectors.shape
-    truth = np.zeros((n, classes))
-    truth[np.arange(n), labels] = 1.0
+    x, y, d = torch.from_numpy(vectors), torch.from_numpy(labels), vectors.shape[1]
 
     def loss(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        weights = flat.reshape(classes, d + 1)
-        logits = vectors @ weights[:, :-1].T + weights[:, -1]
-        logits -= logits.max(1, keepdims=True)
-        normaliser = np.log(np.exp(logits).sum(1, keepdims=True))
-        off = (np.exp(logits - normaliser) - truth) / n
-        gradient = np.empty_like(weights)
-        gradient[:, :-1] = off.T @ vectors + l2 * weights[:, :-1]
-        gradient[:, -1] = off.sum(0)
-        own = (normaliser[:, 0] - logits[np.arange(n), labels]).mean()
-        return own + l2 / 2 * (weights[:, :-1] ** 2).sum(), gradient.ravel()
+        weights = torch.tensor(flat.reshape(classes, d + 1), requires_grad=True)
+        slopes, bias = weights[:, :-1], weights[:, -1]
+        value = functional.cross_entropy(functional.linear(x, slopes, bias), y)
+        value = value + l2 / 2 * slopes.square().sum()
+        return value.item(), torch.autograd.grad(value, weights)[0].numpy().ravel()
 
     begin = np.zeros((classes, d + 1)) if start is None else start
     limits = {"maxiter": 2000, "ftol": 1e-12, "gtol": 1e-7}

@@ -293,27 +293,7 @@ def read_gold_pairs(path: str | os.PathLike[str], errors: str = "strict") -> Gol
     another shape, a score that is no finite number, a blank sentence, or fewer than three pairs.
     """
     where = display_name(path)
-    rows = _rows(iter_lines(path, errors), where)
-    number, cells = next(rows, (0, []))
-    if not cells:
-        raise BitextmineError(f"{where}: empty; {FORMATS}")
-    columns, exact, is_header = _columns(cells, f"{where}: line {number}")
-    if not is_header:
-        rows = itertools.chain([(number, cells)], rows)
-    width = len(cells)
-    first, second, gold, lines = [], [], [], []
-    for number, cells in rows:
-        at = f"{where}: line {number}"
-        if len(cells) != width if exact else len(cells) <= max(columns):
-            wanted = f"{width}" if exact else f"{max(columns) + 1} or more"
-            raise BitextmineError(f"{at}: {counted(len(cells), 'cell')}, not {wanted}; {FORMATS}")
-        one, two, score = (cells[column] for column in columns)
-        first.append(_sentence(one, at))
-        second.append(_sentence(two, at))
-        gold.append(_number(score, at))
-        lines.append(number)
-    name, language = _name(path)
-    return _checked(GoldPairs(where, name, language, first, second, np.array(gold), lines))
+    return _gold_pairs((where, *_name(path)), _pairs(_rows(iter_lines(path, errors), where), where), "line")
 
 
 def gold_pairs_of(pairs: Iterable[Sequence[Any]], language: str) -> GoldPairs:
@@ -322,18 +302,58 @@ def gold_pairs_of(pairs: Iterable[Sequence[Any]], language: str) -> GoldPairs:
         raise UsageError(
             f"sts: expected rows (sentence1, sentence2, score) for {language!r}, found {pairs!r}"
         )
-    first, second, gold = [], [], []
-    for number, row in enumerate(pairs, start=1):
-        at = f"{language}: row {number}"
-        if isinstance(row, (str, bytes)) or not isinstance(row, Sequence) or len(row) != 3:
-            raise UsageError(f"{at}: expected (sentence1, sentence2, score), found {row!r}")
-        if not isinstance(row[0], str) or not isinstance(row[1], str):
-            raise UsageError(f"{at}: expected two texts and a score, found {row!r}")
-        first.append(_sentence(row[0], at))
-        second.append(_sentence(row[1], at))
-        gold.append(_number(row[2], at))
-    lines = list(range(1, len(first) + 1))
-    return _checked(GoldPairs(language, "", language, first, second, np.array(gold), lines))
+
+    def checked() -> Iterator[tuple[int, Sequence[Any]]]:
+        for number, row in enumerate(pairs, start=1):
+            at = f"{language}: row {number}"
+            if isinstance(row, (str, bytes)) or not isinstance(row, Sequence) or len(row) != 3:
+                raise UsageError(f"{at}: expected (sentence1, sentence2, score), found {row!r}")
+            if not isinstance(row[0], str) or not isinstance(row[1], str):
+                raise UsageError(f"{at}: expected two texts and a score, found {row!r}")
+            yield number, row
+
+    return _gold_pairs((language, "", language), checked(), "row")
+
+
+def _gold_pairs(
+    names: tuple[str, str, str], rows: Iterable[tuple[int, Sequence[Any]]], noun: str
+) -> GoldPairs:
+    """Return the pairs of numbered rows (sentence1, sentence2, score); names: the first three fields."""
+    where = names[0]
+    first, second, gold, lines = [], [], [], []
+    for number, (one, two, score) in rows:
+        at = f"{where}: {noun} {number}"
+        if not one.strip() or not two.strip():
+            raise BitextmineError(f"{at}: a sentence is blank")
+        if math.isnan(value := finite(score)):
+            raise BitextmineError(f"{at}: the gold score {score!r} is not a finite number")
+        first.append(one)
+        second.append(two)
+        gold.append(value)
+        lines.append(number)
+    if len(gold) < FEWEST:
+        raise BitextmineError(f"{where}: {len(gold)} sentence pairs; a correlation needs {FEWEST} or more")
+    if len(set(gold)) == 1:
+        raise BitextmineError(f"{where}: every gold score is {gold[0]:g}: there is nothing to correlate with")
+    return GoldPairs(*names, first, second, np.array(gold), lines)
+
+
+def _pairs(rows: Iterator[tuple[int, list[str]]], where: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line of each row of a file, and its two sentences and score."""
+    number, cells = next(rows, (0, []))
+    if not cells:
+        raise BitextmineError(f"{where}: empty; {FORMATS}")
+    columns, exact, is_header = _columns(cells, f"{where}: line {number}")
+    if not is_header:
+        rows = itertools.chain([(number, cells)], rows)
+    width = len(cells)
+    for number, cells in rows:
+        if len(cells) != width if exact else len(cells) <= max(columns):
+            wanted = f"{width}" if exact else f"{max(columns) + 1} or more"
+            raise BitextmineError(
+                f"{where}: line {number}: {counted(len(cells), 'cell')}, not {wanted}; {FORMATS}"
+            )
+        yield number, [cells[column] for column in columns]
 
 
 def _rows(lines: Iterator[str], where: str) -> Iterator[tuple[int, list[str]]]:
@@ -369,30 +389,6 @@ def _columns(cells: Sequence[str], at: str) -> tuple[tuple[int, int, int], bool,
     if len(cells) > max(BENCHMARK):
         return BENCHMARK, False, False
     raise BitextmineError(f"{at}: {counted(len(cells), 'cell')}; {FORMATS}")
-
-
-def _number(given: Any, at: str) -> float:
-    if math.isnan(found := finite(given)):
-        raise BitextmineError(f"{at}: the gold score {given!r} is not a finite number")
-    return found
-
-
-def _sentence(text: str, at: str) -> str:
-    if not text.strip():
-        raise BitextmineError(f"{at}: a sentence is blank")
-    return text
-
-
-def _checked(pairs: GoldPairs) -> GoldPairs:
-    if len(pairs) < FEWEST:
-        raise BitextmineError(
-            f"{pairs.where}: {len(pairs)} sentence pairs; a correlation needs {FEWEST} or more"
-        )
-    if (pairs.gold == pairs.gold[0]).all():
-        raise BitextmineError(
-            f"{pairs.where}: every gold score is {pairs.gold[0]:g}: there is nothing to correlate with"
-        )
-    return pairs
 
 
 def _name(path: str | os.PathLike[str]) -> tuple[str, str]:

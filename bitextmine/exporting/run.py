@@ -56,8 +56,7 @@ def export_encoder(
         if not force and any(out.iterdir()):
             raise BitextmineError(f"{out}: the folder is not empty; name another one, or pass --force")
         if to == ONNX:
-            from bitextmine.exporting.onnx_graph import write_graph
-            from bitextmine.exporting.tokenizer_json import write_tokenizer
+            from bitextmine.exporting.onnx import write_graph, write_tokenizer
 
             write_graph(config, read_weights(config, folder / WEIGHTS), out / "model.onnx")
             write_tokenizer(folder / TOKENIZER, out / "tokenizer.json", max_pieces=config.max_pieces)

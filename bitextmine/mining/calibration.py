@@ -44,7 +44,7 @@ _LEAST, _MOST = 0.02, 0.1
 _DOUBTFUL = 50
 _BINS = 24
 # Standard deviations: of the prior of slope and shift, and, relative, of the number of decoys, which model noise.
-_SLOPE, _SHIFT, _MODEL = 0.15, 0.7, 0.2
+_SLOPE, _SHIFT, _MODEL = 0.08, 0.7, 0.2
 _ROUNDS = 2
 # Decoys below these log odds count in no bin; no need to find the copies among them.
 _LOWEST = -5.0

@@ -1,8 +1,9 @@
-"""Counting in one pass: scores by value, repeated texts, a random sample, the best few."""
+"""Counting in one pass: scores, repeated texts, a random sample, the best few."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
@@ -11,52 +12,39 @@ from numpy.typing import NDArray
 
 T = TypeVar("T")
 
-SCALE = 10.0**6  # scores are printed with six decimals
-_LARGEST = 1e12  # scores beyond it count as equal
-
 
 class ScoreCounts:
-    """Scores by their value at six decimals, so counts at thresholds of six decimals are exact; 8 bytes a score."""
+    """All scores, to be counted; 8 bytes a score."""
 
     def __init__(self) -> None:
-        self.total, self.low, self.high = 0, math.inf, -math.inf
-        self._keys = np.empty(0, dtype=np.int64)  # sorted
-        self._waiting: list[NDArray[np.int64]] = []
+        self._sorted = np.empty(0)
+        self._waiting: list[NDArray[np.float64]] = []
 
     def add(self, scores: NDArray[np.float64]) -> None:
         """Count finite scores (n,)."""
-        if len(scores):
-            self.total += len(scores)
-            self.low, self.high = min(self.low, float(scores.min())), max(self.high, float(scores.max()))
-            # The small term keeps 1.06, which is 1.0600000000000000532..., in its place.
-            self._waiting.append(
-                np.floor(np.clip(scores, -_LARGEST, _LARGEST) * SCALE + 1e-3).astype(np.int64)
-            )
+        self._waiting.append(scores)
 
-    def _place(self, threshold: float, side: str = "left") -> int:
-        """Return how many scores are below a threshold; with side "right", below or at it."""
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """Return the scores, ascending."""
         if self._waiting:
-            self._keys = np.sort(np.concatenate([self._keys, *self._waiting]))
+            self._sorted = np.sort(np.concatenate([self._sorted, *self._waiting]))
             self._waiting = []
-        edge = math.ceil(float(np.clip(threshold, -_LARGEST, _LARGEST)) * SCALE - 1e-3)
-        return int(np.searchsorted(self._keys, edge, side))  # type: ignore[call-overload]
+        return self._sorted
+
+    @property
+    def total(self) -> int:
+        """Count the scores."""
+        return len(self.values)
 
     def at_least(self, threshold: float) -> int:
         """Return how many scores reach the threshold."""
-        return self.total - self._place(threshold)
+        return self.total - int(np.searchsorted(self.values, threshold))
 
     def quantile(self, share: float) -> float:
         """Return the score that a share (0 to 1) of the scores do not exceed; NaN without scores."""
-        if not self.total:
-            return math.nan
-        self._place(0)
         rank = min(max(math.ceil(share * self.total) - 1, 0), self.total - 1)
-        return min(max(float(self._keys[rank]) / SCALE, self.low), self.high)
-
-    def between(self, edges: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Count scores in [edges[i], edges[i + 1]); edges (n + 1,) ascending, the last one included."""
-        cuts = [self._place(float(edge)) for edge in edges[:-1]]
-        return np.diff([*cuts, self._place(float(edges[-1]), "right")])
+        return float(self.values[rank]) if self.total else math.nan
 
 
 class KeyCounter:
@@ -69,16 +57,14 @@ class KeyCounter:
     def __init__(self, limit: int = 1 << 19) -> None:
         self.missed = 0
         self._limit = limit
-        self._counts: dict[int, int] = {}
+        self._counts = Counter[int]()
 
     def add(self, keys: Iterable[int]) -> None:
         """Count keys."""
-        counts = self._counts
-        for key in keys:
-            counts[key] = counts.get(key, 0) + 1
+        self._counts.update(keys)
         while len(self._counts) > self._limit:
             least = min(self._counts.values())
-            self._counts = {key: count for key, count in self._counts.items() if count > least}
+            self._counts = Counter({key: count for key, count in self._counts.items() if count > least})
             self.missed += least
 
     def get(self, keys: Iterable[int]) -> list[int]:

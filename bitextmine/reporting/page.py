@@ -24,7 +24,7 @@ from bitextmine.files.streams import check_writable, keep_apart, open_output
 from bitextmine.languages.codes import is_code
 from bitextmine.mining.threshold import parse_threshold
 from bitextmine.reporting import flags
-from bitextmine.reporting.counts import SCALE, ScoreCounts
+from bitextmine.reporting.counts import ScoreCounts
 from bitextmine.reporting.provenance import Provenance, load_provenance
 from bitextmine.reporting.survey import SEED, Survey, survey
 from bitextmine.signature import signature
@@ -175,6 +175,7 @@ def _length_table(found: Survey) -> list[list[str]]:
 
 # Steps are round numbers, so there are between two fifths of these and all of them.
 _BARS = 80
+_SCALE = 1e6  # scores are printed with six decimals
 _CELLS = 64
 _LEVELS = 6
 
@@ -189,20 +190,21 @@ def number(value: float) -> str:
 def histogram_chart(scores: ScoreCounts, threshold: float | None) -> dict[str, Any]:
     """Return 32 to 80 bars over nearly all scores (at least one); the threshold, if it is near, is an edge."""
     low, high = scores.quantile(0.001), scores.quantile(0.999)
-    if scores.high - scores.low <= 1.5 * (high - low):
-        low, high = scores.low, scores.high
+    lowest, highest = scores.quantile(0), scores.quantile(1)
+    if highest - lowest <= 1.5 * (high - low):
+        low, high = lowest, highest
     width = high - low
     if width <= 0:
-        width = max(abs(low) * 0.1, _BARS / SCALE)
+        width = max(abs(low) * 0.1, _BARS / _SCALE)
         low, high = low - width / 2, high + width / 2
     cut = threshold if threshold is not None and low - width / 2 <= threshold <= high + width / 2 else None
     if cut is not None:
         low, high = min(low, cut), max(high, cut)
-    step = nice_step(max((high - low) / _BARS, 1 / SCALE))
+    step = nice_step(max((high - low) / _BARS, 1 / _SCALE))
     start = cut if cut is not None else 0.0
     first, last = math.floor((low - start) / step + 1e-9), math.floor((high - start) / step + 1e-9) + 1
     edges = np.array([round(start + i * step, 9) for i in range(first, last + 1)])
-    counts = scores.between(edges)
+    counts = np.histogram(scores.values, edges)[0]
     below = scores.total - scores.at_least(float(edges[0]))
     above = max(scores.total - int(counts.sum()) - below, 0)
     top = max(int(counts.max()), 1)
@@ -285,9 +287,9 @@ def density_levels(most: int) -> list[tuple[int, int]]:
 def thresholds(scores: ScoreCounts, threshold: float | None) -> Sequence[float]:
     """Return round thresholds that cover most of the scores, and the one in use, ascending."""
     low, high = scores.quantile(0.05), scores.quantile(0.99)
-    if threshold is not None and scores.low <= threshold <= scores.high:
+    if threshold is not None and scores.quantile(0) <= threshold <= scores.quantile(1):
         low, high = min(low, threshold), max(high, threshold)
-    step = nice_step(max((high - low) / 16, 1 / SCALE))
+    step = nice_step(max((high - low) / 16, 1 / _SCALE))
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     found = {round(i * step, 9) for i in range(first, last + 1)}
     return sorted(found if threshold is None else found | {threshold})

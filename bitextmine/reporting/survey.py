@@ -84,11 +84,6 @@ class _Drawn(NamedTuple):
     flagged: bool
 
 
-class _FlagCount:
-    def __init__(self) -> None:
-        self.rows, self.scores, self.best = 0, ScoreCounts(), Fewest[Pair](_SHOWN)
-
-
 class Survey:
     """The content of the report, complete after `finish`.
 
@@ -109,7 +104,7 @@ class Survey:
         self.scores, self.odd_scores = ScoreCounts(), (0, 0)
         self.high: float | None = None
         self.high_rows = 0
-        self.flagged = {"language": Flagged(0, None, [])}
+        self.flagged = {key: Flagged(0, None, []) for key in (*TESTS, "copy", "language")}
         self.any_flag = Flagged(0, None, [])
         self.levels: list[tuple[str, list[Pair]]] = []
         self.lengths: NDArray[np.int64] = np.empty((0, 2), dtype=np.int64)
@@ -119,7 +114,7 @@ class Survey:
         self.sample: Sample[_Drawn] = Sample(SAMPLE, SEED)
         self.above, self.below = Fewest[Pair](_ENDS), Fewest[Pair](_ENDS)
         self._best, self._worst = Fewest[Pair](_ENDS), Fewest[Pair](_ENDS)
-        self._flags = {key: _FlagCount() for key in (*TESTS, "copy")}
+        self._counted = {key: (ScoreCounts(), Fewest[Pair](_SHOWN)) for key in (*TESTS, "copy")}
         self._watched = {f"{what}_repeated": _Watched() for what in ("source", "target", "pair")}
 
     @property
@@ -175,10 +170,10 @@ class Survey:
         # Without scores the first rows are the examples.
         order = np.where(np.isnan(score), np.inf, -score)
         for key, flag in flags.items():
-            count = self._flags[key]
-            count.rows += int(flag.sum())
-            count.scores.add(score[flag & ~np.isnan(score)])
-            count.best.offer(np.where(flag, order, np.nan), pair)
+            scores, best = self._counted[key]
+            self.flagged[key].rows += int(flag.sum())
+            scores.add(score[flag & ~np.isnan(score)])
+            best.offer(np.where(flag, order, np.nan), pair)
         keys = [column.tolist() for column in hashes]
         self._count_repeats(keys, np.flatnonzero(~flags["empty"]).tolist(), pair)
         some = np.logical_or.reduce(list(flags.values()))
@@ -206,9 +201,9 @@ class Survey:
         if self.scores.total:
             self.high = self.scores.quantile(_TOP)
             self.high_rows = self.scores.at_least(self.high)
-        for key, count in self._flags.items():
-            high = None if self.high is None else count.scores.at_least(self.high)
-            self.flagged[key] = Flagged(count.rows, high, list(count.best))
+        for key, (scores, best) in self._counted.items():
+            self.flagged[key].high = None if self.high is None else scores.at_least(self.high)
+            self.flagged[key].examples = list(best)
         some = np.array([d.flagged for d in drawn], dtype=bool)
         for (key, watched), column in zip(self._watched.items(), range(3), strict=True):
             many = np.array(watched.counts.get(d.hashes[column] for d in drawn)) >= MANY

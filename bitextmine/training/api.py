@@ -63,11 +63,9 @@ class TrainOptions:
             folder=None if self.data is None else Path(self.data),
         )
         fixed = [key for key in settings if key.startswith("vocabulary.")]
-        if fixed and plan.model.start_from and not plan.vocabulary.grow:
+        if fixed and plan.model.start_from:
             option = "--vocabulary" if fixed[0] == "vocabulary.size" else f"--set {fixed[0]}"
-            raise UsageError(
-                f"{option}: --from keeps the vocabulary of its encoder; --set vocabulary.grow=N adds pieces to it"
-            )
+            raise UsageError(f"{option}: --from keeps the vocabulary of its encoder")
         return plan
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import hashlib
 import json
 import logging
 import math
 import re
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -24,17 +23,14 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import remove_left, replacing
 from bitextmine.files.jsonfile import read_json, write_json
 from bitextmine.files.storage import open_bytes
-from bitextmine.languages import identify as languages
 from bitextmine.run import Run
-from bitextmine.system import processors
+from bitextmine.system import ahead, processors
 from bitextmine.training.outputs import staged_folder
 from bitextmine.training.pairfile import PairFile, PairWriter, TokenPairs, choose, sentence_keys
-from bitextmine.training.pairs import corpus_files, filter_codes, pair_chunks
+from bitextmine.training.pairs import corpus_files, filter_codes, identifier, pair_chunks
 from bitextmine.training.recipe import Corpus, Recipe
 
 log = logging.getLogger(__name__)
-
-Item = TypeVar("Item")
 
 # Changes with the file format and with the result for the same text.
 VERSION = 3
@@ -87,12 +83,11 @@ def open_caches(
         for path in folder.glob(".*.tmp"):  # left by killed runs, maybe of other recipes
             if _STAGED.fullmatch(path.name):
                 remove_left(path, folder=path.is_dir())
-        known = functools.cache(lambda: languages.Languages("data.language_filter"))
         # One tokenizer per side: each remembers words, few of them shared, and serves one thread at a time.
         both = tokenizer, Tokenizer(tokenizer.path, tokenizer.transliterate)
         with run.progress(None, "tokenise", "pairs") as bar:
             corpora = [
-                _tokenized(folder, recipe, number, both, known, bar.update)
+                _tokenized(folder, recipe, number, both, bar.update)
                 for number in range(1, len(recipe.data.corpora) + 1)
             ]
         caches = _select(folder, recipe, corpora, run)
@@ -119,19 +114,13 @@ def open_caches(
 class LineFilter:
     """The filters that look at one pair of corpus ``number`` (from 1) at a time, and the counts of pairs by reason.
 
-    ``tokenizers``: one per side; ``known`` identifies languages, for data.language_filter.
+    ``tokenizers``: one per side.
     """
 
-    def __init__(
-        self,
-        recipe: Recipe,
-        number: int,
-        tokenizers: tuple[Tokenizer, Tokenizer],
-        known: Callable[[], languages.Languages],
-    ) -> None:
-        self.recipe, self.tokenizers, self.known = recipe, tokenizers, known
-        self.corpus = recipe.data.corpora[number - 1]
-        self.codes = filter_codes(known(), self.corpus, number) if recipe.data.language_filter else None
+    def __init__(self, recipe: Recipe, number: int, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
+        self.recipe, self.tokenizers = recipe, tokenizers
+        corpus = recipe.data.corpora[number - 1]
+        self.codes = filter_codes(corpus, number) if recipe.data.language_filter else None
         self.counts = dict.fromkeys(("read", "kept", *FILTERED), 0)
         self.cut = 0  # sentences of more than model.max_pieces
 
@@ -144,7 +133,7 @@ class LineFilter:
         def side(i: int) -> tuple[Pieces, int, np.ndarray, np.ndarray, Any]:
             whole, _ = self.tokenizers[i].encode(texts[i], enough, threads=max(1, processors() // 2))
             pieces, cut = whole.first(most)
-            right = self.codes is None or self.known().share(texts[i], self.codes[i]) >= d.language_share
+            right = self.codes is None or identifier().share(texts[i], self.codes[i]) >= d.language_share
             return pieces, cut, whole.lengths, sentence_keys(pieces), right
 
         with ThreadPoolExecutor(2, thread_name_prefix="tokenise") as pool:
@@ -175,7 +164,6 @@ def _tokenized(
     recipe: Recipe,
     number: int,
     tokenizers: tuple[Tokenizer, Tokenizer],
-    known: Callable[[], languages.Languages],
     on_pairs: Callable[[int], object],
 ) -> PairCache:
     """Return the pairs of a corpus that pass its filters, none of them held out yet."""
@@ -184,13 +172,13 @@ def _tokenized(
     manifest, pieces, index = (Path(f"{stem}.{suffix}") for suffix in ("json", "pieces", "index"))
     if not manifest.exists():
         dtype = np.dtype(np.uint16 if tokenizers[0].vocab_size <= 1 << 16 else np.uint32)
-        rules = LineFilter(recipe, number, tokenizers, known)
+        rules = LineFilter(recipe, number, tokenizers)
         # A pipeline: one chunk is read while the one before is tokenised and the one before that is written.
         with (
             replacing(pieces) as to_pieces,
             replacing(index) as to_index,
-            contextlib.closing(_ahead(pair_chunks(recipe, corpus, CHUNK_PAIRS))) as chunks,
-            contextlib.closing(_ahead(map(rules.tokenized, chunks))) as tokenized,
+            contextlib.closing(ahead(pair_chunks(recipe, corpus, CHUNK_PAIRS))) as chunks,
+            contextlib.closing(ahead(map(rules.tokenized, chunks))) as tokenized,
         ):
             writer = PairWriter(to_pieces, to_index, dtype)
             read = 0
@@ -223,29 +211,14 @@ def _key(recipe: Recipe, corpus: Corpus, tokenizer: Tokenizer) -> str:
         digest.update(path.suffix.encode())  # the suffix decides on decompression
     digest.update(hashlib.sha256(tokenizer.path.read_bytes()).digest())
     d = recipe.data
-    rules: list[Any] = [
-        VERSION,
-        d.errors,
-        d.min_pieces,
-        d.max_ratio,
-        d.max_ratio_slack,
-        recipe.model.max_pieces,
-    ]
+    lengths = d.min_pieces, d.max_ratio, d.max_ratio_slack, recipe.model.max_pieces
+    rules: list[Any] = [VERSION, d.errors, *lengths]
     if tokenizer.transliterate:
         rules.append("transliterate")
     if d.language_filter:
         rules += [*corpus.langs, d.language_share]
     digest.update(json.dumps(rules).encode())
     return digest.hexdigest()[:20]
-
-
-def _ahead(items: Iterator[Item]) -> Generator[Item]:
-    """Yield the items, the next one made on a thread while one is used."""
-    with ThreadPoolExecutor(1, thread_name_prefix="ahead") as thread:
-        made = thread.submit(next, items, None)
-        while (item := made.result()) is not None:
-            made = thread.submit(next, items, None)
-            yield item
 
 
 # --- training and held-out pairs -----------------------------------------------------------------------------
@@ -261,10 +234,9 @@ def _select(folder: Path, recipe: Recipe, corpora: list[PairCache], run: Run) ->
         title = "find repeats" if d.deduplicate else "hold out"
         with run.progress(total, title, "pairs") as bar, staged_folder(place) as made:
             outputs = [(made / f"{i}.train", made / f"{i}.valid") for i in range(len(files))]
-            chosen = choose(
+            content = choose(
                 files, outputs, deduplicate=d.deduplicate, valid_pairs=d.valid_pairs, on_pairs=bar.update
             )
-            content = list(map(dataclasses.asdict, chosen))
             write_json(made / "selection.json", {"kind": "bitextmine-pair-selection", "corpora": content})
     caches = []
     parts = read_json(place / "selection.json")["corpora"]

@@ -59,13 +59,13 @@ SAME = 0.8
 GIVEN_UP = 0.01
 # Software manuals are left out, as they make the rest worse: their lines often differ in one word.
 CORPORA = {"europarl": 4.0, "laws": 1.0, "tatoeba": 0.5}
-LEARNING_RATE, MARGIN_LEARNING_RATE = 1e-2, 3e-2
+# Of the two networks: units, steps of AdamW on all examples, weight decay, learning rate.
+MARGIN_FIT, PIECE_FIT = (8, 150, 0.01, 3e-2), (32, 600, 0.1, 1e-2)
 # Multiple of the log ratio margin added to the second network's score: that is fitted to text that the encoder was
 # trained on, where pieces tell more than elsewhere.
 LEAN = 30.0
 # Inputs this small pass a hidden unit unchanged up to a millionth.
 FAINT = 1e-3
-MARGIN_HIDDEN, MARGIN_STEPS, MARGIN_DECAY = 8, 150, 0.01
 NETWORK_SEED = 1
 
 
@@ -78,7 +78,6 @@ class Fitting:
         held_out: minimum number of held-out pairs of a corpus.
         draws: tasks per corpus, with different distractors.
         distractors: sentences without translation on either side, for the tasks in turn; seed: their random seed.
-        hidden: units of the second network; steps: of AdamW, on all examples; decay: its weight decay.
     """
 
     corpora: Mapping[str, float] = dataclasses.field(default_factory=lambda: dict(CORPORA))
@@ -86,9 +85,6 @@ class Fitting:
     draws: int = 5
     distractors: tuple[int, ...] = (40_000, 5_000, 15_000, 1_000, 200)
     seed: int = 1
-    hidden: int = 32
-    steps: int = 600
-    decay: float = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,26 +106,15 @@ class TaskScore:
 
 
 @dataclasses.dataclass(frozen=True)
-class FittedScorer:
-    """The scorer, its file, and the results of scorers on kinds of text that they were not fitted to."""
-
-    scorer: Scorer
-    path: Path
-    tasks: tuple[TaskScore, ...]
-
-
-@dataclasses.dataclass(frozen=True)
 class Trained:
     """A training whose held-out pairs a scorer is fitted to: a model folder of `bitextmine train`, and its recipe.
 
-    model: the encoder that mines, on the CPU (None: that of the folder); cache: of tokens (None: work/cache in the
-    folder).
+    model: the encoder that mines, on the CPU (None: that of the folder).
     """
 
     folder: str | os.PathLike[str]
     recipe: Recipe
     model: str | os.PathLike[str] | None = None
-    cache: str | os.PathLike[str] | None = None
 
 
 def fit_scorer(
@@ -139,8 +124,11 @@ def fit_scorer(
     *,
     force: bool = False,
     run: Run | None = None,
-) -> FittedScorer:
+) -> tuple[Path, Scorer, list[TaskScore]]:
     """Fit a scorer, write it (safetensors; default: in the model's folder, where `mine` looks for it) and measure it.
+
+    Returns:
+        The file, the scorer, and the results of scorers on kinds of text that they were not fitted to.
 
     Raises:
         BitextmineError: no corpus has enough held-out pairs, the encoder has no piece vectors, or a file cannot be
@@ -156,7 +144,7 @@ def fit_scorer(
     find_corpora(recipe)
     encoder = load_encoder(model, "cpu")
     comparing = PieceFeatures(*encoder.piece_rows())
-    folder = root / "work" / "cache" if trained.cache is None else Path(trained.cache)
+    folder = root / "work" / "cache"
     tokenizer, own = Tokenizer(root / TOKENIZER, recipe.model.transliterate), encoder.tokenizer
     if not isinstance(own, Tokenizer) or own.pieces() != tokenizer.pieces():
         raise BitextmineError(
@@ -199,11 +187,11 @@ def fit_scorer(
         for task in tasks:
             task.compare(comparing, margin, cut)
             bar.update(1)
-    measured = _measured(tasks, margin, cut, fitting)
-    scorer = Scorer(margin, _piece_network(tasks, fitting), cut, SHARE)
+    measured = _measured(tasks, margin)
+    scorer = Scorer(margin, _piece_network(tasks), cut, SHARE)
     with summed(place), open_output(place) as file:
         file.write(save(scorer.arrays()))
-    return FittedScorer(scorer, place, measured)
+    return place, scorer, measured
 
 
 @dataclasses.dataclass(frozen=True)
@@ -338,12 +326,10 @@ def _joined(parts: Sequence[Choices]) -> Choices:
     return Choices(src, tgt, features, np.concatenate(of))
 
 
-def _measured(
-    tasks: Sequence[MiningTask], margin: Network, cut: float, fitting: Fitting
-) -> tuple[TaskScore, ...]:
+def _measured(tasks: Sequence[MiningTask], margin: Network) -> list[TaskScore]:
     """Measure each task with a second network fitted to the other kinds of text."""
     networks = {
-        kind: _piece_network(others, fitting)
+        kind: _piece_network(others)
         for kind in sorted({task.kind for task in tasks})
         if (others := [task for task in tasks if task.kind != kind])
     }
@@ -357,7 +343,7 @@ def _measured(
         before, after = (100 * tune(one, right, task.gold).f1 for one in (by_margin, score))
         counts = len(right), int(right.sum()), task.gold
         found.append(TaskScore(task.corpus, *counts, before, after, share, calibration_error(p, right)))
-    return tuple(found)
+    return found
 
 
 def _margin_network(tasks: Sequence[MiningTask]) -> tuple[Network, float]:
@@ -366,21 +352,20 @@ def _margin_network(tasks: Sequence[MiningTask]) -> tuple[Network, float]:
         np.concatenate([getattr(task, name) for task in tasks]) for name in ("base", "right", "weight")
     )
     weight /= sum(task.share for task in tasks)
-    network = _fitted(base, right, weight, (MARGIN_HIDDEN, MARGIN_STEPS, MARGIN_DECAY, MARGIN_LEARNING_RATE))
+    network = _fitted(base, right, weight, MARGIN_FIT)
     right = np.concatenate([network.score(network.drive(task.base[task.right])) for task in tasks])
     return network, float(np.float32(np.quantile(right, GIVEN_UP)))
 
 
-def _piece_network(tasks: Sequence[MiningTask], fitting: Fitting) -> Network:
+def _piece_network(tasks: Sequence[MiningTask]) -> Network:
     """Fit the second network to the compared candidates that count."""
     features = np.concatenate([task.features[task.counts[task.hopeful]] for task in tasks])
     right, weight = (
         np.concatenate([getattr(task, name)[task.hopeful & task.counts] for task in tasks])
         for name in ("right", "weight")
     )
-    how = (fitting.hidden, fitting.steps, fitting.decay, LEARNING_RATE)
     near = _joined([task.near for task in tasks])
-    network = _fitted(features, right, weight / sum(task.share for task in tasks), how, near)
+    network = _fitted(features, right, weight / sum(task.share for task in tasks), PIECE_FIT, near)
     return _leaning(network, features, right, weight / weight.sum())
 
 
@@ -430,10 +415,7 @@ def _fitted(
     how: tuple[int, int, float, float],
     choices: Choices | None = None,
 ) -> Network:
-    """Fit a network by weighted logistic loss; full batches, AdamW, cosine schedule.
-
-    how: units, steps, decay, learning rate.
-    """
+    """Fit a network by weighted logistic loss; full batches, AdamW, cosine schedule."""
     hidden, steps, decay, learning_rate = how
     torch.manual_seed(NETWORK_SEED)
     mean, scale = features.mean(0), features.std(0) + 1e-6

@@ -70,23 +70,20 @@ def piece_states(
 ) -> Tensor:
     """Return (m, dim) float32 states at ``positions`` (m,) int64, increasing, in pieces.ids."""
     device = model.device
+    number = np.full(len(pieces.ids), -1)  # of the state wanted of each piece
+    number[positions] = np.arange(len(positions))
+    numbers = Pieces(number, pieces.offsets)
     found, order = [], []
     for chosen in length_batches(pieces.lengths, batch_tokens):
-        part = pieces.take(chosen)
-        lengths = part.lengths
-        width = max(1, int(lengths.max()))
-        inside = np.arange(width)[None, :] < lengths[:, None]
-        padded = np.zeros((len(chosen), width), dtype=np.int64)
+        part, wanted = pieces.take(chosen), numbers.take(chosen).ids
+        inside = np.arange(max(1, int(part.lengths.max())))[None, :] < part.lengths[:, None]
+        padded = np.zeros(inside.shape, dtype=np.int64)
         padded[inside] = part.ids
-        begins = np.searchsorted(positions, pieces.offsets[chosen])
-        ends = np.searchsorted(positions, pieces.offsets[chosen + 1])
-        which = np.concatenate([np.arange(a, b) for a, b in zip(begins, ends, strict=True)])
-        row = np.repeat(np.arange(len(chosen)), ends - begins)
-        column = positions[which] - pieces.offsets[chosen][row]
+        row, column = (at[wanted >= 0] for at in np.nonzero(inside))
         with _autocast(device, precision):
             states = model.states(_tensor(padded, device), _tensor(inside, device), bool(inside.all()))
         found.append(states[_tensor(row, device), _tensor(column, device)])
-        order.append(which)
+        order.append(wanted[wanted >= 0])
     return torch.cat(found)[_tensor(np.argsort(np.concatenate(order), kind="stable"), device)]
 
 

@@ -166,16 +166,6 @@ def sentence_keys(pieces: Pieces) -> np.ndarray:
 # --- selection -----------------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True)
-class Chosen:
-    """Counts of a corpus's pairs: to train on, held out, repeating an earlier one, sharing a held-out sentence."""
-
-    train: int
-    valid: int
-    repeated: int
-    shared: int
-
-
 def choose(
     files: Sequence[PairFile],
     outputs: Sequence[tuple[Path, Path]],
@@ -183,8 +173,11 @@ def choose(
     deduplicate: bool,
     valid_pairs: int,
     on_pairs: Callable[[int], object] = lambda n: None,
-) -> list[Chosen]:
+) -> list[dict[str, int]]:
     """Write an index of the pairs to train on and one of the held-out pairs for each corpus, in the corpus's order.
+
+    Returns the numbers of each corpus's pairs: "train", "valid", "repeated" (an earlier one) and "shared" (with a
+    sentence of a held-out pair).
 
     No pair to train on has a sentence, on either side, that is in a held-out pair of any corpus. Takes about 150 MB of
     memory, 1 byte per pair and 32 bytes per held-out pair.
@@ -220,7 +213,8 @@ def choose(
                 train += int(keep.sum())
                 on_pairs(len(records))
         valid, dropped = len(rows), int(part.sum())
-        found.append(Chosen(train, valid, dropped, len(file) - train - valid - dropped))
+        counts = train, valid, dropped, len(file) - train - valid - dropped
+        found.append(dict(zip(("train", "valid", "repeated", "shared"), counts, strict=True)))
     return found
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
-from itertools import islice
+import os
+from collections.abc import Iterator
 
 from bitextmine.errors import BitextmineError, InvalidUtf8
 from bitextmine.files.cells import one_cell
+from bitextmine.files.formats.names import TwoFiles
 from bitextmine.files.layout import Columns
-from bitextmine.files.lines import iter_lines
 from bitextmine.files.storage import Place
+from bitextmine.files.streams import read_once
 from bitextmine.files.tables import open_table
 from bitextmine.languages import identify as languages
 from bitextmine.training.recipe import Corpus, Recipe
@@ -21,16 +22,8 @@ FIRST = 400  # pairs that are read before any work
 def corpus_files(recipe: Recipe, corpus: Corpus) -> list[Place]:
     """Return the file of a TSV corpus, or the two of a paired one; BitextmineError for a pipe."""
     paths = [recipe.corpus(name) for name in corpus.files]
-    for path in paths:
-        try:
-            # Opening a missing file gives a better message.
-            regular = path.is_file() or path.is_dir() or not path.exists()
-        except OSError as e:
-            raise BitextmineError(f"{path}: cannot read: {e.strerror}") from None
-        if not regular:
-            raise BitextmineError(
-                f"{path}: not a regular file; a corpus is read more than once: save it first"
-            )
+    for path in filter(read_once, paths):
+        raise BitextmineError(f"{path}: not a regular file; a corpus is read more than once: save it first")
     return paths
 
 
@@ -40,19 +33,22 @@ def pair_chunks(recipe: Recipe, corpus: Corpus, size: int) -> Iterator[tuple[lis
     Raises BitextmineError if a row is not a pair, paired files differ in length, UTF-8 is invalid (unless data.errors
     is "replace"), or a file cannot be read.
     """
-    paths = corpus_files(recipe, corpus)
+    first, *second = corpus_files(recipe, corpus)
     try:
-        if corpus.pairs:
-            yield from _rows(paths[0], corpus.langs, recipe.data.errors, size)
+        if not second:
+            yield from _rows(first, corpus.langs, recipe.data.errors, size)
         else:
-            yield from _side_by_side(paths[0], paths[1], recipe.data.errors, size)
+            both = TwoFiles((os.fspath(first), os.fspath(second[0])))
+            yield from _rows(both, None, recipe.data.errors, size)
     except InvalidUtf8 as e:
         replace = 'set data.errors = "replace" in the recipe'
         raise InvalidUtf8(e.file, e.line, e.problem, e.cure, replace) from None
 
 
-def _rows(path: Place, langs: Sequence[str], errors: str, size: int) -> Iterator[tuple[list[str], list[str]]]:
-    """Yield the pairs of a file; the columns are swapped if it names the languages that way.
+def _rows(
+    path: Place | TwoFiles, langs: tuple[str, str] | None, errors: str, size: int
+) -> Iterator[tuple[list[str], list[str]]]:
+    """Yield the pairs of a file; the columns are swapped if it names the languages (``langs``) that way.
 
     Lines of text may have further cells. Where columns cannot be told apart, the first two are meant.
     """
@@ -61,7 +57,7 @@ def _rows(path: Place, langs: Sequence[str], errors: str, size: int) -> Iterator
     if table.rows.empty:
         return
     sides = [0, 1] if layout.unknown and table.format.lines else [layout.src, layout.tgt]
-    if (layout.src_lang, layout.tgt_lang) == (langs[1], langs[0]):
+    if langs and (layout.src_lang, layout.tgt_lang) == langs[::-1]:
         sides.reverse()
     for block in table.rows.blocks(size):
         if bad := block.bad():
@@ -76,23 +72,6 @@ def _rows(path: Place, langs: Sequence[str], errors: str, size: int) -> Iterator
         sources, targets = (block.texts(at, range(len(block))) for at in sides)
         if not table.format.lines:
             sources, targets = list(map(one_cell, sources)), list(map(one_cell, targets))
-        yield sources, targets
-
-
-def _side_by_side(src: Place, tgt: Place, errors: str, size: int) -> Iterator[tuple[list[str], list[str]]]:
-    sides = [iter_lines(path, errors) for path in (src, tgt)]
-    done = 0
-    while True:
-        sources, targets = (list(islice(side, size)) for side in sides)
-        if len(sources) != len(targets):
-            a, b = (
-                done + len(some) + sum(1 for _ in rest)
-                for some, rest in zip((sources, targets), sides, strict=True)
-            )
-            raise BitextmineError(f"{src} has {a} lines, but {tgt} has {b}: they are not aligned")
-        if not sources:
-            return
-        done += len(sources)
         yield sources, targets
 
 
@@ -113,15 +92,21 @@ def find_corpora(recipe: Recipe) -> None:
 
 def check_corpora(recipe: Recipe) -> None:
     """Raise BitextmineError if the first lines of a corpus cannot be read, or the language filter cannot work."""
-    known = functools.cache(lambda: languages.Languages("data.language_filter"))
     for number, corpus in enumerate(recipe.data.corpora, 1):
         if recipe.data.language_filter:
-            filter_codes(known(), corpus, number)
+            filter_codes(corpus, number)
         next(pair_chunks(recipe, corpus, FIRST), None)
 
 
-def filter_codes(known: languages.Languages, corpus: Corpus, number: int) -> tuple[str, str]:
+@functools.cache
+def identifier() -> languages.Languages:
+    """Return the language identifier of data.language_filter."""
+    return languages.Languages("data.language_filter")
+
+
+def filter_codes(corpus: Corpus, number: int) -> tuple[str, str]:
     """Return the identifier's codes of both languages of corpus ``number``; BitextmineError if it has none."""
+    known = identifier()
     codes = [known.code(lang) for lang in corpus.langs]
     for lang, code in zip(corpus.langs, codes, strict=True):
         if code is None:

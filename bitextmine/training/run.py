@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,10 @@ from torch import nn
 from bitextmine.encoder.columns import piece_characters
 from bitextmine.encoder.model import SentenceModel, unit_vectors
 from bitextmine.encoder.ngrams import Ngrams
+from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
+from bitextmine.system import ahead
 from bitextmine.training.cache import PairCache
 from bitextmine.training.forward import sentence_vectors
 from bitextmine.training.objectives.catalogue import OBJECTIVES
@@ -78,15 +80,9 @@ class Inputs:
 class Tally:
     """Means over the steps since the last entry of the log."""
 
-    def __init__(self, state: Mapping[str, Any] | None = None) -> None:
-        self.sums: dict[str, float] = dict(state["sums"]) if state else {}
-        self.steps = int(state["steps"]) if state else 0
-        self.pairs = 0
-        self.started = time.monotonic()
-
-    def state(self) -> dict[str, Any]:
-        """Return the part that a checkpoint keeps, so that a resumed run logs the same losses."""
-        return {"sums": self.sums, "steps": self.steps}
+    def __init__(self, sums: Mapping[str, float] | None = None, steps: int = 0) -> None:
+        self.sums, self.steps = dict(sums or {}), steps
+        self.pairs, self.started = 0, time.monotonic()
 
     def add(self, losses: Mapping[str, float], pairs: int) -> None:
         """Count a step: its loss, the parts of the loss, and its pairs."""
@@ -184,18 +180,16 @@ class TrainingRun:
         maps = [part for part in self.objectives.parts.values() if isinstance(part, Distil) and part.map]
         if not maps:
             return
-        most = self.recipe.model.max_pieces
         self.model.eval()
         sides: list[list[torch.Tensor]] = [[], []]
         for taught in lessons.corpora:
-            drawn = taught.train.take(np.arange(min(len(taught.train), ALIGNED)), most)
+            rows = np.arange(min(len(taught.train), ALIGNED))
+            drawn = taught.train.take(rows, self.recipe.model.max_pieces)
             assert drawn.teacher is not None
             for pieces, teacher in zip((drawn.src, drawn.tgt), drawn.teacher, strict=True):
-                seen = with_ngrams(pieces, self.ngrams, most)
                 with torch.no_grad():
-                    found = sentence_vectors(self.model, seen, self.recipe.train.batch_tokens)
-                sides[0].append(unit_vectors(found))
-                sides[1].append(torch.from_numpy(teacher).to(found.device))
+                    sides[0].append(_units(self.model, pieces, self.recipe, self.ngrams))
+                sides[1].append(torch.from_numpy(teacher).to(self.world.device))
         for part in maps:
             part.align(torch.cat(sides[0]), torch.cat(sides[1]))
         self.model.train()
@@ -206,7 +200,9 @@ class TrainingRun:
         """Return the content of a checkpoint, for `restore`: tensors and plain values."""
         parts = {name: getattr(self, name).state_dict() for name in ("model", "objectives", "optimizer")}
         plain = {name: getattr(self, name) for name in self.KEPT}
-        return {**plain, **parts, "ngrams": self.ngram_names, "tally": self.tally.state(), "ends": self.ends}
+        # With the tally a resumed run logs the same losses.
+        tally = {"sums": self.tally.sums, "steps": self.tally.steps}
+        return {**plain, **parts, "ngrams": self.ngram_names, "tally": tally, "ends": self.ends}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go to a `state`; BitextmineError if it comes from other training data."""
@@ -220,7 +216,7 @@ class TrainingRun:
         for name in ("model", "objectives", "optimizer"):
             getattr(self, name).load_state_dict(saved[name])
         self.ends = [end.to(self.world.device) for end in saved.get("ends", [])]
-        self.tally = Tally(saved["tally"])
+        self.tally = Tally(**saved["tally"])
         self.sampler.skip(self.step)
         if self.lesson_sampler:
             self.lesson_sampler.skip(max(0, self.step - self.taught_from))
@@ -240,12 +236,8 @@ class TrainingRun:
         t = self.recipe.train
         every = t.valid_every or min(VALID_EVERY, max(1, self.steps // 10))
         self.tally.started = time.monotonic()
-        with ThreadPoolExecutor(1, thread_name_prefix="batches") as ahead:
-            pending = ahead.submit(self.draw, self.step)
-            while self.step < self.steps:
-                batch, lesson = pending.result()
-                if self.step + 1 < self.steps:
-                    pending = ahead.submit(self.draw, self.step + 1)
+        with contextlib.closing(ahead(map(self.draw, range(self.step, self.steps)))) as drawn:
+            for batch, lesson in drawn:
                 share = self._rate()
                 before = self.pairs
                 losses = self.learn(batch, share, lesson)
@@ -360,8 +352,8 @@ def _make_model(inputs: Inputs, pieces: Sequence[str]) -> tuple[SentenceModel, l
         if m.length_share:
             model.characters.copy_(torch.from_numpy(piece_characters(pieces, len(ngrams))))
     else:
-        model = SentenceModel(start.grown_config(len(pieces), pairs, m.dropout))
-        start.load_into(model, pieces)
+        model = SentenceModel(start.continued(pairs, m.dropout))
+        start.load_into(model)
     if m.length_share:
         model.length_share_in_training = t.length_share_in_training or m.length_share
     if shared:
@@ -382,16 +374,10 @@ def validate(
     was_training = model.training
     model.eval()
     found: dict[str, float] = {}
-    most = recipe.model.max_pieces
     with torch.inference_mode():
         for cache in (one for one in caches if len(one.valid) >= SMALLEST_POOL):
-            pairs = cache.valid.take(np.arange(len(cache.valid)), most)
-            src, tgt = (
-                unit_vectors(
-                    sentence_vectors(model, with_ngrams(side, ngrams, most), recipe.train.batch_tokens)
-                )
-                for side in (pairs.src, pairs.tgt)
-            )
+            pairs = cache.valid.take(np.arange(len(cache.valid)), recipe.model.max_pieces)
+            src, tgt = (_units(model, side, recipe, ngrams) for side in (pairs.src, pairs.tgt))
             similar = src @ tgt.T
             keys = torch.from_numpy(pairs.keys.astype(np.int64)).to(similar.device)
             right = torch.arange(len(pairs), device=similar.device)
@@ -405,6 +391,12 @@ def validate(
         found["mean"] = sum(found.values()) / len(found)
     model.train(was_training)
     return found
+
+
+def _units(model: SentenceModel, pieces: Pieces, recipe: Recipe, ngrams: Ngrams | None) -> torch.Tensor:
+    """Return the unit vectors (n, d) of sentences."""
+    seen = with_ngrams(pieces, ngrams, recipe.model.max_pieces)
+    return unit_vectors(sentence_vectors(model, seen, recipe.train.batch_tokens))
 
 
 def layer_parameters(model: SentenceModel, objectives: nn.Module) -> list[nn.Parameter]:

@@ -60,7 +60,7 @@ def stages(recipe: Recipe, out: Path) -> list[Stage]:
         if number in (2, 3):
             teacher = dataclasses.replace(teacher, model=str(assistant), languages=())
         if before is not None:
-            vocabulary = dataclasses.replace(vocabulary, tokenizer="", grow=0)
+            vocabulary = dataclasses.replace(vocabulary, tokenizer="")
         made = dataclasses.replace(
             recipe,
             model=dataclasses.replace(

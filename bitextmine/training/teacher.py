@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import hashlib
 import logging
 from collections.abc import Callable, Sequence
@@ -23,7 +22,6 @@ from bitextmine.encoder.weights import piece_vectors, read_weights, unrolled
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import replacing
 from bitextmine.files.corpus import UNDETERMINED
-from bitextmine.languages import identify as languages
 from bitextmine.run import Run
 from bitextmine.training.cache import LineFilter, PairCache
 from bitextmine.training.pairfile import TokenPairs
@@ -129,15 +127,6 @@ class Lessons(NamedTuple):
         return sum(len(taught.train) for taught in self.corpora)
 
 
-class _Chosen(NamedTuple):
-    """Pairs to teach on: their corpus, the columns taught to each side, pieces and text."""
-
-    cache: PairCache
-    sides: tuple[int, int]
-    pairs: TokenPairs
-    lines: list[Line]
-
-
 def open_lessons(
     folder: Path,
     recipe: Recipe,
@@ -160,9 +149,9 @@ def open_lessons(
     if not chosen:
         raise BitextmineError("recipe: teacher: no pair is left to teach on; see teacher.corpora and lines")
     row: dict[str, int] = {}
-    for one in chosen:
-        for side in sorted(set(one.sides)):
-            for line in one.lines:
+    for _, sides, _, lines in chosen:
+        for side in sorted(set(sides)):
+            for line in lines:
                 row.setdefault((line.src, line.tgt)[side], len(row))
     vectors = _embedded(folder, teacher, list(row), run)
     corpora = []
@@ -178,7 +167,10 @@ def open_lessons(
     return lessons
 
 
-def _choose(recipe: Recipe, caches: Sequence[PairCache], tokenizer: Tokenizer, run: Run) -> list[_Chosen]:
+def _choose(
+    recipe: Recipe, caches: Sequence[PairCache], tokenizer: Tokenizer, run: Run
+) -> list[tuple[PairCache, tuple[int, int], TokenPairs, list[Line]]]:
+    """Return for each corpus the columns taught to each side, and the pieces and texts of the pairs to teach on."""
     found = [
         (number, cache, sides)
         for number, cache in enumerate(caches, 1)
@@ -188,7 +180,6 @@ def _choose(recipe: Recipe, caches: Sequence[PairCache], tokenizer: Tokenizer, r
     counts = shares(sizes, weights, recipe.teacher.lines)
     keys = [cache.valid.records(0, len(cache.valid))["keys"].ravel() for cache in caches]
     held_out = np.unique(np.concatenate([np.zeros(0, np.uint64), *keys]))
-    known = functools.cache(lambda: languages.Languages("data.language_filter"))
     chosen = []
     with run.progress(None, "choose lines for the teacher", "pairs") as bar:
         for (number, cache, sides), count in zip(found, counts, strict=True):
@@ -196,11 +187,11 @@ def _choose(recipe: Recipe, caches: Sequence[PairCache], tokenizer: Tokenizer, r
                 count = cache.counts["read"]  # all; the filters below leave those to train on
             lines = chosen_lines(recipe, cache.corpus, count, bar.update) if count else []
             texts = [line.src for line in lines], [line.tgt for line in lines]
-            pairs, kept = LineFilter(recipe, number, (tokenizer, tokenizer), known).tokenized(texts)
+            pairs, kept = LineFilter(recipe, number, (tokenizer, tokenizer)).tokenized(texts)
             free = np.flatnonzero(~np.isin(pairs.keys, held_out).any(axis=0))
             pairs = TokenPairs(pairs.src.take(free), pairs.tgt.take(free), pairs.keys[:, free])
             if len(pairs):
-                chosen.append(_Chosen(cache, sides, pairs, [lines[row] for row in kept[free]]))
+                chosen.append((cache, sides, pairs, [lines[row] for row in kept[free]]))
     return chosen
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from bitextmine.console import counted
+from bitextmine.console import counted, markdown
 from bitextmine.encoder.folder import CONFIG, TOKENIZER, folder_hash, write_folder
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
@@ -343,21 +343,19 @@ def model_card(training: TrainingRun) -> str:
     if lessons:
         made += f", taught by {lessons.teacher.name} (hash {lessons.teacher.hash}) on {lessons.pairs:,} pairs"
     dropped = [why for why in DROPPED if any(cache.counts[why] for cache in caches)]
-    rows = [["training text", "languages", "pairs read", "kept", *dropped, "P@1 on held-out pairs"]]
+    rows = []
     for cache in caches:
         score = training.scores.get(cache.corpus.name)
         shown = "-" if score is None else f"{score:.1f} of {len(cache.valid):,}"
         counts = [f"{cache.counts[key]:,}" for key in ("read", "kept", *dropped)]
         rows.append([cache.corpus.name, "-".join(cache.corpus.langs), *counts, shown])
-    head, *table = (f"| {' | '.join(row)} |" for row in rows)
+    header = ["training text", "languages", "pairs read", "kept", *dropped, "P@1 on held-out pairs"]
     how = {"objective": "+".join(sorted(t.objective)), "batch": t.batch, "steps": training.step}
     how |= {"temperature": t.temperature, "seed": t.seed}
     signed = signature(recipe=recipe.digest(), layers=m.layers, dim=m.dim, **how)
     lines = [
         f"# A bitextmine encoder for {', '.join(training.model.config.languages)}\n\n{made}.\n\n## Data\n",
-        head,
-        "|---" * len(rows[0]) + "|",
-        *table,
+        markdown(header, rows),
         "\n## Recipe\n\nSettings that are not at their defaults; `recipe.json` has every key.\n",
         f"```toml\n{recipe_settings(recipe.named()).rstrip()}\n```\n\nSignature: `{signed}`\n",
     ]

@@ -1,4 +1,4 @@
-"""Train a SentencePiece vocabulary on a sample of the corpora, balanced over languages, or add pieces to one."""
+"""Train a SentencePiece vocabulary on a sample of the corpora, balanced over languages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import itertools
 import logging
 import os
 import random
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -37,18 +36,17 @@ MOST_UNKNOWN = 0.03
 def open_vocabulary(
     recipe: Recipe, work: Path, start: Start | None = None, journal: Journal | None = None
 ) -> Tokenizer:
-    """Return the vocabulary of a run, trained or grown if need be.
+    """Return the vocabulary of a run, trained if need be; with ``start`` it is that encoder's.
 
     It lies in the work folder, so that a finished model in the output folder stays usable meanwhile. The journal of the
-    training records the corpora it was made from; for others it is made again. With ``start`` it is that encoder's,
-    grown by up to vocabulary.grow pieces.
+    training records the corpora it was made from; for others it is made again.
 
     Raises:
         BitextmineError: as `train_vocabulary`, or a corpus cannot be read.
     """
     path, latin = work / TOKENIZER, recipe.model.transliterate
     given = start.folder / TOKENIZER if start else recipe.vocabulary.tokenizer
-    if given and not recipe.vocabulary.grow:
+    if given:
         source = Tokenizer(recipe.path(os.fspath(given)) if start is None else given).path
         if source.resolve() != path.resolve():
             with replacing(path) as file:
@@ -63,35 +61,18 @@ def open_vocabulary(
     if made[-1:] != [sizes] or not path.exists():
         if journal is not None:
             journal.append({"vocabulary": None})
-        if start:
-            _grow(recipe, start, path)
-        else:
-            _train_fresh(recipe, path)
+        wanted = recipe.vocabulary.size
+        log.info("training a vocabulary of %d pieces", wanted)
+        train_vocabulary(recipe, path, itertools.chain.from_iterable(sample_lines(recipe).values()))
+        if (found := Tokenizer(path).vocab_size) < wanted / 2:
+            log.warning(
+                "the corpora fill a vocabulary of only %d pieces, not %d: add text, or ask for fewer with --vocabulary",
+                found,
+                wanted,
+            )
         if journal is not None:
             journal.append({"vocabulary": sizes}, sync=True)
     return Tokenizer(path, latin)
-
-
-def _train_fresh(recipe: Recipe, path: Path) -> None:
-    wanted = recipe.vocabulary.size
-    log.info("training a vocabulary of %d pieces", wanted)
-    train_vocabulary(recipe, path, itertools.chain.from_iterable(sample_lines(recipe).values()))
-    if (found := Tokenizer(path).vocab_size) < wanted / 2:
-        log.warning(
-            "the corpora fill a vocabulary of only %d pieces, not %d: add text, or ask for fewer with --vocabulary",
-            found,
-            wanted,
-        )
-
-
-def _grow(recipe: Recipe, start: Start, path: Path) -> None:
-    fresh = path.with_name("new-pieces.model")
-    train_vocabulary(recipe, fresh, itertools.chain.from_iterable(sample_lines(recipe).values()))
-    grown, count = grown_vocabulary(start.tokenizer, Tokenizer(fresh), recipe.vocabulary.grow)
-    with replacing(path) as file:
-        file.write(grown)
-    fresh.unlink()
-    log.info("%d new pieces in a vocabulary of %d", count, start.config.vocab_size)
 
 
 def sample_lines(recipe: Recipe) -> dict[str, list[str]]:
@@ -177,8 +158,7 @@ def warn_of_unknown(start: Start, shares: Mapping[str, float]) -> None:
         if share > MOST_UNKNOWN:
             log.warning(
                 "%s: %.0f%% of the words are unknown to the vocabulary of %s, and nothing is learned from them: train "
-                "from scratch, without --from, which did best, or at least add pieces with --set "
-                "vocabulary.grow=16000 (train/new-language.md)",
+                "from scratch, without --from (train/new-language.md)",
                 lang,
                 100 * share,
                 start.name,
@@ -188,50 +168,3 @@ def warn_of_unknown(start: Start, shares: Mapping[str, float]) -> None:
 def content_pieces(tokenizer: Tokenizer) -> np.ndarray:
     """Return (V,) bool: pieces with a letter or a digit, which are worth predicting."""
     return np.array([any(map(str.isalnum, piece)) for piece in tokenizer.pieces()])
-
-
-def grown_vocabulary(old: Tokenizer, new: Tokenizer, count: int) -> tuple[bytes, int]:
-    """Append up to ``count`` of the likeliest pieces of ``new`` to the SentencePiece model ``old``.
-
-    Existing pieces keep their numbers. Both are unigram models, whose scores are log-probabilities; the new scores are
-    shifted by the median difference over shared pieces, which makes up for differences in size and text.
-
-    Returns:
-        The model's bytes, and the number of pieces added.
-
-    Raises:
-        BitextmineError: ``old`` is not a unigram model.
-    """
-    known = dict(zip(old.pieces(), old.scores(), strict=True))
-    # BPE models number their pieces 0, -1, -2 ... after the unknown piece.
-    if len(known) < 2 or old.scores()[1:] == [-float(i) for i in range(len(known) - 1)]:
-        raise BitextmineError(
-            f"{old.path}: not a unigram vocabulary, so vocabulary.grow cannot add pieces to it; leave that at 0"
-        )
-    found = [pair for pair in zip(new.pieces(), new.scores(), strict=True) if pair[0]]
-    both = [known[piece] - score for piece, score in found if piece in known]
-    shift = float(np.median(both)) if both else 0.0
-    lowest = min(known.values())
-    fresh = sorted(((-score, piece) for piece, score in found if piece not in known))[:count]
-    added = b"".join(_piece(piece, max(lowest, shift - minus)) for minus, piece in fresh)
-    return old.path.read_bytes() + added, len(fresh)
-
-
-def _piece(piece: str, score: float) -> bytes:
-    """Encode a piece for SentencePiece's protocol buffers: field 1 of the model, which may follow any other field.
-
-    Within it field 1 is the text and field 2 the score, float32.
-    """
-    text = piece.encode()
-    content = b"\x0a" + _varint(len(text)) + text + b"\x15" + struct.pack("<f", score)
-    return b"\x0a" + _varint(len(content)) + content
-
-
-def _varint(value: int) -> bytes:
-    """Encode a base-128 number of protocol buffers."""
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

@@ -12,7 +12,7 @@ from bitextmine.adaptation.held_out import (
     is_better,
     measure,
 )
-from bitextmine.adaptation.piles import MinedPairs, Piles, gold_shares
+from bitextmine.adaptation.piles import MinedPairs, gold_shares
 from bitextmine.encoder import load_encoder
 from bitextmine.files.corpus import Corpus
 from bitextmine.mining.gold import Gold
@@ -108,7 +108,7 @@ def test_questions_are_asked_with_several_halves():
 
 def test_gold_counts_lines_that_are_equal_as_one():
     """Lines 3 and 1 are equal, and the pair of the second is mined as that of the first."""
-    piles = Piles(Corpus(["a", "b", "c", "b", ""], "en"), Corpus(list("uvwxyz"), "de"))
+    piles = (Corpus(["a", "b", "c", "b", ""], "en"), Corpus(list("uvwxyz"), "de"))
     gold = Gold(np.array([3, 0]), np.array([4, 1]))
     for count, precision in ((3, 100 / 3), (1, 100.0)):
         pairs = MinedPairs(np.array([1, 0, 2])[:count], np.array([4, 0, 5])[:count], np.ones(count))

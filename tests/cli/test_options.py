@@ -77,7 +77,7 @@ TOGETHER = [  # combinations, and the options that the message must name
     ("embed - --lang fr", ["--out"]),
     ("embed - --out x.npy", ["--lang"]),
     ("embed corpus.fr --vectors made.npy --model europe5", ["--vectors", "--model"]),
-    (f"{TRAIN} --from europe5 --vocabulary 100", ["--vocabulary", "--from", "vocabulary.grow"]),
+    (f"{TRAIN} --from europe5 --vocabulary 100", ["--vocabulary", "--from"]),
     ("mine --src en", ["--tgt"]),
     (f"{MINE} --gold gold.tsv --threshold 1", ["--gold", "--threshold"]),
     (f"{MINE} --retrieval matching -k 1", ["--retrieval", "-k"]),

@@ -6,11 +6,11 @@ import pytest
 @pytest.fixture(scope="session")
 def tiny_tokenizer(sentence_pairs, tmp_path_factory):
     """A SentencePiece model of 120 pieces."""
-    from bitextmine.training.recipe import recipe_from_pairs
+    from bitextmine.training.recipe import load_recipe
     from bitextmine.training.vocabulary import train_vocabulary
 
     path = tmp_path_factory.mktemp("tokenizer") / "tokenizer.model"
-    recipe = recipe_from_pairs(["x.en-fr.tsv"], {"vocabulary.size": 120})
+    recipe = load_recipe(None, {"vocabulary.size": 120}, pairs=["x.en-fr.tsv"])
     train_vocabulary(recipe, path, [side for pair in sentence_pairs[:400] for side in pair])
     return path
 

@@ -33,7 +33,7 @@ from bitextmine.encoder.weights import (
 )
 from bitextmine.errors import BitextmineError
 from bitextmine.languages.clean import readable
-from bitextmine.training.recipe import recipe_from_pairs
+from bitextmine.training.recipe import load_recipe
 from bitextmine.training.vocabulary import train_vocabulary
 
 LINES = ["the cat sat on the mat", "", "le chat", "   ", "a " * 900, "le chat", "naïve café — 12,5 %", "\x00"]
@@ -297,7 +297,7 @@ def test_text_without_spaces(lines):
 
 def test_lengths_of_text_without_spaces(tmp_path):
     """The columns for the length count characters, and a long line is cut at max_pieces, not at its only space."""
-    recipe = recipe_from_pairs(["x.zh-ja.tsv"], {"vocabulary.size": 120})
+    recipe = load_recipe(None, {"vocabulary.size": 120}, pairs=["x.zh-ja.tsv"])
     train_vocabulary(recipe, tmp_path / "t.model", [*SCRIPTS.values()] * 20)
     tokenizer = Tokenizer(tmp_path / "t.model")
     characters = piece_characters(tokenizer.pieces())

@@ -73,11 +73,11 @@ def python(code, given):
 @pytest.fixture(scope="session")
 def vocabulary(sentence_pairs, tmp_path_factory):
     """A SentencePiece model of 150 pieces, made as training makes it."""
-    from bitextmine.training.recipe import recipe_from_pairs
+    from bitextmine.training.recipe import load_recipe
     from bitextmine.training.vocabulary import train_vocabulary
 
     path = tmp_path_factory.mktemp("vocabulary") / "tokenizer.model"
-    recipe = recipe_from_pairs(["x.en-fr.tsv"], {"vocabulary.size": 150})
+    recipe = load_recipe(None, {"vocabulary.size": 150}, pairs=["x.en-fr.tsv"])
     train_vocabulary(recipe, path, [side for pair in sentence_pairs[:400] for side in pair])
     return path
 

@@ -29,18 +29,12 @@ def test_counts_at_six_decimals_are_exact(values, threshold):
         assert found.at_least(t) == sum(v >= t for v in values)
     for share in (0, 0.1, 0.5, 0.9, 1):
         exact = sorted(values)[min(max(math.ceil(share * len(values)) - 1, 0), len(values) - 1)]
-        assert exact - 1e-6 - 1e-9 <= found.quantile(share) <= exact + 1e-9
-
-
-@given(scores)
-def test_between_edges_is_what_numpy_counts(values):
-    edges = np.round(np.linspace(-3, 3, 25), 2)
-    assert counted(values).between(edges).tolist() == np.histogram(values, edges)[0].tolist()
+        assert found.quantile(share) == exact
 
 
 def test_extreme_scores_and_none():
     found = counted([1e300, -1e300, 1.06, 1.06, 0.0])
-    assert (found.low, found.high, found.total) == (-1e300, 1e300, 5)
+    assert (found.quantile(0), found.quantile(1), found.total) == (-1e300, 1e300, 5)
     assert [found.at_least(t) for t in (-1e308, 0, 1.06, 1.060001, 1e300)] == [5, 4, 3, 1, 1]
     nothing = ScoreCounts()
     assert math.isnan(nothing.quantile(0.5))

@@ -33,13 +33,13 @@ def no_plots(request, monkeypatch):
 @pytest.fixture
 def make_recipe(sentence_pairs, tmp_path):
     """Writes pairs.en-fr.tsv and returns a recipe over it, with overrides."""
-    from bitextmine.training.recipe import recipe_from_pairs
+    from bitextmine.training.recipe import load_recipe
 
     def make(rows=None, **overrides):
         rows = rows if rows is not None else [f"{en}\t{fr}" for en, fr in sentence_pairs[:1600]]
         (tmp_path / "pairs.en-fr.tsv").write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
         settings = {**TINY, **{key.replace("__", "."): value for key, value in overrides.items()}}
-        return recipe_from_pairs(["pairs.en-fr.tsv"], settings, folder=tmp_path)
+        return load_recipe(None, settings, pairs=["pairs.en-fr.tsv"], folder=tmp_path)
 
     return make
 

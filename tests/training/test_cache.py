@@ -14,14 +14,14 @@ from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
 from bitextmine.training import cache as cache_module
 from bitextmine.training.cache import DROPPED, open_caches
-from bitextmine.training.recipe import Corpus, recipe_from_pairs
+from bitextmine.training.recipe import Corpus, load_recipe
 from bitextmine.training.vocabulary import train_vocabulary
 
 
 @pytest.fixture(scope="module")
 def tokenizer(sentence_pairs, tmp_path_factory):
     path = tmp_path_factory.mktemp("vocabulary") / "tokenizer.model"
-    recipe = recipe_from_pairs(["x.en-fr.tsv"], {"vocabulary.size": 200})
+    recipe = load_recipe(None, {"vocabulary.size": 200}, pairs=["x.en-fr.tsv"])
     lines = [side for pair in sentence_pairs[:300] for side in pair]
     train_vocabulary(recipe, path, [*lines, *(f"{i} sentence phrase number numéro {i}" for i in range(300))])
     return Tokenizer(path)
@@ -152,7 +152,7 @@ from pathlib import Path
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.training import cache
 from bitextmine.training.pairfile import PairWriter
-from bitextmine.training.recipe import recipe_from_pairs
+from bitextmine.training.recipe import load_recipe
 
 where, model, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 cache.CHUNK_PAIRS = 300
@@ -168,14 +168,14 @@ def counted(call):
 
 PairWriter.write = counted(PairWriter.write)
 os.fsync = counted(os.fsync)
-recipe = recipe_from_pairs(["pairs.en-fr.tsv"], {}, folder=where)
+recipe = load_recipe(None, {}, pairs=["pairs.en-fr.tsv"], folder=where)
 cache.open_caches(where / "cache", recipe, Tokenizer(model))
 """
 
 
 def test_killed_at_any_moment_it_is_made_anew(make_recipe, tmp_path, tokenizer):
     make_recipe()
-    recipe = recipe_from_pairs(["pairs.en-fr.tsv"], {}, folder=tmp_path)
+    recipe = load_recipe(None, {}, pairs=["pairs.en-fr.tsv"], folder=tmp_path)
     open_caches(tmp_path / "whole", recipe, tokenizer)
     whole = {
         p.relative_to(tmp_path / "whole"): p.read_bytes()

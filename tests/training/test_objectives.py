@@ -19,7 +19,7 @@ from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.objectives.registry import MASK, Objectives, Setup, Views, mask_like_bert, mask_one
 from bitextmine.training.objectives.sentence import align_loss, sim_loss
 from bitextmine.training.pairfile import TokenPairs
-from bitextmine.training.recipe import recipe_from_pairs
+from bitextmine.training.recipe import load_recipe
 
 V, D = 23, 8
 UNTAUGHT = [
@@ -185,7 +185,7 @@ def objectives_of(model, **settings):
     overrides = {"train.objective": weights, "train.piece_dropout": 0.0, "train.precision": "float32"}
     overrides |= {f"train.{key}": value for key, value in settings.items()}
     torch.manual_seed(2)
-    recipe = recipe_from_pairs(["x.en-fr.tsv"], overrides)
+    recipe = load_recipe(None, overrides, pairs=["x.en-fr.tsv"])
     return Objectives(recipe, Setup(recipe.train, model.config), CONTENT)
 
 

@@ -130,6 +130,6 @@ def test_choice(tmp_path_factory, sizes, alphabet, deduplicate, wanted, block, s
         expected(text, deduplicate, wanted), outputs, found, text, strict=True
     ):
         assert (rows(paths[0]), rows(paths[1])) == (train, valid)
-        assert (counts.train, counts.valid, counts.repeated) == (len(train), len(valid), repeated)
-        assert counts.train + counts.valid + counts.repeated + counts.shared == len(keys)
+        assert [counts[key] for key in ("train", "valid", "repeated")] == [len(train), len(valid), repeated]
+        assert sum(counts.values()) == len(keys)
     assert sum(told) == (2 + deduplicate) * sum(sizes)

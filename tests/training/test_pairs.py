@@ -47,7 +47,9 @@ def test_files_that_are_not_aligned(tmp_path, lines):
     for name, count in zip(("x.en", "x.fr"), lines, strict=True):
         (tmp_path / name).write_text("line\n" * count)
     corpus = Corpus(("en", "fr"), src="x.en", tgt="x.fr")
-    with pytest.raises(BitextmineError, match=rf"x.en has {lines[0]} lines, but .*x.fr has {lines[1]}: "):
+    with pytest.raises(
+        BitextmineError, match=rf"x.en has {lines[0]:,} lines?, but .*x.fr has {lines[1]:,}: "
+    ):
         read_all(recipe_for(corpus, tmp_path), corpus)
 
 

@@ -16,7 +16,7 @@ from bitextmine.encoder.config import EncoderConfig
 from bitextmine.errors import BitextmineError
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.objectives.registry import Objective, Setup, objective_class
-from bitextmine.training.recipe import Training, check_objectives, load_recipe, recipe_from_pairs
+from bitextmine.training.recipe import Training, check_objectives, load_recipe
 from bitextmine.training.recipe.keys import FINITE, SECTIONS, Corpus, Data, Recipe
 from bitextmine.training.recipe.load import recipe_settings, recipe_text
 
@@ -71,7 +71,7 @@ def test_errors_name_the_file_and_the_key(tmp_path, text, said):
 
 
 def test_languages_come_from_the_name():
-    recipe = recipe_from_pairs(["some/news.v2.en-fr.tsv.gz"])
+    recipe = load_recipe(None, pairs=["some/news.v2.en-fr.tsv.gz"])
     assert recipe.data.corpora[0].langs == ("en", "fr")
     for name, langs in (
         ("news.en-pt-BR.tsv", ("en", "pt-BR")),
@@ -80,15 +80,15 @@ def test_languages_come_from_the_name():
         ("en-GB-fr-FR.tsv", ("en-GB", "fr-FR")),
         ("news.EN-FR.tsv", ("EN", "FR")),
     ):
-        assert recipe_from_pairs([name]).data.corpora[0].langs == langs
+        assert load_recipe(None, pairs=[name]).data.corpora[0].langs == langs
     for name in ("news.tsv", "news.pt-BR.tsv", "my-own-data.tsv", "all-in-one.tsv"):
         with pytest.raises(BitextmineError, match="does not tell its two languages"):
-            recipe_from_pairs([name])
+            load_recipe(None, pairs=[name])
 
 
 def test_objectives_are_checked_described_and_made():
     with pytest.raises(BitextmineError, match="'magic' is not one of contrastive"):
-        check_objectives(recipe_from_pairs(["a.en-fr.tsv"], {"train.objective": {"magic": 1.0}}))
+        check_objectives(load_recipe(None, {"train.objective": {"magic": 1.0}}, pairs=["a.en-fr.tsv"]))
     described = above("train", "objective")
     for name in OBJECTIVES:
         assert isinstance(objective_class(name)(Setup(Training(), EncoderConfig(9, 8, 0))), Objective)
@@ -152,8 +152,8 @@ text = st.text(st.characters(exclude_categories=("Cs",)), min_size=1)
 @settings(max_examples=40)
 @given(name=text, folder=text, size=st.integers(8, 10**6), ratio=st.floats(1, 1e30), fold=st.booleans())
 def test_what_a_recipe_sets_reads_as_that_recipe(tmp_path_factory, name, folder, size, ratio, fold):
-    recipe = recipe_from_pairs(
-        ["a.en-fr.tsv"],
+    recipe = load_recipe(
+        None,
         {
             "vocabulary.tokenizer": name,
             "vocabulary.size": size,
@@ -162,6 +162,7 @@ def test_what_a_recipe_sets_reads_as_that_recipe(tmp_path_factory, name, folder,
             "data.folder": folder,
             "train.objective": {"ugt": 1.5, "sim": 2.0},
         },
+        pairs=["a.en-fr.tsv"],
     )
     path = tmp_path_factory.mktemp("r") / "recipe.toml"
     path.write_text(recipe_settings(recipe), encoding="utf-8", newline="\n")
@@ -217,7 +218,7 @@ def test_a_value_outside_its_limits_is_named(section):
         wrong = (-1, float("nan"), float("inf")) if annotated else ("neither",)
         for value in wrong if annotated or typing.get_origin(kind) is typing.Literal else ():
             with pytest.raises(BitextmineError, match=rf"recipe: {section}\.{name}: found"):
-                recipe_from_pairs(["a.en-fr.tsv"], {f"{section}.{name}": value})
+                load_recipe(None, {f"{section}.{name}": value}, pairs=["a.en-fr.tsv"])
 
 
 # Settings, for an encoder of 16 dimensions, and words of the message.
@@ -243,7 +244,6 @@ reduce.order_columns = 4 -> reduce.order_columns: found 4 without reduce.dim
 reduce.dim = 20 -> reduce.dim: 20 leaves 20 columns to the pieces, which are trained with 16
 reduce.dim = 8; model.layers = 1 -> reduce.dim: found with model.layers 1
 reduce.dim = 8; reduce.order_columns = 5 -> reduce: model: 5 order_columns
-vocabulary.grow = 5 -> vocabulary.grow: found 5 without model.start_from
 teacher.model = ""; train.objective = { structure = 1 } -> 'structure' needs a teacher
 teacher.model = "x" -> no objective learns from it
 teacher.model = "x"; teacher.epochs = 0.5; train.objective = { mcl = 1 } -> but nothing is learned before
@@ -259,4 +259,4 @@ def test_keys_that_disagree_are_named(row):
     tables = tomllib.loads(wrong.replace("; ", "\n"))
     overrides = {f"{table}.{key}": value for table, keys in tables.items() for key, value in keys.items()}
     with pytest.raises(BitextmineError, match=re.escape(said)):
-        check_objectives(recipe_from_pairs(["a.en-fr.tsv"], {"model.dim": 16, **overrides}))
+        check_objectives(load_recipe(None, {"model.dim": 16, **overrides}, pairs=["a.en-fr.tsv"]))

@@ -15,7 +15,7 @@ from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.weights import read_weights, unrolled
 from bitextmine.training.objectives.registry import Objectives, Setup
 from bitextmine.training.pairfile import TokenPairs
-from bitextmine.training.recipe import load_recipe, recipe_from_pairs
+from bitextmine.training.recipe import load_recipe
 from bitextmine.training.recipe.keys import Distil, Teacher
 from bitextmine.training.stages import stages
 from bitextmine.training.trainer import train
@@ -97,7 +97,9 @@ def test_eq_3_is_the_squares_of_what_is_between_the_piece_vectors():
     sides = [Pieces.from_lists([rng.integers(1, 23, n).tolist() for n in (3, 1, 5, 2)]) for _ in "st"]
     batch = TokenPairs(sides[0], sides[1], np.arange(8, dtype=np.uint64).reshape(2, 4))
     theirs = rng.standard_normal((23, 8)).astype(np.float32)
-    recipe = recipe_from_pairs(["x.en-fr.tsv"], {"train.objective": {"embedding": 1.0}, "teacher.model": "x"})
+    recipe = load_recipe(
+        None, {"train.objective": {"embedding": 1.0}, "teacher.model": "x"}, pairs=["x.en-fr.tsv"]
+    )
     objectives = Objectives(
         recipe, Setup(recipe.train, model.config, teacher_pieces=theirs), np.ones(23, dtype=bool)
     )
@@ -127,7 +129,7 @@ def test_eq_3_is_the_squares_of_what_is_between_the_piece_vectors():
 )
 def test_a_recipe_with_stages_is_these_trainings(epochs, shape, said, tmp_path):
     settings = {"model.dim": 32, "model.layers": 2, **{f"model.{key}": value for key, value in shape.items()}}
-    recipe = recipe_from_pairs(["x.en-fr.tsv"], settings)
+    recipe = load_recipe(None, settings, pairs=["x.en-fr.tsv"])
     assistant = "" if epochs[0] else str(tmp_path / "big")
     recipe = dataclasses.replace(
         recipe,

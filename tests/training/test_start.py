@@ -16,7 +16,7 @@ from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
 from bitextmine.training.cache import open_caches
 from bitextmine.training.forward import sentence_vectors
-from bitextmine.training.recipe import recipe_from_pairs
+from bitextmine.training.recipe import load_recipe
 from bitextmine.training.recipe.load import RATES
 from bitextmine.training.run import Inputs, TrainingRun
 from bitextmine.training.spelling import finished
@@ -35,7 +35,7 @@ def from_(make_recipe, tmp_path, start, **overrides):
         "data.valid_pairs": 60,
         **{key.replace("__", "."): value for key, value in overrides.items()},
     }
-    return recipe_from_pairs(["pairs.en-fr.tsv"], settings, folder=tmp_path)
+    return load_recipe(None, settings, pairs=["pairs.en-fr.tsv"], folder=tmp_path)
 
 
 def begun(recipe, work):
@@ -130,56 +130,6 @@ def test_the_first_steps_do_not_undo_what_is_known(make_recipe, tmp_path, senten
     assert p_at_1() > before - 0.02
 
 
-def test_a_vocabulary_that_grows_keeps_what_it_had(make_recipe, tmp_path, lines):
-    """New pieces come behind the old ones, whole words among them, and begin with what the encoder made of them."""
-    rng = random.Random(1)
-    made_up = ["".join(rng.choice(("zor", "blax", "quim", "vuk")) for _ in range(3)) for _ in range(12)]
-    texts = [" ".join(rng.choices(made_up, k=6)) for _ in range(600)]
-    make_recipe(rows=[f"the {text}\tle {text}" for text in texts])
-    settings = {
-        "model.start_from": "europe5",
-        "vocabulary.grow": 20,
-        "vocabulary.size": 120,
-        "train.batch": 16,
-        "train.steps": 2,
-        "data.valid_pairs": 0,
-        "model.storage": "float32",
-        "train.embedding_learning_rate": 1e-9,
-    }
-    recipe = recipe_from_pairs(["pairs.en-fr.tsv"], settings, folder=tmp_path)
-    folder = train(recipe, tmp_path / "out")
-    old, new = Tokenizer(packaged("europe5") / TOKENIZER), Tokenizer(folder / TOKENIZER)
-    assert new.pieces()[: old.vocab_size] == old.pieces()
-    added = new.pieces()[old.vocab_size :]
-    assert 0 < len(added) <= 20
-    assert any(piece[1:] in made_up for piece in added)
-    before, after = load_encoder("europe5"), load_encoder(folder)
-    assert len(new.encode([texts[0]])[0].ids) < len(old.encode([texts[0]])[0].ids)
-    (tmp_path / "again").mkdir()
-    again = open_vocabulary(recipe, tmp_path / "again", open_start(recipe))
-    assert again.path.read_bytes() == (folder / TOKENIZER).read_bytes()
-    untouched = [
-        line for line in lines if old.encode([line])[0].ids.tolist() == new.encode([line])[0].ids.tolist()
-    ]
-    assert len(untouched) >= 3
-    np.testing.assert_allclose(after.encode(untouched), before.encode(untouched), atol=1e-4)
-    # A word that is one piece now: the sum of the pieces that it was cut into.
-    word = next(piece[1:] for piece in added if piece[1:] in made_up)
-    whole, parts = after.encode([word])[0], before.encode([word])[0]
-    columns = read_folder(packaged("europe5"))[0].piece_dim
-    cosine = (
-        whole[:columns] @ parts[:columns] / np.linalg.norm(whole[:columns]) / np.linalg.norm(parts[:columns])
-    )
-    assert cosine > 0.999
-
-
-def test_a_vocabulary_of_another_type_cannot_grow(make_recipe, tmp_path):
-    first = train(make_recipe(vocabulary__type="bpe", vocabulary__size=250, train__steps=2), tmp_path / "a")
-    recipe = from_(make_recipe, tmp_path, str(first), vocabulary__grow=10)
-    with pytest.raises(BitextmineError, match=r"not a unigram vocabulary.*vocabulary\.grow"):
-        train(recipe, tmp_path / "b")
-
-
 def test_what_disagrees_with_the_encoder_is_named(make_recipe, tmp_path):
     dim = read_folder(packaged("europe5"))[0].dim
     with pytest.raises(BitextmineError, match=rf"model\.dim is 64.*europe5.*is {dim}: leave it out"):
@@ -234,10 +184,10 @@ def test_a_checkpoint_of_another_start_is_refused(make_recipe, tmp_path):
 
 def test_a_language_is_known_from_enough_pairs_on(make_recipe, tmp_path):
     start = open_start(from_(make_recipe, tmp_path, "europe5"))
-    few = start.grown_config(start.config.vocab_size, {"en": 6_526, "zh": 1_526, "pl": 5_000}, 0.1)
+    few = start.continued({"en": 6_526, "zh": 1_526, "pl": 5_000}, 0.1)
     assert set(few.languages) == {*start.config.languages, "pl"}
     assert few.pairs == {"en": 6_526, "pl": 5_000, "zh": 1_526}
-    more = dataclasses.replace(start, config=few).grown_config(few.vocab_size, {"zh": 4_000}, 0.1)
+    more = dataclasses.replace(start, config=few).continued({"zh": 4_000}, 0.1)
     assert "zh" in more.languages and more.pairs["zh"] == 5_526
     assert EncoderConfig.from_json(more.to_json(), "config.json") == more
 
@@ -259,7 +209,7 @@ def test_text_that_the_vocabulary_does_not_know_is_named(tmp_path, caplog):
         (tmp_path / f"pairs.en-{lang}.tsv").write_text(rows, encoding="utf-8")
     names = [f"pairs.en-{lang}.tsv" for lang in ("zh", "et", "fr")]
     settings = {"model.start_from": "europe5", "data.valid_pairs": 0}
-    recipe = recipe_from_pairs(names, settings, folder=tmp_path)
+    recipe = load_recipe(None, settings, pairs=names, folder=tmp_path)
     start = open_start(recipe)
     caches = open_caches(tmp_path / "cache", recipe, start.tokenizer)
     shares = unknown_shares(caches, start.tokenizer)

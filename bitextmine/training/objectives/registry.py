@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib import import_module
 from typing import NamedTuple
@@ -22,24 +23,20 @@ from bitextmine.training.recipe.keys import Recipe, Teacher, Training
 from bitextmine.training.sampling import drop_pieces
 
 
+@dataclass
 class Setup:
     """The settings that objectives are made from, and a head that they share.
 
-    teacher_dim: dimensions of the teacher's vectors; teacher_pieces: (V, d) float32, its piece vectors, if needed.
+    teacher_dim: dimensions of the teacher's vectors; teacher_pieces: (V, d) float32, its piece vectors, if needed;
+    heads: one, once an objective has asked for it.
     """
 
-    def __init__(
-        self,
-        training: Training,
-        config: EncoderConfig,
-        teacher: Teacher | None = None,
-        teacher_dim: int = 0,
-        teacher_pieces: np.ndarray | None = None,
-    ) -> None:
-        self.training, self.config = training, config
-        self.teacher, self.teacher_dim = teacher or Teacher(), teacher_dim
-        self.teacher_pieces = teacher_pieces
-        self.heads: tuple[Head, ...] = ()  # one, once an objective has asked for it
+    training: Training
+    config: EncoderConfig
+    teacher: Teacher = field(default_factory=Teacher)
+    teacher_dim: int = 0
+    teacher_pieces: np.ndarray | None = None
+    heads: tuple[Head, ...] = ()
 
     def head(self) -> Head:
         """Return the map from states to a distribution over pieces, made on first use."""

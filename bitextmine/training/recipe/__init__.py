@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bitextmine.training.recipe.check import check_objectives, check_recipe
 from bitextmine.training.recipe.keys import Corpus, Data, Model, Recipe, Training
-from bitextmine.training.recipe.load import load_recipe, recipe_from_pairs, start_name, with_start
+from bitextmine.training.recipe.load import load_recipe, start_name, with_start
 
 __all__ = [
     "Corpus",
@@ -15,7 +15,6 @@ __all__ = [
     "check_objectives",
     "check_recipe",
     "load_recipe",
-    "recipe_from_pairs",
     "start_name",
     "with_start",
 ]

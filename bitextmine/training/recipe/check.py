@@ -80,11 +80,9 @@ def _corpus_rules(recipe: Recipe) -> Iterator[str]:
 
 
 def _model_rules(recipe: Recipe) -> Iterator[str]:
-    m, v, reduce = recipe.model, recipe.vocabulary, recipe.reduce
-    if m.start_from and v.tokenizer:
+    m, reduce = recipe.model, recipe.reduce
+    if m.start_from and recipe.vocabulary.tokenizer:
         yield "vocabulary.tokenizer: found with model.start_from, whose vocabulary is kept; leave it out"
-    if v.grow and not m.start_from:
-        yield f"vocabulary.grow: found {v.grow} without model.start_from; set vocabulary.size"
     if m.ngrams and not (m.spelling or m.start_from):
         yield f"model.ngrams: found {m.ngrams} without model.spelling; set that to true"
     for key, value in (

@@ -15,6 +15,9 @@ from bitextmine.files.storage import Place, is_remote, place
 
 # The tables of a recipe, in the order in which they are printed.
 SECTIONS = ("data", "vocabulary", "model", "train", "teacher", "distil", "reduce")
+# Keys that are not part of a training's identity, as encoders count by their content.
+UNCOUNTED = [("data", "folder"), ("data", "cache"), ("train", "checkpoint_seconds")]
+UNCOUNTED += [("model", "start_from"), ("teacher", "model"), ("distil", "assistant")]
 
 Count = Annotated[int, Meta(ge=1)]
 CountOrZero = Annotated[int, Meta(ge=0)]
@@ -73,7 +76,6 @@ class Vocabulary:
     """The subword pieces: an existing tokenizer, or the training of a new one."""
 
     tokenizer: str = ""
-    grow: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
     size: Pieces = 32_000
     type: Literal["unigram", "bpe"] = "unigram"
     fold_case: bool = True
@@ -236,16 +238,11 @@ class Recipe:
 
         Keys at their defaults do not count, so that a key added by a later version changes no digest.
         """
-        plain = dataclasses.replace(
-            self,
-            base=Path(),
-            data=dataclasses.replace(self.data, folder=".", cache=""),
-            model=dataclasses.replace(self.model, start_from=""),
-            train=dataclasses.replace(self.train, checkpoint_seconds=Training().checkpoint_seconds),
-            teacher=dataclasses.replace(self.teacher, model=""),
-            distil=dataclasses.replace(self.distil, assistant=""),
-        )
-        return hashlib.sha256(json.dumps(_plain(plain), sort_keys=True).encode()).hexdigest()[:16]
+        tables = {section: _plain(getattr(self, section)) for section in SECTIONS}
+        for section, name in UNCOUNTED:
+            tables[section].pop(name, None)
+        content = {section: table for section, table in tables.items() if table}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def changed(part: Any) -> dict[str, Any]:

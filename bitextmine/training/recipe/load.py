@@ -30,7 +30,7 @@ PACKAGED = Path(str(resources.files("bitextmine.training"))) / "recipes"
 # Keys of earlier versions, which the recipe.json of an older model still has.
 REMOVED = {
     *("hard_negatives", "hard_pool", "hard_limit", "learn_temperature", "patience", "compile"),
-    *("check_languages", "src_vectors", "tgt_vectors", "similarity"),
+    *("check_languages", "src_vectors", "tgt_vectors", "similarity", "grow"),
 }
 # Defaults for training on: a third of the learning rates from random weights, so that the first steps do not undo
 # what the encoder knows.
@@ -105,47 +105,29 @@ def load_recipe(
         folder: wins over data.folder. Relative paths start at the recipe's folder; those of packaged recipes, a
             model's recipe and ``pairs`` at the current one.
     """
-    overrides, corpora = overrides or {}, _corpora(pairs)
-    if recipe is None:
-        return _completed({}, overrides, corpora, Path(), folder)
-    path = recipe_path(recipe)
-    content = _read(path)
-    if pairs:
-        for section, name in (("data", "folder"), ("teacher", "corpora")):
-            if isinstance(content.get(section), dict):
-                content[section].pop(name, None)
-    base = Path() if pairs or path.parent == PACKAGED or path.suffix == ".json" else path.parent
+    overrides, corpora, content, base = overrides or {}, _corpora(pairs), {}, Path()
+    path = None if recipe is None else recipe_path(recipe)
+    if path is not None:
+        content = _read(path)
+        base = Path() if pairs or path.parent == PACKAGED or path.suffix == ".json" else path.parent
+    for section, name in (("data", "folder"), ("teacher", "corpora")) if pairs else ():
+        if isinstance(content.get(section), dict):
+            content[section].pop(name, None)
     try:
-        return _completed(content, overrides, corpora, base, folder)
-    except UsageError:
-        raise
+        found = _recipe(content, overrides)
+        data = found.data
+        if corpora:
+            data = dataclasses.replace(data, corpora=corpora)
+        if folder is not None:
+            base, data = folder, dataclasses.replace(data, folder=".")
+        found = dataclasses.replace(found, data=data, base=base)
+        given = {f"{section}.{name}" for section in SECTIONS for name in content.get(section, {})}
+        given |= {*overrides}
+        return check_recipe(_with_assistant(with_start(found, given), given))
     except BitextmineError as e:
+        if path is None or isinstance(e, UsageError):
+            raise
         raise BitextmineError(f"{path}: {e}") from None
-
-
-def recipe_from_pairs(
-    pairs: Sequence[str | TwoFiles], overrides: Mapping[str, Any] | None = None, *, folder: Path | None = None
-) -> Recipe:
-    """Return a recipe of defaults for corpora named after their languages, as `load_recipe`."""
-    return load_recipe(None, overrides, pairs=pairs, folder=folder)
-
-
-def _completed(
-    content: Mapping[str, Any],
-    overrides: Mapping[str, Any],
-    corpora: tuple[Corpus, ...],
-    base: Path,
-    folder: Path | None,
-) -> Recipe:
-    found = _recipe(content, overrides)
-    data = found.data
-    if corpora:
-        data = dataclasses.replace(data, corpora=corpora)
-    if folder is not None:
-        base, data = folder, dataclasses.replace(data, folder=".")
-    found = dataclasses.replace(found, data=data, base=base)
-    given = {f"{section}.{name}" for section in SECTIONS for name in content.get(section, {})} | {*overrides}
-    return check_recipe(_with_assistant(with_start(found, given), given))
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -244,12 +226,13 @@ def start_name(name: str | os.PathLike[str]) -> str:
     return text if text in encoders.PACKAGED else str(Path(text).absolute())
 
 
-def start_encoder(recipe: Recipe, key: str = "model.start_from (--from)") -> tuple[Path, EncoderConfig]:
-    """Return folder and configuration of model.start_from; BitextmineError if it cannot be trained on, naming ``key``.
+def start_encoder(
+    recipe: Recipe, name: str, key: str = "model.start_from (--from)"
+) -> tuple[Path, EncoderConfig]:
+    """Return folder and configuration of an encoder; BitextmineError if it cannot be trained on, naming ``key``.
 
     Only encoders of 'bitextmine train' can.
     """
-    name = recipe.model.start_from
     folder = encoders.packaged(name) if name in encoders.PACKAGED else recipe.path(name)
     place = folder / encoders.CONFIG
     if not folder.is_dir():
@@ -294,7 +277,7 @@ def with_start(recipe: Recipe, given: Collection[str]) -> Recipe:
     """
     if not recipe.model.start_from:
         return recipe
-    folder, config = start_encoder(recipe)
+    folder, config = start_encoder(recipe, recipe.model.start_from)
     found = shaped(recipe, config, recipe.model.start_from, given)
     if "model.storage" not in given:
         storage: Any = storage_of(folder / encoders.WEIGHTS)
@@ -308,8 +291,7 @@ def _with_assistant(recipe: Recipe, given: Collection[str]) -> Recipe:
     name = recipe.distil.assistant
     if not name:
         return recipe
-    started = dataclasses.replace(recipe, model=dataclasses.replace(recipe.model, start_from=name))
-    folder, config = start_encoder(started, "recipe: distil.assistant")
+    folder, config = start_encoder(recipe, name, "recipe: distil.assistant")
     if config.bottleneck or config.recurrent:
         raise BitextmineError(
             f"recipe: distil.assistant: {folder}: found bottleneck {config.bottleneck} and recurrent "
