@@ -27,6 +27,7 @@ from _child import bitextmine
 
 from bitextmine.embeddings.store import Manifest, open_embedding
 from bitextmine.embeddings.writer import EmbeddingWriter
+from bitextmine.run import Run
 
 _CHUNK = 1 << 16
 _EXACT_ROWS = 1 << 13
@@ -87,7 +88,7 @@ def search(files: list[Path], k: int) -> None:
     (x, _), (y, of_y) = map(open_embedding, files)
     sides = [Indexed(v, load_index(index_paths(f)[0])) for v, f in zip((x, y), files, strict=True)]
     begin, begin_cpu = time.perf_counter(), time.process_time()
-    found, how = search_both_indexed(*sides, k)
+    found, how = search_both_indexed(*sides, k, Run())
     seconds, cpu = time.perf_counter() - begin, time.process_time() - begin_cpu
     peak = peak_mib()
     few = np.ascontiguousarray(x[:_EXACT_ROWS])

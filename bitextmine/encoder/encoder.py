@@ -38,22 +38,7 @@ PRECOMPUTED = "precomputed"
 Sentences = str | Iterable[str] | Iterable[Mapping[str, Any]]
 
 
-@dataclasses.dataclass(frozen=True)
-class Origin:
-    """The identity of an encoder and its training languages; fields as in `Encoder`.
-
-    ``again`` loads it in another process, given its hash.
-    """
-
-    name: str
-    hash: str
-    max_pieces: int
-    languages: tuple[str, ...] = ()
-    pairs: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    folder: Path | None = None
-    again: Callable[[str], Encoder] | None = None
-
-
+@dataclasses.dataclass(eq=False, repr=False)
 class Encoder:
     """Turns lines of any of its languages into comparable vectors; make one with `load_encoder`.
 
@@ -69,24 +54,30 @@ class Encoder:
         languages: codes of the languages that it was trained on; pairs: training pairs by language, if recorded.
         folder: the model folder, None for an encoder of another toolkit.
         run: threads and batch_tokens, unless a call states its own.
+        again: loads it in another process, given its hash.
     """
 
-    def __init__(
-        self, network: Network, tokenizer: PieceMaker, origin: Origin, run: Run | None = None
-    ) -> None:
-        self.network, self.tokenizer, self.run = network, tokenizer, run or Run()
-        self.dim, self.device = network.dim, network.device
-        self.name, self.hash, self.max_pieces = origin.name, origin.hash, origin.max_pieces
-        self.languages, self.pairs, self.folder = origin.languages, dict(origin.pairs), origin.folder
-        self._again = origin.again
+    network: Network
+    tokenizer: PieceMaker
+    name: str
+    hash: str
+    max_pieces: int
+    run: Run = dataclasses.field(default_factory=Run)
+    languages: tuple[str, ...] = ()
+    pairs: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    folder: Path | None = None
+    again: Callable[[str], Encoder] | None = None
+
+    def __post_init__(self) -> None:
+        self.dim, self.device = self.network.dim, self.network.device
 
     def __repr__(self) -> str:
         return f"<Encoder {self.name}: {self.dim} dimensions, on {self.device}, hash {self.hash}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._again is None:
+        if self.again is None:
             raise pickle.PicklingError(f"{self!r} cannot be pickled: load_encoder did not make it")
-        return self._again, (self.hash,)
+        return self.again, (self.hash,)
 
     def encode(
         self,
@@ -291,7 +282,7 @@ def load_encoder(
     text = os.fspath(model)
     if text == PRECOMPUTED:
         nothing = _Precomputed()
-        return Encoder(nothing, nothing, Origin(PRECOMPUTED, PRECOMPUTED, max_pieces=1))
+        return Encoder(nothing, nothing, PRECOMPUTED, PRECOMPUTED, 1)
     on_hub = None if text in PACKAGED else hub_name(model)
     folder = resolve(model)
     name, known, again = folder.resolve().name, None, str(folder.absolute())
@@ -304,7 +295,7 @@ def load_encoder(
         module = importlib.import_module(f"bitextmine.encoder.foreign.{kind}")
         network, tokenizer, most = module.load(folder, run, precision)
         own = known or hash_files(module.weight_files(folder))
-        return Encoder(network, tokenizer, Origin(name, own, most, again=load_again), run)
+        return Encoder(network, tokenizer, name, own, most, run, again=load_again)
     config, tokenizer = read_folder(folder)
     weights = read_weights(config, folder / WEIGHTS)
     own = folder_hash(folder, check=True)
@@ -317,8 +308,8 @@ def load_encoder(
 
         here = dataclasses.replace(run, device=place)
         network = (Transformer if config.layers else DeviceSums)(config, weights, here, precision)
-    shape = config.max_pieces, config.languages, config.pairs
-    return Encoder(network, tokenizer, Origin(name, known or own, *shape, folder, load_again), run)
+    stated = config.max_pieces, run, config.languages, config.pairs
+    return Encoder(network, tokenizer, name, known or own, *stated, folder, load_again)
 
 
 def as_encoder(model: str | os.PathLike[str] | Encoder, device: str | Run = "auto") -> Encoder:

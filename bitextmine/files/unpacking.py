@@ -103,7 +103,7 @@ class _Zstd(_Member):
 
 
 def _member(suffix: str) -> _Member:
-    """Return what reads a new member of a file with this suffix."""
+    """Return the reader of a new member of a file with this suffix."""
     if suffix == ".gz":
         return _Gzip(zlib.decompressobj(wbits=31), zlib.error)
     if suffix == ".bz2":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from bitextmine.search.rows import Groups, VectorRows, Vectors, check_pair, unfo
 
 log = logging.getLogger(__name__)
 
+TARGET, SAMPLE = 0.99, 2000  # the recall@1 to reach, on so many rows of each side
 _MERGE_ROWS = 1 << 15
 
 
@@ -31,49 +33,40 @@ class Indexed:
     rows: NDArray[np.int64] | None = None
 
 
-class Searcher:
-    """Compares rows in this process. A subclass may compare them elsewhere, with the same results.
-
-    `target` is the recall@1 to reach, on a `sample` of the rows of each side.
-    """
-
-    def __init__(self, run: Run, *, target: float = 0.99, sample: int = 2000) -> None:
-        self.run, self.target, self.sample = run, target, sample
-
-    def lists(self, which: Pass, progress: Progress) -> tuple[TopK, TopK | None]:
-        """Return the result of a pass, in both directions."""
-        return search_lists(which, self.run, progress)
+# Gives the result of a pass, in both directions.
+Way = Callable[[Pass, Run, Progress], tuple[TopK, TopK | None]]
 
 
 def search_both_indexed(
-    x: Indexed, y: Indexed, k: int, *, searcher: Searcher | None = None, progress: Progress = silent
+    x: Indexed, y: Indexed, k: int, run: Run, *, elsewhere: Way | None = None, progress: Progress = silent
 ) -> tuple[Neighbours, dict[str, Any]]:
     """Return the neighbours of `search_both`, found by the indexes of both sides: some may be missed.
 
     With two inverted files, x's rows are compared with the lists of y that are near them and y's rows with the lists of
     x, and both sides learn from both passes: a true neighbour is missed only if neither finds the other. The number of
-    lists is measured on a sample of each side with its exact neighbours, so that the searcher's target is reached in
-    either direction: a few dozen lists instead of hundreds for one pass. Other indexes, and those on GPUs, are asked
+    lists is measured on a sample of each side with its exact neighbours, so that TARGET is reached in either
+    direction: a few dozen lists instead of hundreds for one pass. Other indexes, and those on GPUs, are asked
     one by one as they were tuned.
 
-    `progress` is called with the queries done, of n + m. Also returns the kind of search with its measured recall.
+    Passes are computed in this process, or `elsewhere` with the same results. `progress` is called with the queries
+    done, of n + m. Also returns the kind of search with its measured recall.
     """
-    here = searcher or Searcher(Run())
     on_gpu = x.index.on_gpu or y.index.on_gpu
     if x.index.inverted is None or y.index.inverted is None or on_gpu:
-        if type(here) is not Searcher:
+        if elsewhere is not None:
             log.info("search: such indexes are asked by this machine alone")
         found = [
-            that.index.search(this.vectors, that.vectors, k, rows=that.rows, progress=progress, run=here.run)
+            that.index.search(this.vectors, that.vectors, k, rows=that.rows, progress=progress, run=run)
             for this, that in ((x, y), (y, x))
         ]
         return Neighbours(*found[0], *found[1]), {"search": "each index"}
-    sample = _Sample(_listed(x, y), _listed(y, x), k, here)
+    sample = _Sample(_listed(x, y), _listed(y, x), k)
     source, target = sample.sides
+    lists = elsewhere or search_lists
     share = sample.enough()
     in_y, in_x = (max(1, round(share * len(side.centres))) for side in (target, source))
-    one, back = here.lists(source.against(target, in_y, k, forward=True), progress)
-    other, forth = here.lists(target.against(source, in_x, k, forward=False), progress)
+    one, back = lists(source.against(target, in_y, k, forward=True), run, progress)
+    other, forth = lists(target.against(source, in_x, k, forward=False), run, progress)
     assert back is not None
     assert forth is not None
     for side in (x, y):
@@ -138,13 +131,13 @@ def _listed(side: Indexed, other: Indexed) -> _Listed:
 class _Sample:
     """A seeded sample of both sides with its exact neighbours, to measure how near the right lists are."""
 
-    def __init__(self, x: _Listed, y: _Listed, k: int, searcher: Searcher) -> None:
+    def __init__(self, x: _Listed, y: _Listed, k: int) -> None:
         random = np.random.default_rng(1)
-        self.sides, self._target = (x, y), searcher.target
+        self.sides = x, y
         self._drawn: list[tuple[NDArray[np.int64], NDArray[np.float32]]] = []
         self._shares: list[NDArray[np.float64]] = []
         for these, those in ((x, y), (y, x)):
-            drawn = np.sort(random.permutation(len(these.rows))[: searcher.sample])
+            drawn = np.sort(random.permutation(len(these.rows))[:SAMPLE])
             rows = these.take(drawn)
             sim, found = search_one(rows, those.rows.vectors, k)
             if those.groups is not None:
@@ -158,9 +151,9 @@ class _Sample:
 
     def enough(self) -> float:
         """Return the least share of the lists that finds the target, and a standard error of it more, both ways."""
-        target, found = self._target, []
+        found = []
         for shares in filter(len, self._shares):
-            wanted = min(1.0, target + float(np.sqrt(target * (1 - target) / len(shares))))
+            wanted = min(1.0, TARGET + float(np.sqrt(TARGET * (1 - TARGET) / len(shares))))
             at = min(len(shares) - 1, int(np.ceil(wanted * len(shares))) - 1)
             found.append(float(np.sort(shares)[at]))
         return min(1.0, max(found, default=1.0))

@@ -22,7 +22,6 @@ from bitextmine.distributed.tiles import FileRows, Grid, Limits, Shard, Side
 from bitextmine.errors import BitextmineError
 from bitextmine.executor import Kept, Shared, Task, Workers
 from bitextmine.files.journal import journal_folder
-from bitextmine.indexing.both import Searcher
 from bitextmine.indexing.lists import ROUTE_ROWS, Block, Lists, Pass, Router, block_rows, by_list, number_rows
 from bitextmine.run import Run
 from bitextmine.search.checkpoint import Checkpoint
@@ -65,23 +64,21 @@ class _Tile:
     path: str
 
 
-class ClusterSearcher(Searcher):
+class ClusterSearcher:
     """Compares rows on workers.
 
     `x` and `y` are the rows that are mined, in files that all workers see; `identity` is that of vectors and indexes;
-    `folder` for tiles is shared with the workers, and the caller removes it. The memory of `run` is that of each
-    worker.
+    `folder` for tiles is shared with the workers, and the caller removes it.
     """
 
     def __init__(
-        self, workers: Workers, x: FileRows, y: FileRows, identity: dict[str, Any], *, folder: Path, run: Run
+        self, workers: Workers, x: FileRows, y: FileRows, identity: dict[str, Any], *, folder: Path
     ) -> None:
-        super().__init__(run)
         self._workers, self._x, self._y = workers, x, y
         self._identity, self._folder = identity, folder.absolute()
 
-    def lists(self, which: Pass, progress: Progress) -> tuple[TopK, TopK | None]:
-        """Return the result of one pass."""
+    def lists(self, which: Pass, run: Run, progress: Progress) -> tuple[TopK, TopK | None]:
+        """Return the result of one pass; the memory of `run` is that of each worker."""
         mine, other = (self._x, self._y) if which.forward else (self._y, self._x)
         workers, bounds, listed = self._workers, which.lists.bounds, which.listed
         assert listed is not None
@@ -107,7 +104,7 @@ class ClusterSearcher(Searcher):
             record = tiles.Record(self._folder, progress, checkpoint)
             grid = Grid(workers, x, y, fwd, bwd, down, list(lists), record, name, f"search: {title}")
             routing = _Routing(key, workers.put(which.centres), which.probes, _arithmetic())
-            tasks = _tasks(grid, which, routing, lists, self.run.memory)
+            tasks = _tasks(grid, which, routing, lists, run.memory)
             grid.search(key, tasks, f"search {mine.npy.stem} in the lists of {other.npy.stem}")
         number_rows(fwd, which.lists.order)
         return fwd, bwd

@@ -159,13 +159,6 @@ def near_copies_of(best: BestBothWays, sides: tuple[Side, Side], margin: str) ->
     return pairs.take(np.fromiter(map(near_copy, src, tgt), dtype=bool, count=len(pairs)))
 
 
-def signed(cleaning: Cleaning | None) -> str:
-    """Return the part of the signature that names the rules."""
-    if cleaning is None:
-        return "none"
-    return f"{VERSION}-languages" if cleaning.identified else VERSION
-
-
 def cleaning_notes(sides: Sequence[Side]) -> list[str]:
     """Return one note for each side that lost lines."""
     notes = []

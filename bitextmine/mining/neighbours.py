@@ -74,7 +74,7 @@ def exact_up_to(device: str) -> int:
 def _through_indexes(
     src: Side, tgt: Side, k: int, work: WorkOptions, progress: Progress
 ) -> tuple[Neighbours, str]:
-    from bitextmine.indexing.both import Indexed, Searcher, search_both_indexed
+    from bitextmine.indexing.both import Indexed, search_both_indexed
     from bitextmine.indexing.file import open_index
     from bitextmine.indexing.lists import scaled
 
@@ -88,7 +88,7 @@ def _through_indexes(
         n, m = (len(side.vectors) for side in sides)
         return _exactly(src, tgt, k, work, scaled(progress, n, n + m), None), way
     with contextlib.ExitStack() as stack:
-        searcher = Searcher(run)
+        elsewhere = None
         if run.executor.distributed:
             from bitextmine.indexing.on_cluster import ClusterSearcher
 
@@ -98,8 +98,8 @@ def _through_indexes(
                 rows = hashlib.blake2b(side.unique.rows.tobytes(), digest_size=16).hexdigest()
                 identity[name] = {"vectors": side.matrix.manifest.vectors_blake2b, "rows": rows}
             workers, files = stack.enter_context(run.executor.open()), (_in_file(src), _in_file(tgt))
-            searcher = ClusterSearcher(workers, *files, identity, folder=_tiles(src, tgt), run=run)
-        found, _ = search_both_indexed(sides[0], sides[1], k, searcher=searcher, progress=progress)
+            elsewhere = ClusterSearcher(workers, *files, identity, folder=_tiles(src, tgt)).lists
+        found, _ = search_both_indexed(sides[0], sides[1], k, run, elsewhere=elsewhere, progress=progress)
     return found, way
 
 

@@ -19,7 +19,7 @@ from bitextmine.files.storage import same_place
 from bitextmine.mining.bitext import Bitext, check_output, inputs_of
 from bitextmine.mining.calibration import calibrated, decoy_log_odds, probability
 from bitextmine.mining.choices import Dedup, Duplicates, Margin
-from bitextmine.mining.cleaning import Cleaning, clean_lines, cleaning_notes, near_copies_of, signed
+from bitextmine.mining.cleaning import VERSION, clean_lines, cleaning_notes, near_copies_of
 from bitextmine.mining.dedup import closest_lines, every_line, first_lines
 from bitextmine.mining.gold import Gold, gold_in_rows, pair_codes, read_gold
 from bitextmine.mining.margin import LOG_ODDS, candidates
@@ -181,7 +181,7 @@ def mine_texts(
             spare = 1 if options.estimates_noise else 0
             neighbours, way = find_neighbours(sides[0], sides[1], k + spare, work, checkpoint=checkpoint)
             cluster.close()
-            made_by |= {"search": way, "dedup": options.dedup, "clean": signed(cleaning)}
+            made_by |= {"search": way, "dedup": options.dedup, "clean": cleaning}
             rescore = None
             if scoring is not None:
                 pieces = (corpus_pieces(side.text, scoring.encoder) for side in sides)
@@ -250,7 +250,8 @@ def _check_inputs(
 
 def _cleaned_sides(
     texts: Pair, embeddings: Sequence[Path | NDArray[Any]], options: MiningOptions, work: WorkOptions
-) -> tuple[tuple[Side, Side], Cleaning | None]:
+) -> tuple[tuple[Side, Side], str]:
+    """Return both sides without the lines that the rules leave out, and the rules for the signature."""
     memory = work.run.memory
     in_memory = IN_MEMORY if memory is None else min(IN_MEMORY, memory // 8)
     src, tgt = (
@@ -258,13 +259,13 @@ def _cleaned_sides(
         for text, embedding in zip(texts, embeddings, strict=True)
     )
     if not options.clean:
-        return (src, tgt), None
+        return (src, tgt), "none"
     found = clean_lines((src, tgt), [text.lang for text in texts])
     src, tgt = (
         side.without(dropped, counts)
         for side, dropped, counts in zip((src, tgt), found.dropped, found.counts, strict=True)
     )
-    return (src, tgt), found
+    return (src, tgt), f"{VERSION}-languages" if found.identified else VERSION
 
 
 def _checkpoint(sides: Sequence[Side]) -> Path | None:

@@ -7,8 +7,8 @@ import pytest
 from bitextmine.distributed.tiles import FileRows
 from bitextmine.embeddings.store import npy_header, open_vectors
 from bitextmine.errors import BitextmineError
-from bitextmine.indexing import on_cluster
-from bitextmine.indexing.both import Indexed, Searcher, search_both_indexed
+from bitextmine.indexing import both, on_cluster
+from bitextmine.indexing.both import Indexed, search_both_indexed
 from bitextmine.indexing.faiss_index import Index
 from bitextmine.indexing.lists import ROUTE_ROWS, Block, block_rows
 from bitextmine.indexing.on_cluster import ClusterSearcher
@@ -37,13 +37,17 @@ class Side:
 
 def search(x, y, k, cluster=None, folder=None, **more):
     run = Run(memory=1 << 28)
-    searcher = Searcher(run, sample=200)
+    elsewhere = None
     if cluster is not None:
         identity = {"x": "of this test"}
-        searcher = ClusterSearcher(cluster, x.file, y.file, identity, folder=folder, run=run)
-        searcher.sample = 200
-    both = (Indexed(side.vectors, side.index, side.rows) for side in (x, y))
-    return search_both_indexed(*both, k, searcher=searcher, **more)[0]
+        elsewhere = ClusterSearcher(cluster, x.file, y.file, identity, folder=folder).lists
+    sides = (Indexed(side.vectors, side.index, side.rows) for side in (x, y))
+    return search_both_indexed(*sides, k, run, elsewhere=elsewhere, **more)[0]
+
+
+@pytest.fixture(autouse=True)
+def small_sample(monkeypatch):
+    monkeypatch.setattr(both, "SAMPLE", 200)
 
 
 def same(found, wanted):

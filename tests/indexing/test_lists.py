@@ -4,7 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bitextmine.embeddings.store import VectorFile
-from bitextmine.indexing.both import Indexed, Searcher, search_both_indexed
+from bitextmine.indexing import both
+from bitextmine.indexing.both import Indexed, search_both_indexed
 from bitextmine.indexing.lists import Lists, Pass, Router, by_list, find_centres, nearest_centre, search_lists
 from bitextmine.run import Run
 from bitextmine.search.exact import search_both
@@ -77,11 +78,12 @@ def test_blocks_and_threads_change_nothing(way, monkeypatch):
     assert len(set(results)) == 1
 
 
-def test_all_lists_are_exact_search(way):
+def test_all_lists_are_exact_search(way, monkeypatch):
+    monkeypatch.setattr(both, "TARGET", 1.0)
     rng = np.random.default_rng(4)
     x, y = oracle.corpus(rng, 300, 32, 0.2, 0.05), oracle.corpus(rng, 260, 32, 0.2)
     sides = Indexed(x, build_index(x, "ivf")), Indexed(y, build_index(y, "ivf"))
-    got, how = search_both_indexed(*sides, 4, searcher=Searcher(Run(), target=1.0, sample=10_000))
+    got, how = search_both_indexed(*sides, 4, Run())
     want = search_both(x, y, 4)
     some = (x != 0).any(axis=1)
     for name, rows in (("fwd_sim", some), ("bwd_sim", np.ones(len(y), dtype=bool))):
@@ -100,7 +102,7 @@ def test_both_directions_are_what_either_index_finds(kinds):
     y[:400] = (x[:400] + 0.05 * rng.standard_normal((400, 32))).astype(np.float16)
     seen: list[int] = []
     sides = Indexed(x, build_index(x, kinds[0])), Indexed(y, build_index(y, kinds[1]))
-    got, how = search_both_indexed(*sides, 4, progress=seen.append)
+    got, how = search_both_indexed(*sides, 4, Run(), progress=seen.append)
     want = search_both(x, y, 4)
     assert sum(seen) == 1700
     assert (got.fwd_id[:400, 0] == np.arange(400)).all()
@@ -121,8 +123,9 @@ def test_both_directions_are_what_either_index_finds(kinds):
         assert (got.bwd_id[:, 0] == want.bwd_id[:, 0]).mean() >= 0.97
 
 
-def test_selections_of_both_sides():
+def test_selections_of_both_sides(monkeypatch):
     """Mining folds equal lines, leaves empty ones out, and of near copies takes the first."""
+    monkeypatch.setattr(both, "TARGET", 1.0)
     rng = np.random.default_rng(6)
     sides = []
     for lines in (oracle.vectors(rng, 500, 16), oracle.vectors(rng, 400, 16)):
@@ -135,7 +138,7 @@ def test_selections_of_both_sides():
         rows[391:395] = rows[7]  # near copies of line 7, with vectors of their own
         sides.append(Indexed(lines[kept], build_index(lines, "ivf"), rows))
     x, y = (side.vectors for side in sides)
-    got, _ = search_both_indexed(*sides, 3, searcher=Searcher(Run(), target=1.0, sample=1000))
+    got, _ = search_both_indexed(*sides, 3, Run())
     want = search_both(x, y, 3)
     assert (got.fwd_sim[:, 0] == want.fwd_sim[:, 0]).mean() > 0.99
     assert (got.bwd_id[:, 0] == want.bwd_id[:, 0]).mean() > 0.99
@@ -155,7 +158,7 @@ def test_vectors_read_from_their_file(tmp_path, kind):
         in_files.append(VectorFile(tmp_path / f"{number}.npy"))
     lines = [np.arange(len(rows)) for rows in in_memory]
     (want, _), (got, _) = (
-        search_both_indexed(*map(Indexed, sides, indexes, lines), 3) for sides in (in_memory, in_files)
+        search_both_indexed(*map(Indexed, sides, indexes, lines), 3, Run()) for sides in (in_memory, in_files)
     )
     for name in ("fwd_sim", "fwd_id", "bwd_sim", "bwd_id"):
         assert getattr(got, name).tobytes() == getattr(want, name).tobytes(), name
