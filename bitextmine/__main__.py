@@ -1,7 +1,5 @@
 """`python -m bitextmine` is the command `bitextmine`."""
 
-from __future__ import annotations
-
 from bitextmine.cli.program import main
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """Checks of a caller's arguments; each raises UsageError that names the argument and the value found."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import operator

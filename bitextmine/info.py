@@ -1,7 +1,5 @@
 """Facts about a model, an embedding, an index, a mined file or a corpus."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ One `Run` is made at the surface (a command or a function of the API) and passed
 only its cost, except `errors`, which says what happens to invalid UTF-8.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, TypedDict
 

@@ -6,8 +6,6 @@ sentence-transformers 6 asks for that word before it imports any class but its o
 `SentenceTransformer(modules=[SentenceEncoder(encoder)])` needs neither. The encoder cannot be trained further there.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Self
 

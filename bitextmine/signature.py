@@ -1,7 +1,5 @@
 """Signatures: one line that states how a number or a file was made, as in sacreBLEU (Post, 2018)."""
 
-from __future__ import annotations
-
 import re
 from urllib.parse import quote, unquote
 

@@ -1,7 +1,5 @@
 """Memory and processors that this process may use, and a thread that works ahead."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

@@ -7,8 +7,6 @@ answers come from the first encoder on whole sentences; an encoder that trained 
 to them. Two encoders are compared on the same queries.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The piles of text that an encoder is adapted to, how a round mines them, and the recipe of its training."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Adapt an encoder end to end: mine, train, measure, and repeat while it helps."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json

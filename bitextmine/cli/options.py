@@ -4,8 +4,6 @@ Values are checked before any file is opened (exit code 2). A well-formed value 
 column: an error of the stage (exit code 1). Nothing heavy is imported here.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools

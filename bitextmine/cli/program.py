@@ -3,8 +3,6 @@
 Commands import their stages when they run, so that `bitextmine --help` does not wait for torch.
 """
 
-from __future__ import annotations
-
 from bitextmine.cli import corpora, evaluation, mining, pairs, training  # noqa: F401 (they add their commands)
 from bitextmine.cli.shell import hold_standard_streams, program
 

@@ -4,8 +4,6 @@ Exit codes: 0 done, 1 error with a message, 2 wrong usage (Click's), 130 interru
 standard output has closed it (as in `cat big | head`).
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import logging

@@ -5,8 +5,6 @@ and a target sentence with a gold link of that source sentence. Precision is ove
 recall is over the gold links that have both sides.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections import defaultdict

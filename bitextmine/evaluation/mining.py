@@ -5,8 +5,6 @@ threshold. Here the threshold is tuned on one half of the source sentences and a
 "BUCC" is another task: nearest neighbours among gold sentences alone.)
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """The sentences of retrieval: queries in several languages, distractors, and directions between languages."""
 
-from __future__ import annotations
-
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence

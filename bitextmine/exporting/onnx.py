@@ -1,7 +1,5 @@
 """An encoder for ONNX Runtime: a graph from padded pieces and their mask to unit vectors, and a tokenizer.json."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Exporting an encoder to a format of another library."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A model folder as sentence-transformers loads it, and its card for the Hugging Face hub."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

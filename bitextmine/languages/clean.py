@@ -4,8 +4,6 @@
 to users as they are; it costs nothing but a look for suspicious characters where there are none.
 """
 
-from __future__ import annotations
-
 import functools
 import html
 import re

@@ -1,7 +1,5 @@
 """The languages: one row of `table.tsv` each, which everything that depends on a language reads; and their codes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

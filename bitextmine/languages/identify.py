@@ -3,8 +3,6 @@
 The model is py3langid's (the extra ``languages``); its automaton runs over a block of texts side by side.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """Scripts of texts and of languages."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter

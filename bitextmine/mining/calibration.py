@@ -15,8 +15,6 @@ of the log odds then make the expected number of wrong pairs agree with the deco
 the uncertainty of each number, with the scorer's own slope and shift as prior.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Thresholds: the rules that cut a list of scored pairs, and the estimates that they rest on."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

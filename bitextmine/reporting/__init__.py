@@ -1,7 +1,5 @@
 """A file of scored sentence pairs as one HTML page: scores, lengths, languages, doubts, examples, origin."""
 
-from __future__ import annotations
-
 from bitextmine.files.layout import Columns
 from bitextmine.reporting.page import write_report
 

@@ -1,7 +1,5 @@
 """Counting in one pass: scores, repeated texts, a random sample, the best few."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator

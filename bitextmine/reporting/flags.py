@@ -1,7 +1,5 @@
 """Reasons to doubt a pair whatever its score, each a condition on the columns of `scoring`; report.html.j2 explains."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import re

@@ -3,8 +3,6 @@
 The template escapes every value in one place, `_shown`, so text of a file cannot become markup.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import unicodedata

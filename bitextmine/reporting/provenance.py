@@ -1,7 +1,5 @@
 """The provenance of a file of pairs: the manifest beside it and its signature."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """One pass over a file of sentence pairs that keeps the content of the report."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections import Counter

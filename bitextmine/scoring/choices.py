@@ -1,7 +1,5 @@
 """Columns of `score` and choices of `filter`; `bitextmine --help` reads them, so nothing heavy is imported here."""
 
-from __future__ import annotations
-
 from importlib import resources
 
 from bitextmine.mining.choices import Dedup

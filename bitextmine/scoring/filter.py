@@ -1,7 +1,5 @@
 """Filter a stream of sentence pairs by rules, and join the kept ones to paragraphs or documents."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

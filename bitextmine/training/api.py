@@ -1,7 +1,5 @@
 """`bitextmine.train`, and the options that the command ``train`` shares with it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

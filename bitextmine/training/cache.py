@@ -1,7 +1,5 @@
 """Tokenised pairs on disk: made once per text and vocabulary, then split into training and held-out pairs."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import hashlib

@@ -10,8 +10,6 @@ As text repeats itself, some wrong examples are translations after all: an examp
 its sentences is nearly equal to the translation of the other, which is known from elsewhere.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import os

@@ -1,7 +1,5 @@
 """Run a whole batch through the model, in parts of similar length."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Outputs of training: nothing is overwritten unasked, and nothing is left half written."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json

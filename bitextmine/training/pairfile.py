@@ -1,7 +1,5 @@
 """Tokenised sentence pairs on disk: read by row, and selected to train on and to hold out, in little memory."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import os

@@ -1,7 +1,5 @@
 """Read sentence pairs from tables or from paired files, and check corpora before training."""
 
-from __future__ import annotations
-
 import functools
 import os
 from collections import deque

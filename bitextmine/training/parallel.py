@@ -6,8 +6,6 @@ their number. The sums of losses and gradients are then those of a single proces
 for dropout, which differs between processes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import datetime

@@ -3,8 +3,6 @@
 A sentence vector is a sum of piece vectors: rotating the pieces rotates the sentences, and nothing is trained again.
 """
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import itertools

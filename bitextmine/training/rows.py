@@ -10,8 +10,6 @@ eps' = eps sqrt((1 - b2^n) / b2^j) is taken from the first step missed: b1^j lea
 matters only for gradients near 1e-8. All else is exact but for rounding.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

@@ -1,7 +1,5 @@
 """A training at some step: model, objectives, optimiser, and the state that it resumes from."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import logging

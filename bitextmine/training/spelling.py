@@ -6,8 +6,6 @@ information"). When training ends the sums are taken once: the finished model ha
 frequent n-grams may be kept as pieces (`Ngrams`).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any

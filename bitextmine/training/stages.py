@@ -6,8 +6,6 @@ teaches the student (Eq. 4), and the teacher teaches it with contrast (Eq. 5 to 
 that starts from the result of the one before.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The encoder that a training continues from: its weights as parameters of the model to train."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path

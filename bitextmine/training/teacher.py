@@ -1,7 +1,5 @@
 """Choose the pairs that a teacher teaches on, and provide them with its vectors."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import logging

@@ -1,7 +1,5 @@
 """Train an encoder: from a recipe to a model folder."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import hashlib

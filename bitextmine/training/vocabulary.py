@@ -1,7 +1,5 @@
 """Train a SentencePiece vocabulary on a sample of the corpora, balanced over languages."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 import os

@@ -4,8 +4,6 @@ They are inputs of the networks of `quality`. Each is near 0 for a usual pair, i
 networks were not fitted on are not punished for their ways.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

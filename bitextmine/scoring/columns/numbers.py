@@ -1,7 +1,5 @@
 """The agreement of the numbers of a pair, in digits, words or Roman numerals."""
 
-from __future__ import annotations
-
 import functools
 import operator
 import re

@@ -4,8 +4,6 @@ A new objective is a class in a module of this folder (see `registry.Objective`)
 recipe/template.toml.
 """
 
-from __future__ import annotations
-
 import dataclasses
 
 

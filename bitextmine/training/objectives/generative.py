@@ -5,8 +5,6 @@ differ in the targets. All but `mlm` read one distribution per sentence, from it
 counts of a repeated piece are added, and targets come from unmasked sentences.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Sentence-level objectives: in-batch softmax on cosine, and alignment and similarity of Mao et al. 2021."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

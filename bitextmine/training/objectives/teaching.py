@@ -8,8 +8,6 @@ the batch, whatever its size. A teacher that reads one language gives both sente
 The n x n matrix of cosines is avoided where possible: the sum of the squares of U U' is that of U' U, which is small.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor, nn

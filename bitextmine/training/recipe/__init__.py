@@ -1,7 +1,5 @@
 """Recipes: training runs as TOML; `keys` has every key with its type, range and default, template.toml its meaning."""
 
-from __future__ import annotations
-
 from bitextmine.training.recipe.check import check_objectives, check_recipe
 from bitextmine.training.recipe.keys import Corpus, Data, Model, Recipe, Training
 from bitextmine.training.recipe.load import load_recipe, start_name, with_start

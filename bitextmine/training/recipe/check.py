@@ -1,7 +1,5 @@
 """Check recipes: types and ranges by msgspec, then the keys that must agree with each other."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import re

@@ -3,8 +3,6 @@
 Recipes that continue from an encoder are completed with the keys that the encoder decides.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os
