@@ -34,7 +34,7 @@ from bitextmine.embeddings.embed import EmbedOptions, embed_corpus
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, packaged, read_folder, resolve, save_folder
-from bitextmine.encoder.foreign import is_sentence_transformers
+from bitextmine.encoder.foreign import foreign_kind
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import PIECES, SCALE, read_weights, restore_rows
@@ -83,7 +83,7 @@ def random_folder(layers: int, dim: int, folder: Path) -> Path:
 
 
 def wrapped(folder: Path) -> SentenceTransformer:
-    if is_sentence_transformers(folder):
+    if foreign_kind(folder) == "sentence_transformers":
         return SentenceTransformer(str(folder), device="cpu")
     config, tokenizer = read_folder(folder)
     if config.piece_dim != config.dim:
