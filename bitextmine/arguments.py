@@ -26,10 +26,8 @@ def take_options(kind: type[Options], given: Mapping[str, Any], name: str = "opt
     dataclass: Any = kind
     fields = [field.name for field in dataclasses.fields(dataclass)]
     if unknown := rest.keys() - {name, *fields}:
-        raise TypeError(
-            f"unexpected argument {min(unknown)!r}; the options are {', '.join(fields)}, and those of Run (device, "
-            "memory ...)"
-        )
+        more = "" if name == "run" else ", and those of Run (device, memory ...)"
+        raise TypeError(f"unexpected argument {min(unknown)!r}; the options are {', '.join(fields)}{more}")
     if (chosen := rest.pop(name, None)) is None:
         return kind(**rest)
     if not isinstance(chosen, kind):

@@ -27,7 +27,7 @@ from bitextmine.files.atomic import wait_for_lock
 from bitextmine.files.corpus import Corpus, Spool, corpus_language
 from bitextmine.files.journal import JournalBusyError, remove_folder
 from bitextmine.files.storage import local
-from bitextmine.files.streams import read_once, strip_compression
+from bitextmine.files.streams import check_readable, read_once, strip_compression
 from bitextmine.run import Run
 from bitextmine.system import processors
 
@@ -163,9 +163,10 @@ def check_embedding(
     *,
     lang: str | None = None,
 ) -> None:
-    """Raise BitextmineError, before any work, if the language is unknown or the vectors cannot go to their place."""
+    """Raise BitextmineError, before any work, for a missing corpus, an unknown language, or no place for vectors."""
     options = options or EmbedOptions()
     if not read_once(corpus):
+        check_readable(corpus)
         corpus_language(corpus, lang)
     place = None if options.out is None else Path(options.out)
     if place is None and options.cache is not None:

@@ -188,6 +188,17 @@ def cannot_read(path: str | os.PathLike[str], e: OSError) -> BitextmineError:
     return BitextmineError(f"{name}: cannot read: {e.strerror or e}")
 
 
+def check_readable(path: str | os.PathLike[str]) -> None:
+    """Raise BitextmineError for a missing file of this machine, or a folder; ask before the work."""
+    if is_stream(path) or isinstance(place(path), Remote):
+        return
+    try:
+        if stat.S_ISDIR(Path(path).stat().st_mode):
+            raise IsADirectoryError
+    except OSError as e:
+        raise cannot_read(path, e) from None
+
+
 # --- writing ---
 
 

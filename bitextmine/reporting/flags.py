@@ -17,6 +17,7 @@ SHORT, BOTH_SHORT = 8, 20
 _UNLIKELY = 0.05
 _ASCII_MARKS = {code: None for code in range(128) if not chr(code).isalpha()}
 _DIGIT = re.compile(r"\d")
+_LETTER = re.compile("[A-Za-z]|[^\x00-\x7f]")
 TELLING = 20  # characters that a language can be told by
 
 
@@ -24,17 +25,16 @@ TELLING = 20  # characters that a language can be told by
 Test = Callable[[PairTexts, float], NDArray[np.bool_]]
 
 
-def _column(name: str, test: Callable[[NDArray[np.float64]], NDArray[np.bool_]]) -> Test:
-    return lambda pairs, usual: test(pairs.column(name)) & (pairs.column("shorter") > 0)
+def _lettered(pairs: PairTexts) -> NDArray[np.bool_]:
+    """Return the pairs (n,) whose column letters is above 0, without counting."""
+    return pairs.each(lambda s, t: bool(_LETTER.search(s) and _LETTER.search(t))) > 0
 
 
 TESTS: dict[str, Test] = {
     "empty": lambda pairs, usual: pairs.column("shorter") == 0,
-    "no_letters": _column("letters", lambda share: share == 0),
+    "no_letters": lambda pairs, usual: ~_lettered(pairs) & (pairs.column("shorter") > 0),
     "short": lambda pairs, usual: (
-        (pairs.column("shorter") < SHORT)
-        & (pairs.column("longer") < BOTH_SHORT)
-        & (pairs.column("letters") > 0)
+        (pairs.column("shorter") < SHORT) & (pairs.column("longer") < BOTH_SHORT) & _lettered(pairs)
     ),
     "length": lambda pairs, usual: (
         (

@@ -339,3 +339,16 @@ def test_pipes_without_a_place_for_embeddings(bash, tmp_path, line, words):
     message = bash(f"bitextmine {line}", code=2).stderr
     assert all(word in message for word in words), message
     assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("kind", ["missing", "a dangling link", "a folder"])
+def test_nothing_is_embedded_if_a_corpus_is_missing(bm, tmp_path, kind):
+    write(tmp_path / "a.en", ["A line."])
+    if kind == "a folder":
+        (tmp_path / "b.fr").mkdir()
+    elif kind == "a dangling link":
+        (tmp_path / "b.fr").symlink_to("nowhere")
+    assert "b.fr: " + ("is a directory" if kind == "a folder" else "no such file") in bm.refused(
+        "mine", "a.en", "b.fr"
+    )
+    assert not list(tmp_path.glob("*.npy*"))
