@@ -34,7 +34,7 @@ help: ## list the targets
 demo: $(APP) ## mine the sample corpora: pairs, precision, recall, F1, P@1 and time
 	@PY=$(PY) bash mine/demo.sh
 
-test: lint ## ruff, mypy and all tests: some 4 minutes on two cores
+test: lint ## ruff, mypy and all tests: some 5 minutes on two cores
 	$(PY) -m pytest -n $(or $(JOBS),auto) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 lint: $(DEV) ## ruff and mypy
