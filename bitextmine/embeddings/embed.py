@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import itertools
@@ -29,7 +30,7 @@ from bitextmine.files.journal import JournalBusyError, remove_folder
 from bitextmine.files.storage import local
 from bitextmine.files.streams import check_readable, read_once, strip_compression
 from bitextmine.run import Run
-from bitextmine.system import processors
+from bitextmine.system import ahead, processors
 
 log = logging.getLogger(__name__)
 
@@ -253,16 +254,9 @@ def encode_lines(
 
     `kept` gets the tokenised lines.
     """
-
-    def next_chunk() -> tuple[Lines, Pieces, int, NDArray[np.int64] | None] | None:
-        part = next(lines, None)
-        return None if part is None else (part, *encoder.tokenize(part.fresh))
-
-    with ThreadPoolExecutor(1, thread_name_prefix="tokenize") as ahead:
-        pending = ahead.submit(next_chunk)
-        while (chunk := pending.result()) is not None:
-            pending = ahead.submit(next_chunk)
-            part, pieces, cut, inverse = chunk
+    tokenized = ((part, *encoder.tokenize(part.fresh)) for part in lines)
+    with contextlib.closing(ahead(tokenized)) as chunks:
+        for part, pieces, cut, inverse in chunks:
             vectors = encoder.encode_pieces(pieces, batch_tokens=batch_tokens)
             if kept is not None:
                 kept.append(pieces, inverse)

@@ -78,7 +78,7 @@ UNSPACED = (
     "\u0e01-\u0e4e\u0e81-\u0ecd\u0f40-\u0fbc\u1000-\u103f\u1780-\u17d3\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_UNSPACED = re.compile(f"[{UNSPACED}]")
+UNSPACED_LETTER = re.compile(f"[{UNSPACED}]")
 _LETTERS = re.compile(rf"[{UNSPACED}]|[^\W\d_{UNSPACED}]+")
 _SPACED_LETTERS, _ASCII_LETTERS = re.compile(r"[^\W\d_]+"), re.compile("[a-z]+")
 
@@ -87,7 +87,7 @@ def letters_of(low: str) -> list[str]:
     """Return the runs of letters of a text in lower case; in scripts without spaces each letter by itself."""
     if low.isascii():  # the same, in a fraction of the time
         return _ASCII_LETTERS.findall(low)
-    return (_LETTERS if _UNSPACED.search(low) else _SPACED_LETTERS).findall(low)
+    return (_LETTERS if UNSPACED_LETTER.search(low) else _SPACED_LETTERS).findall(low)
 
 
 _WIDE = re.compile("[\u3000-\u9fff\uff00-\uff60]")  # Chinese and Japanese, their punctuation included

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from bitextmine.console import counted
 from bitextmine.languages.identify import Languages, is_installed
-from bitextmine.languages.scripts import UNSPACED, letters_of
+from bitextmine.languages.scripts import UNSPACED_LETTER, letters_of
 from bitextmine.mining.choices import Retrieval
 from bitextmine.mining.margin import NEUTRAL, BestBothWays
 from bitextmine.mining.retrieval import ScoredPairs, retrieve
@@ -50,7 +50,6 @@ RULES = ("no_letters", "repeated", "boilerplate", "language", "copy")
 _NUMBER = {rule: number for number, rule in enumerate(RULES, start=1)}
 
 _TWO_LETTERS = re.compile(r"[^\W\d_]{2}")
-_UNSPACED = re.compile(f"[{UNSPACED}]")
 _TAG = re.compile(r"<[^<>]{1,300}>")
 _CHARACTERS, _WORDS = 8, 6  # the shortest line that counts as repeated
 _VARIED = 16  # different characters at the beginning; with more of them none is over half of a usual line
@@ -141,7 +140,7 @@ def _alike(both: tuple[str, str], one: list[str], other: list[str], fewest: int,
         if all(numbers) and numbers[0] != numbers[1]:
             return True
         # A name may have three letters or eight in Chinese and Japanese, where each counts as a word.
-        return len(one) >= (3 * fewest if _UNSPACED.search(both[0]) else fewest)
+        return len(one) >= (3 * fewest if UNSPACED_LETTER.search(both[0]) else fewest)
     enough = share * max(len(one), len(other))
     if min(len(one), len(other)) < _COPY_WORDS or sum(map(set(other).__contains__, one)) < enough:
         return False  # most pairs; counting occurrences takes ten times as long

@@ -17,7 +17,7 @@ import numpy as np
 from bitextmine.console import counted
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.atomic import remove_left, replacing
 from bitextmine.files.jsonfile import read_json, write_json
 from bitextmine.files.storage import open_bytes
@@ -76,7 +76,8 @@ def open_caches(
     run = run or Run()
     if recipe.data.cache:
         folder = recipe.path(recipe.data.cache)
-    try:
+    remedy = "; free some space, or set data.cache in the recipe to a folder with more"
+    with explained(f"{folder}: cannot write the token cache", remedy):
         folder.mkdir(parents=True, exist_ok=True)
         for path in folder.glob(".*.tmp"):  # left by killed runs, maybe of other recipes
             if _STAGED.fullmatch(path.name):
@@ -89,11 +90,6 @@ def open_caches(
                 for number in range(1, len(recipe.data.corpora) + 1)
             ]
         caches = _select(folder, recipe, corpora, run)
-    except OSError as e:
-        raise BitextmineError(
-            f"{folder}: cannot write the token cache: {e.strerror or e}; free some space, or set data.cache in the "
-            "recipe to a folder with more"
-        ) from None
     for cache in caches:
         log.info("%s", cache)
         if cache.cut:

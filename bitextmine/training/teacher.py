@@ -17,7 +17,7 @@ from bitextmine.encoder.encoder import Encoder, load_encoder
 from bitextmine.encoder.folder import PACKAGED, WEIGHTS, read_folder
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import piece_vectors, read_weights, unrolled
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.atomic import replacing
 from bitextmine.files.corpus import UNDETERMINED
 from bitextmine.run import Run
@@ -198,16 +198,12 @@ def _embedded(folder: Path, teacher: Encoder, texts: Sequence[str], run: Run) ->
     content = "".join(f"{text}\n" for text in texts).encode()
     name = hashlib.sha256(teacher.hash.encode() + content).hexdigest()[:20]
     corpus, npy = (folder / f"teacher-{name}.{suffix}" for suffix in ("txt", "npy"))
-    try:
+    remedy = "; free some space, or set data.cache in the recipe to a folder with more"
+    with explained(f"{corpus}: cannot write", remedy):
         folder.mkdir(parents=True, exist_ok=True)
         if not corpus.exists():
             with replacing(corpus) as file:
                 file.write(content)
-    except OSError as e:
-        raise BitextmineError(
-            f"{corpus}: cannot write: {e.strerror or e}; free some space, or set data.cache in the recipe to a folder "
-            "with more"
-        ) from None
     options = EmbedOptions(out=npy, chunk_lines=BLOCK)
     vectors, _ = open_embedding(embed_corpus(corpus, teacher, run, options, lang=UNDETERMINED))
     if not vectors[:BLOCK].any():

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.languages.codes import language
-from bitextmine.languages.scripts import UNSPACED, latin
+from bitextmine.languages.scripts import UNSPACED_LETTER, latin
 
 # Of each text.
 NAMES = (
@@ -27,7 +27,6 @@ NAMES = (
 
 _CHARACTERS = 4_000  # of a longer text, the beginning
 _TOKEN = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-_UNSPACED = re.compile(f"[{UNSPACED}]")
 _LONGEST_PERIOD = 12  # tokens that a loop repeats
 _FEWEST = 4  # tokens of a text that can loop, and of a copied run
 _END = re.compile(r"[.!?…।]+[\"'”’»)\]]*(?=\s|$)|[。！？]")
@@ -48,7 +47,7 @@ def words_of(text: str) -> list[str]:
 
 def tokens_of(text: str, words: list[str]) -> list[str]:
     """Return the words of a text, or its characters if its script has no spaces between words."""
-    return words if text.isascii() or _UNSPACED.search(text) is None else list("".join(words))
+    return words if text.isascii() or UNSPACED_LETTER.search(text) is None else list("".join(words))
 
 
 def looped(tokens: list[str]) -> float:
