@@ -1,4 +1,4 @@
-"""How well the presets and the column quality tell right pairs from thirteen kinds of noise, and how fast they do it.
+"""How well the presets and the column quality tell right pairs from fifteen kinds of noise, and how fast they do it.
 
     python mine/bench_filtering.py noise DATA --model europe20 --langs pl,fi,ru      tables for mine/filtering.md
     python mine/bench_filtering.py noise DATA --half odd                    the half that thresholds are chosen on

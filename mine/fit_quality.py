@@ -31,9 +31,20 @@ from bitextmine.encoder.pieces import Pieces
 from bitextmine.files.lines import iter_lines
 from bitextmine.languages.codes import usual_length
 from bitextmine.mining.scorer import Network
+from bitextmine.scoring.columns import evidence
 from bitextmine.scoring.columns.catalogue import PairTexts, Tools
 from bitextmine.scoring.columns.neighbourhood import WindowNeighbourhood
-from bitextmine.scoring.columns.quality import INPUTS, PIECE_INPUTS, SIDE_INPUTS, Quality, language_number
+from bitextmine.scoring.columns.quality import (
+    BOTH_INPUTS,
+    ENCODER_INPUTS,
+    INPUTS,
+    NAME_STEPS,
+    NEGATION_INPUTS,
+    PIECE_INPUTS,
+    SIDE_INPUTS,
+    Quality,
+    language_number,
+)
 
 ALL = "de,es,fr,it,nl,sv,da,nb,fi,cs,pl,pt,ru,tr,uk,hu,ro,el,bg"
 # Inputs of a pair whose languages are not stated, and of one without a neighbourhood.
@@ -44,11 +55,18 @@ NOT_STATED = {
     "negated source": 0.0,
     "negated target": 0.0,
 }
+# The inputs of each network.
+USED = {
+    "texts": slice(ENCODER_INPUTS, len(INPUTS)),
+    "plain": slice(len(INPUTS)),
+    "pieces": slice(len(INPUTS) + PIECE_INPUTS),
+}
 # Of the kinds of noise in the fit: what looks most like a right pair counts most, and has as many more rows.
 WEIGHTS = {
-    "truncated": 8.0,
-    "added": 6.0,
-    "names": 6.0,
+    "truncated": 4.0,
+    "gapped": 4.0,
+    "added": 7.0,
+    "names": 8.0,
     "negation": 6.0,
     "numbers": 8.0,
     "shuffled": 4.0,
@@ -80,6 +98,11 @@ NEGATING = (
 )
 NEGATION_PAIRS = 200_000  # to learn from, of all languages
 SPARSE = 0.1  # a larger number leaves fewer negating pieces
+
+NAME_PAIRS = 400_000  # to learn from, of all languages
+NAME_EPOCHS = 6
+MARKS = ".,;:!?()[]\"'«»„“”‘’"
+SPELLED = 0.7  # distance of the spellings (`unlike`) of two words that do not count as one name
 
 # Corpora with free translations and long sentences, which count several times: most others are short and literal.
 FREE = {"europarl": 6, "europarl2": 4, "news": 6, "bible": 2, "web": 2, "law": 2, "swisslaw": 2}
@@ -163,12 +186,48 @@ def negating_pieces(encoder: Encoder, data: Path, langs: list[str]) -> np.ndarra
     return np.stack(found, axis=1).astype(np.int32)
 
 
+def name_pieces(encoder: Encoder, data: Path, langs: list[str]) -> np.ndarray:
+    """Return `Networks.names`, by logistic regression on the capitalised words of right pairs.
+
+    "Kowalski" keeps its spelling in any language, "Commission" in some, "Member" in hardly any.
+    """
+    torch.manual_seed(1)
+    words: list[str] = []
+    kept: list[float] = []
+    for stream, _ in streams(data, langs, NAME_PAIRS // len(langs)):
+        for pair in stream.pairs:
+            for text, other in (pair, pair[::-1]):
+                own = text.split()
+                known = [word.strip(MARKS) for word in other.lower().split()]
+                for at in evidence.name_places(own):
+                    if len(word := own[at].strip(MARKS)) > 2:
+                        words.append(word)
+                        kept.append(max(0.0, 1 - evidence.unlike(word.lower(), known) / SPELLED))
+    pieces = encoder.tokenizer.encode(words, 64, 1)[0]
+    target = torch.tensor(kept)
+    bag = nn.EmbeddingBag(len(encoder.piece_rows()[0]), 1, mode="mean")
+    nn.init.constant_(bag.weight, float(torch.logit(target.mean())))
+    optimizer = torch.optim.Adam(bag.parameters(), lr=0.03)
+    for _ in range(NAME_EPOCHS):
+        for rows in torch.randperm(len(words)).split(2048):
+            some = pieces.take(rows.numpy())
+            ids, starts = torch.from_numpy(some.ids.astype(np.int64)), torch.from_numpy(some.offsets[:-1])
+            loss = nn.functional.binary_cross_entropy_with_logits(bag(ids, starts)[:, 0], target[rows])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    return np.clip(np.rint(NAME_STEPS * bag.weight.detach().numpy()[:, 0]), -127, 127).astype(np.int8)
+
+
 def inputs_of(
-    encoder: Encoder, rows: list[tuple[str, str, str]], langs: tuple[str, str], negation: np.ndarray
+    encoder: Encoder,
+    rows: list[tuple[str, str, str]],
+    langs: tuple[str, str],
+    tables: tuple[np.ndarray, np.ndarray],
 ) -> np.ndarray:
     """Return INPUTS and PIECE_INPUTS (n, m) of a stream."""
     tools = Tools(encoder, WindowNeighbourhood(), src_lang=langs[0], tgt_lang=langs[1])
-    tools.quality = Quality(encoder, negation)
+    tools.quality = Quality(encoder, tables)
     parts = []
     for start in range(0, len(rows), 4096):
         part = rows[start : start + 4096]
@@ -178,20 +237,21 @@ def inputs_of(
 
 
 def fitted(
-    x: np.ndarray, y: np.ndarray, weight: np.ndarray, hidden: int, epochs: int
+    x: np.ndarray, y: np.ndarray, weight: np.ndarray, used: slice, hidden: int, epochs: int
 ) -> dict[str, np.ndarray]:
-    """Return the arrays of a network fitted to x (n, m) and y (n,).
+    """Return the arrays of a network fitted to these inputs of x (n, m) and y (n,).
 
     Inputs of the encoder get random noise: it was trained on these pairs, and matches them better than others.
     """
     torch.manual_seed(1)
+    noise = torch.zeros(x.shape[1])
+    noise[[INPUTS.index(name) for name in NOISY]] = NOISE
+    noise[len(INPUTS) :] = NOISE
+    x, noise = x[:, used], noise[used]
     mean, scale = x.mean(axis=0), x.std(axis=0)
     scale[scale < 1e-6] = 1
     inputs = torch.from_numpy(((x - mean) / scale).astype(np.float32))
     target, weights = torch.from_numpy(y.astype(np.float32)), torch.from_numpy(weight.astype(np.float32))
-    noise = torch.zeros(x.shape[1])
-    noise[[INPUTS.index(name) for name in NOISY]] = NOISE
-    noise[len(INPUTS) :] = NOISE
     first, last = nn.Linear(x.shape[1], hidden), nn.Linear(hidden, 1)
     parameters = [*first.parameters(), *last.parameters()]
     optimizer = torch.optim.AdamW(parameters, lr=3e-3, weight_decay=0.1)
@@ -216,7 +276,7 @@ def without(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return the inputs with languages not stated for a third of the rows, and no margin for a tenth."""
     x = x.copy()
     negated = len(INPUTS) + 1 + np.array([1, 1 + SIDE_INPUTS])  # cosines of negating words
-    counted = len(INPUTS) + 1 + 2 * SIDE_INPUTS + 2 + np.arange(4)  # negations by pieces
+    counted = len(INPUTS) + 1 + 2 * SIDE_INPUTS + BOTH_INPUTS + np.arange(NEGATION_INPUTS)
     for names, share in ((NOT_STATED, 0.33), ({"log margin": 0.0, "no margin": 1.0}, 0.1)):
         rows = rng.random(len(x)) < share
         for name, value in names.items():
@@ -234,12 +294,12 @@ def calibrate(arrays: dict[str, np.ndarray], encoder: Encoder, data: Path, langs
     parts, kinds = [], []
     for lang in langs:
         rows = noisy_stream(data, lang, 0)
-        parts.append(inputs_of(encoder, rows, ("en", lang), arrays["negation"]))
+        parts.append(inputs_of(encoder, rows, ("en", lang), (arrays["negation"], arrays["names"])))
         kinds += [row[2] for row in rows]
     x, kind = np.concatenate(parts), np.array(kinds)
-    for name, width in (("plain", len(INPUTS)), ("pieces", len(INPUTS) + PIECE_INPUTS)):
+    for name, used in USED.items():
         network = Network(*(arrays[f"{name}.{field}"] for field in Network.__dataclass_fields__))
-        odds = network.score(network.drive(x[:, :width]))
+        odds = network.score(network.drive(x[:, used]))
         good = odds[kind == "good"]
         wanted = [math.log(each / (1 - each)) for each in THRESHOLDS]
         limits = [float(np.quantile(good, 1 - share)) for share in GOOD_KEPT]
@@ -272,8 +332,9 @@ def main() -> None:
         encoder = load_encoder(a.model, "cpu")
         begin = time.process_time()
         negation = negating_pieces(encoder, a.data, a.langs.split(","))
+        names = name_pieces(encoder, a.data, a.langs.split(","))
         took = time.process_time() - begin
-        print(f"{len(negation):,} negating pieces, {took:.1f} s", file=sys.stderr, flush=True)
+        print(f"{len(negation):,} negating pieces, names, {took:.1f} s", file=sys.stderr, flush=True)
         parts, kinds = [], []
         kinds_of_noise = sum(WEIGHTS.get(name, 1) for name in RULES)
         for stream, langs in streams(a.data, a.langs.split(","), a.each):
@@ -282,28 +343,29 @@ def main() -> None:
             rows = noisy_rows(stream, half, round(half / kinds_of_noise), WEIGHTS)
             if sum(row[2] == "good" for row in rows) < 100:
                 continue
-            parts.append(inputs_of(encoder, rows, langs, negation))
+            parts.append(inputs_of(encoder, rows, langs, (negation, names)))
             kinds += [row[2] for row in rows]
             took = time.process_time() - begin
             print(f"{'-'.join(langs)}: {len(rows):,} rows, {took:.1f} s", file=sys.stderr, flush=True)
         x, kind = np.concatenate(parts), np.array(kinds)
         if a.rows is not None:
-            np.savez(a.rows, x=x.astype(np.float32), kind=kind, negation=negation)
+            np.savez(a.rows, x=x.astype(np.float32), kind=kind, negation=negation, names=names)
     else:
         with np.load(a.rows) as file:
             x, kind, negation = file["x"].astype(np.float64), file["kind"], file["negation"]
+            names = file["names"]
     y = kind == "good"
     weight = np.zeros(len(x))
     for name in np.unique(kind):
         weight[kind == name] = (GOOD if name == "good" else WEIGHTS.get(name, 1.0)) / (kind == name).sum()
     weight *= len(x) / weight.sum()
     x = without(x, np.random.default_rng(1))
-    arrays = {"negation": negation}
-    for name, width in (("plain", len(INPUTS)), ("pieces", len(INPUTS) + PIECE_INPUTS)):
-        network = fitted(x[:, :width], y, weight, a.hidden, a.epochs)
+    arrays = {"negation": negation, "names": names}
+    for name, used in USED.items():
+        network = fitted(x, y, weight, used, a.hidden, a.epochs)
         arrays |= {f"{name}.{part}": value for part, value in network.items()}
         odds = np.tanh(
-            ((x[:, :width] - network["mean"]) / network["scale"]) @ network["hidden"].T + network["bias"]
+            ((x[:, used] - network["mean"]) / network["scale"]) @ network["hidden"].T + network["bias"]
         )
         odds = odds @ network["out"] + network["constant"][0]
         limit = np.quantile(odds[y], 0.05)
@@ -311,10 +373,15 @@ def main() -> None:
         print(f"{name}: kept at 95% of the right pairs (log odds {limit:.2f}): {kept}", file=sys.stderr)
     if a.bench is not None:
         calibrate(arrays, load_encoder(a.model, "cpu"), a.bench, (a.scale_langs or a.langs).split(","))
-    kept_as = {name: np.int32 if name == "negation" else np.float32 for name in arrays}
+    kept_as = {"negation": np.int32, "names": np.int8}
     with summed(a.out):  # a model folder's checksums cover the file
         a.out.write_bytes(
-            save({name: np.ascontiguousarray(value, kept_as[name]) for name, value in arrays.items()})
+            save(
+                {
+                    name: np.ascontiguousarray(value, kept_as.get(name, np.float32))
+                    for name, value in arrays.items()
+                }
+            )
         )
 
 

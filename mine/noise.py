@@ -132,24 +132,31 @@ def looped(s: Stream, at: int, rng: random.Random) -> Texts | None:
 
 
 def truncated(s: Stream, at: int, rng: random.Random) -> Texts | None:
-    """Leave out a part of one side."""
+    """Cut one side off."""
     side = rng.randrange(2)
     words = s.pairs[at][side].split()
     if min(len(words), len(s.pairs[at][1 - side].split())) < 6:
         return None
+    text = " ".join(words[: round(len(words) * (rng.uniform(0.3, 0.8) if s.fit else rng.uniform(0.4, 0.6)))])
+    end = s.pairs[at][side][-1]
+    return _one_side(
+        s.pairs[at], side, text + end if s.fit and rng.random() < 0.3 and not end.isalnum() else text
+    )
+
+
+def gapped(s: Stream, at: int, rng: random.Random) -> Texts | None:
+    """Leave out words inside one side."""
+    side = rng.randrange(2)
+    words = s.pairs[at][side].split()
+    if min(len(words), len(s.pairs[at][1 - side].split())) < 6:
+        return None
+    begin = size = round(len(words) * 0.3)
     if s.fit:
-        # Anywhere, at the end in a third of the cases.
-        size = round(len(words) * rng.uniform(0.2, 0.7))
-        begin = len(words) - size if rng.random() < 0.35 else rng.randint(0, len(words) - size)
-        kept = words[:begin] + words[begin + size :]
-        end = s.pairs[at][side][-1]
-        text = " ".join(kept) + (end if rng.random() < 0.3 and not end.isalnum() else "")
-    elif rng.random() < 0.7:
-        text = " ".join(words[: round(len(words) * rng.uniform(0.4, 0.6))])
-    else:  # the middle
-        cut = round(len(words) * 0.3)
-        text = " ".join(words[:cut] + words[2 * cut + 1 :])
-    return _one_side(s.pairs[at], side, text)
+        size = round(len(words) * rng.uniform(0.2, 0.6))
+        begin = rng.randrange(len(words) - size)
+    else:
+        size += 1
+    return _one_side(s.pairs[at], side, " ".join(words[:begin] + words[begin + size :]))
 
 
 def added(s: Stream, at: int, rng: random.Random) -> Texts | None:
@@ -278,7 +285,7 @@ def tiny(s: Stream, at: int, rng: random.Random) -> Texts | None:
 RULES: dict[str, Rule] = {
     rule.__name__: rule
     for rule in (
-        *(half_untranslated, half_foreign, looped, truncated, added, numbers, negation, names),
+        *(half_untranslated, half_foreign, looped, truncated, gapped, added, numbers, negation, names),
         *(shuffled, alike, wrong_language, copied, gibberish, tiny),
     )
 }

@@ -37,6 +37,12 @@ def sampled(lines: Iterable[str], seen: int = 20 * SAMPLE) -> list[str]:
     return taken
 
 
+def knows(encoder: Encoder, lang: str) -> bool:
+    """Return False for a language that the encoder was not trained on, by its own account."""
+    known = {same_code(code) for code in encoder.languages}
+    return not known or lang in _UNDETERMINED or same_code(lang) in known
+
+
 def unfamiliar(encoder: Encoder, lang: str, lines: Sequence[str]) -> str | None:
     """Return a warning about a sample of lines in ``lang`` (or ""); None also if the encoder states no languages.
 
@@ -48,7 +54,7 @@ def unfamiliar(encoder: Encoder, lang: str, lines: Sequence[str]) -> str | None:
         return None
     stated = ", ".join(encoder.languages)
     trained = f"the encoder '{encoder.name}' was not trained on"
-    if lang not in _UNDETERMINED and same_code(lang) not in known:
+    if not knows(encoder, lang):
         if few := encoder.pairs.get(lang):
             advice = _advice(lang, encoder.name)
             return f"the encoder '{encoder.name}' was trained on only {few:,} pairs of '{lang}': {advice}"

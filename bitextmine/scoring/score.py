@@ -361,7 +361,7 @@ def _doubts(
     """Return notes if the encoder does not know the text, or if most pairs are the other way round."""
     notes = []
     if encoder is not None:
-        from bitextmine.encoder.familiar import sampled, warn_unfamiliar
+        from bitextmine.encoder.familiar import knows, sampled, warn_unfamiliar
 
         langs = request.src_lang, request.tgt_lang
         unknown = [
@@ -370,8 +370,11 @@ def _doubts(
         ]
         if any(unknown) and "quality" in columns:
             notes.append(
-                "warning: quality rejects most good pairs of languages that the encoder does not know; filter these "
-                "with --preset cheap, which needs no encoder"
+                "warning: quality rejects most good pairs of languages that the encoder does not know; state these "
+                "(--src, --tgt), or filter with --preset cheap, which needs no encoder"
+                if all(knows(encoder, lang) for lang in langs)
+                else "note: without the encoder, quality compares only lengths, numbers, copies and languages: a "
+                "wrong translation that looks right passes"
             )
     src, tgt = (side[:_SAMPLE] for side in texts)
     if "lang" not in columns or not src or np.median(columns["lang"][:_SAMPLE]) >= _LOW:

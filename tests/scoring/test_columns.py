@@ -20,10 +20,13 @@ from bitextmine.scoring.columns.catalogue import (
     pair_hash,
     pair_key,
 )
+from bitextmine.scoring.columns.evidence import unlike
 from bitextmine.scoring.columns.neighbourhood import IndexNeighbourhood, WindowNeighbourhood
 from bitextmine.scoring.columns.numbers import number_agreement, roman_value, word_values
 from bitextmine.scoring.columns.quality import (
+    BOTH_INPUTS,
     INPUTS,
+    NEGATION_INPUTS,
     PIECE_INPUTS,
     SENTENCE_INPUTS,
     SIDE_INPUTS,
@@ -216,6 +219,29 @@ SPOILT = [
 ]
 
 
+ZH = [
+    "市议会周二通过了里斯本 2,000 欧元的预算，市长很高兴。",
+    "我姐姐每天晚上弹钢琴，但她不喜欢唱歌。",
+    "整夜都在下雨，所以孩子们待在家里看书。",
+]
+
+
+@pytest.mark.parametrize("model", ["europe5", "europe20"])
+def test_quality_of_languages_that_the_encoder_does_not_know_goes_by_the_texts(model):
+    pytest.importorskip("py3langid")
+    tools = Request(("quality",), "en", "zh").tools(load_encoder(model))
+    spoilt = [
+        ZH[0].replace("2,000", "3,000"),
+        ZH[0][:9],
+        ZH[0][:9] + " budget for Lisbon on Tuesday",
+        ZH[0] * 3,
+        EN[0],
+    ]
+    n = len(spoilt)
+    found = PairTexts(EN * 20 + [EN[0]] * n, ZH * 20 + spoilt, tools).column("quality")
+    assert found[:-n].min() > 0.35 > found[-n:].max()
+
+
 @pytest.mark.parametrize("model", ["europe5", "europe20"])
 @pytest.mark.parametrize("stated", [True, False])
 def test_quality_tells_right_pairs_from_spoilt_ones(model, stated):
@@ -253,15 +279,46 @@ def test_negations_and_names_are_inputs():
         "Das Buch, das Lindgren schrieb, ist hier.",
     ]
     tools = Request(("quality",), "en", "de").tools(load_encoder("default"))
-    names, apart = len(INPUTS) + 1 + 2 * SIDE_INPUTS + 1, len(INPUTS) + 1 + 2 * SIDE_INPUTS + 5
-    found = []
-    for tgt in (right, wrong):
-        pairs = PairTexts(src, tgt, tools)
-        found.append(np.concatenate([pairs.inputs(), pairs.piece_inputs()], axis=1)[:, [names, apart]])
-    assert (found[0][:2, 1] < 0.4).all() and (found[1][:2, 1] > 0.4).all()
-    assert found[0][2, 0] < 0.3 and found[1][2, 0] > 0.5
+    names, spelled, apart = 1 + 2 * SIDE_INPUTS + np.array([1, 2, BOTH_INPUTS + NEGATION_INPUTS - 1])
+    found = [PairTexts(src, tgt, tools).piece_inputs()[:, [names, spelled, apart]] for tgt in (right, wrong)]
+    assert (found[0][:2, 2] < 0.4).all() and (found[1][:2, 2] > 0.4).all()
+    assert (found[0][2, :2] < 0.3).all() and (found[1][2, :2] > 0.5).all()
     unstated = PairTexts(src, wrong, Request(("quality",)).tools(load_encoder("default"))).piece_inputs()
-    assert not unstated[:, apart - len(INPUTS)].any()
+    assert not unstated[:, apart].any()
+
+
+@pytest.mark.parametrize("model", ["europe5", "europe20"])
+def test_a_name_that_usually_keeps_its_spelling_counts_more(model):
+    """The products of distance and probability, from the definitions, word by word."""
+    src = ["Yesterday Kowalski praised the European Commission of Delhi.", "Here is Minister Okafor."]
+    tgt = ["Hier hat Lindgren die Kommission in Oslo gelobt, sagt Berg.", "Hier ist die Ministerin Brandt."]
+    encoder = load_encoder(model)
+    odds = load_file(packaged(model) / QUALITY)["names"] / 16
+    rows = encoder.piece_rows()[0].astype(float)
+    rows /= np.maximum(1e-30, np.linalg.norm(rows, axis=1, keepdims=True))
+    known = encoder.tokenizer.names()
+    found = PairTexts(src, tgt, Request(("quality",)).tools(encoder)).piece_inputs()
+    largest = np.zeros((2, 2))
+    for row, pair in enumerate(zip(src, tgt, strict=True)):
+        ids = [encoder.tokenizer.encode([text], encoder.max_pieces)[0].ids.tolist() for text in pair]
+        for side in range(2):
+            words: list[list[int]] = []
+            for piece in ids[side]:
+                if piece < len(known) and known[piece].startswith("▁"):
+                    words.append([])
+                words[-1].append(piece)
+            for word, pieces in zip(pair[side].split(), words, strict=True):
+                if not word[0].isupper() or word in ("Yesterday", "Here", "Hier"):
+                    continue
+                real = [piece for piece in pieces if piece < len(known)]
+                cosine = np.mean([(rows[ids[1 - side]] @ rows[piece]).max() for piece in real])
+                if cosine < 0.7:
+                    apart = min(1 - cosine, unlike(word, pair[1 - side].split()))
+                    probability = 1 / (1 + math.exp(-np.mean(odds[pieces])))
+                    largest[row, side] = max(largest[row, side], apart * math.sqrt(probability))
+    assert found[:, [SIDE_INPUTS, 2 * SIDE_INPUTS]] == pytest.approx(largest, abs=1e-5)
+    assert found[:, 2 * SIDE_INPUTS + BOTH_INPUTS] == pytest.approx(np.sqrt(largest.prod(axis=1)), abs=1e-5)
+    assert (largest > 0.4).all()
 
 
 @pytest.mark.parametrize("model", ["europe5", "europe20"])
@@ -281,7 +338,7 @@ def test_sentences_that_the_other_side_lacks_are_inputs(model):
         "Kein Ende hier. 2.",
     ]
     encoder = load_encoder(model)
-    begin = 1 + 2 * SIDE_INPUTS + 2 + 4
+    begin = 1 + 2 * SIDE_INPUTS + BOTH_INPUTS + NEGATION_INPUTS
     found = PairTexts(src, tgt, Request(("quality",)).tools(encoder)).piece_inputs()
     found = found[:, begin : begin + 2 * SENTENCE_INPUTS].reshape(len(src), 2, SENTENCE_INPUTS)
     assert found[0, 0, 2] > 2 * found[0, 1, 2]  # the watch
@@ -335,6 +392,7 @@ def test_files_of_networks(tmp_path):
         ("pieces.hidden", lambda a: a[:, 1:].copy(), "another version"),
         ("negation", lambda a: a[:, 1:].copy(), "negating pieces of shape"),
         ("negation", lambda a: a.astype(np.float32), "float32, not"),
+        ("names", lambda a: a.astype(np.float32), "float32, not"),
         ("plain.more", lambda a: np.zeros(1, np.float32), "not the networks"),
     ):
         save_file({**content, name: change(content.get(name))}, path)
@@ -372,7 +430,7 @@ def test_a_pair_with_nothing_around_it_is_judged_by_its_cosine():
 class Vectors:
     """An encoder whose vectors are given."""
 
-    hash = "0" * 16
+    hash, languages = "0" * 16, ()
 
     def __init__(self, vectors):
         self.vectors = vectors

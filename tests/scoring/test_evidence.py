@@ -109,12 +109,19 @@ def test_names_are_compared_by_their_pairs_of_letters(name, words, lowest, highe
         ("Another note.", "en", False),
         ("Je n'en sais rien", "fr", True),
         ("Das ist keine Antwort.", "de-AT", True),
-        ("No.", "xx", False),
-        ("No.", "", False),
+        ("No.", "xx", None),
+        ("No.", "", None),
+        ("我不知道。", "zh", None),
+        ("모르지 않는다.", "ko", None),
     ],
 )
 def test_negation(text, code, is_negated):
-    assert negated(text, code) == is_negated
+    assert negated([text], code) == (None if is_negated is None else [is_negated])
+
+
+@pytest.mark.parametrize(("lang", "found"), [("fr", 1), ("zh", 0), ("", 0)])
+def test_negation_counts_if_it_is_known_in_both_languages(lang, found):
+    assert signs("I do not know.", "Qui sait ?", "en", lang)["negated source"] == found
 
 
 def signs(src, tgt, *langs):
@@ -145,11 +152,11 @@ TEXTS = st.lists(
 
 @given(TEXTS, st.sampled_from(["en", "fr", "ro", "hi", ""]))
 def test_places_are_those_of_the_words_taken_one_by_one(words, code):
-    expected = [at for at, word in enumerate(words) if negated(word, code)]
+    expected = [at for at, found in enumerate(negated(words, code) or []) if found]
     text = " ".join(words)
     assert negation_places(text, words, code) == expected
     assert negation_places(text + " " * 4_000, words, code) == expected
-    assert negated(text, code) == bool(expected)
+    assert negated([text], code) == ([bool(expected)] if code else None)
     stripped = [word.lstrip("«") for word in words]
     assert name_places(words) == [
         at

@@ -87,6 +87,14 @@ class Tools:
         assert self.encoder is not None
         return Quality(self.encoder)
 
+    @cached_property
+    def knows_languages(self) -> bool:
+        """Return False if the encoder states languages without one of these two."""
+        from bitextmine.encoder.familiar import knows
+
+        assert self.encoder is not None
+        return knows(self.encoder, self.src_lang) and knows(self.encoder, self.tgt_lang)
+
 
 @cache
 def identifier() -> Languages:
@@ -145,11 +153,10 @@ class PairTexts:
     @cached_property
     def negated(self) -> NDArray[np.bool_]:
         """Return flags (2, n) of the texts with a negating word, all False unless both languages are stated."""
-        langs = self.tools.src_lang, self.tools.tgt_lang
-        if not all(langs):
+        src, tgt = negated(self.src, self.tools.src_lang), negated(self.tgt, self.tools.tgt_lang)
+        if src is None or tgt is None:
             return np.zeros((2, len(self)), dtype=bool)
-        sides = zip((self.src, self.tgt), langs, strict=True)
-        return np.array([[negated(text, lang) for text in side] for side, lang in sides], dtype=bool)
+        return np.array([src, tgt], dtype=bool)
 
     def each(self, function: Callable[[str, str], float]) -> Floats:
         """Return a function of two texts for every pair."""
@@ -276,8 +283,9 @@ def _length(pairs: PairTexts) -> Floats:
 
 
 def _quality(pairs: PairTexts) -> Floats:
-    quality = pairs.tools.quality
-    found = quality.probabilities(pairs.inputs(), pairs.piece_inputs() if quality.by_pieces else None)
+    quality, known = pairs.tools.quality, pairs.tools.knows_languages
+    more = pairs.piece_inputs() if known and quality.by_pieces else None
+    found = quality.probabilities(pairs.inputs(), more, known=known)
     return np.where(np.minimum(*pairs.lengths) > 0, found, 0.0)  # the networks never saw an empty side
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.languages.codes import language
-from bitextmine.languages.scripts import UNSPACED_LETTER, latin
+from bitextmine.languages.scripts import UNSPACED, UNSPACED_LETTER, latin
 
 # Of each text.
 NAMES = (
@@ -36,6 +36,7 @@ _TAIL = 8  # characters that hold the last mark, with what closes behind it
 # The search goes from space to space, and leaves out most words by their first letter.
 _NAME = re.compile(r" (?![a-z])(?<=[\w,;()\-–—] )[\"'“„«(]*([^\W\d_][\w’'-]{2,})")
 _START = 4  # letters of a name that must agree
+_GLUED = re.compile(f"[{UNSPACED}\uac00-\ud7a3]")  # where negation is a part of a word; \uac00: Hangul
 _SPLITS = "\u0130"  # the one letter whose lower case is not a letter: a dot follows
 _MOST = 3  # of any count that is a sign
 
@@ -163,8 +164,9 @@ def unlike(name: str, words: Sequence[str]) -> float:
 
 @cache
 def _negation(code: str) -> re.Pattern[str] | None:
+    """Return a pattern of the negating words of a language; None if it has none that stand between spaces."""
     row = language(code)
-    if row is None or not row.negation:
+    if row is None or not row.negation or any(map(_GLUED.search, row.negation)):
         return None
     plain = [word for word in row.negation if word.isalpha()]
     whole = [rf"\b(?:{'|'.join(plain)})\b"] if plain else []  # one branch, tried once at each place
@@ -180,10 +182,10 @@ def _negation(code: str) -> re.Pattern[str] | None:
     return re.compile("|".join(whole + others))
 
 
-def negated(text: str, code: str) -> bool:
-    """Return True for a text with a negating word of a language, False if its words are not known."""
+def negated(texts: Sequence[str], code: str) -> list[bool] | None:
+    """Return True for each text with a negating word of a language; None if its words are not known."""
     pattern = _negation(code) if code else None
-    return pattern is not None and pattern.search(_plain(text)) is not None
+    return None if pattern is None else [pattern.search(_plain(text)) is not None for text in texts]
 
 
 def _plain(text: str) -> str:

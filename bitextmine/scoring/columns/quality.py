@@ -1,8 +1,9 @@
 """The probability that a pair is a translation to learn from, by a small network over the other columns.
 
-Two networks of one hidden layer each: one for encoders whose piece vectors can be compared (`piece_features`), one for
-all others. `mine/fit_quality.py` fits both to pairs of many languages that are right or spoilt by rule, and puts them
-into the encoder's folder; an encoder without a file of its own gets the second of the default encoder.
+Three networks of one hidden layer each: one for encoders whose piece vectors can be compared (`piece_features`), one
+for all others, and one for languages that the encoder does not know. `mine/fit_quality.py` fits them to pairs of many
+languages that are right or spoilt by rule, and puts them into the encoder's folder; an encoder without a file of its
+own gets the second and third of the default encoder.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,18 +31,23 @@ from bitextmine.scoring.columns import evidence
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
 
-# Inputs of both networks.
+# Inputs of all networks; that for unknown languages does without the first ENCODER_INPUTS.
+ENCODER_INPUTS = 3
 INPUTS = (
     *("similarity", "log margin", "no margin", "length", "longer target", "numbers", "copy"),
     *("lang", "half lang", "languages stated", *evidence.NAMES),
 )
-# The other network gets besides: the cosine; of each side the lowest cosine of a name and of a negating word with its
-# counterpart, how far the name most unlike the other side's words is from them, and the number of such names; of both
-# sides together the lower of these distances; the negation of each side by its pieces, and the difference; how well
-# the sentences of each side match (`_sentence_inputs`); and the features of all pieces.
-SIDE_INPUTS = 4
+# The network `pieces` also gets the cosine. Of each side: the lowest cosine of a name and of a negating word with its
+# counterpart; the distance of the name most unlike the other side's words; the number of such names; the largest
+# product of a name's distance and the root of the probability that it keeps its spelling. Of both sides: the higher
+# cosine, the lower distance, the geometric mean of the products. Then the negation of each side by its pieces, and the
+# difference; how well the sentences of each side match (`_sentence_inputs`); the features of all pieces.
+SIDE_INPUTS = 5
+BOTH_INPUTS = 3
+NEGATION_INPUTS = 4
 SENTENCE_INPUTS = 4
-PIECE_INPUTS = 1 + 2 * SIDE_INPUTS + 2 + 4 + 2 * SENTENCE_INPUTS + FEATURES
+PIECE_INPUTS = 1 + 2 * SIDE_INPUTS + BOTH_INPUTS + NEGATION_INPUTS + 2 * SENTENCE_INPUTS + FEATURES
+NAME_STEPS = 16  # of a unit of log odds, in `Networks.names`
 _SURE = 0.7  # cosine of a name that was translated, however it is spelled
 _APART = 0.5  # distance of a name without a counterpart
 _MOST = 3.0  # of any count
@@ -68,26 +74,33 @@ def similarity(cosine: NDArray[np.float64], ratio: NDArray[np.float64] | None = 
 
 @dataclass(frozen=True)
 class Networks:
-    """The networks of a file: `plain` takes INPUTS, `pieces` PIECE_INPUTS more; both return log odds.
+    """The networks of a file: `plain` takes INPUTS, `pieces` PIECE_INPUTS more; they return log odds.
+
+    `texts` takes INPUTS without those of the encoder, for pairs in languages that it does not know.
 
     `negation` is int32 (m, 3): a language (`language_number`), a piece, and how many thousandths of a negation it is.
+    `names` is int8 (pieces,): the log odds that a capitalised word keeps its spelling in a translation are the mean
+    of those of its pieces, in sixteenths.
     """
 
+    texts: Network
     plain: Network
     pieces: Network
     negation: NDArray[np.int32]
+    names: NDArray[np.int8]
 
     @classmethod
     def read(cls, path: Path) -> Networks:
         """Read a safetensors file; BitextmineError if it holds no networks of this version."""
         arrays = read_arrays(path)
-        wanted = {"plain": len(INPUTS), "pieces": len(INPUTS) + PIECE_INPUTS}
+        count = len(INPUTS)
+        wanted = {"texts": count - ENCODER_INPUTS, "plain": count, "pieces": count + PIECE_INPUTS}
         names = [field.name for field in fields(Network)]
         if sorted(arrays) != sorted(
-            ["negation", *(f"{network}.{name}" for network in wanted for name in names)]
+            ["names", "negation", *(f"{network}.{name}" for network in wanted for name in names)]
         ):
             raise BitextmineError(f"{path}: not the networks of the column quality")
-        negation = arrays.pop("negation")
+        negation, spelled = arrays.pop("negation"), arrays.pop("names")
         check_finite(arrays, path)
         found = {network: Network(*(arrays[f"{network}.{name}"] for name in names)) for network in wanted}
         for network, count in wanted.items():
@@ -105,7 +118,11 @@ class Networks:
                 f"{path}: negating pieces of shape {negation.shape}, {negation.dtype}, not (m, 3), int32; fit "
                 "them again"
             )
-        return cls(found["plain"], found["pieces"], negation)
+        if spelled.dtype != np.int8 or spelled.ndim != 1:
+            raise BitextmineError(
+                f"{path}: names of shape {spelled.shape}, {spelled.dtype}, not (pieces,), int8; fit them again"
+            )
+        return cls(**found, negation=negation, names=spelled)
 
 
 def language_number(code: str) -> int:
@@ -116,9 +133,11 @@ def language_number(code: str) -> int:
 class Quality:
     """The networks for an encoder, and the comparison of its pieces."""
 
-    def __init__(self, encoder: Encoder, negation: NDArray[np.int32] | None = None) -> None:
+    def __init__(
+        self, encoder: Encoder, tables: tuple[NDArray[np.int32], NDArray[np.int8]] | None = None
+    ) -> None:
         self._encoder = encoder
-        self._negation = negation  # instead of that in the file
+        self._tables = tables  # `negation` and `names`, instead of those in the file
         self._negating: dict[str, NDArray[np.float64]] = {}
         folder: Path | None = getattr(encoder, "folder", None)
         own = None if folder is None else folder / QUALITY
@@ -163,23 +182,30 @@ class Quality:
             rows = np.array(list(marked), dtype=np.int64)
             # A float32 is taken like a piece.
             some = Pieces(best[side].view(np.int32), pieces[side].offsets).take(rows).ids.view(np.float32)
-            (at, kind, place), cosines = self._cosines(pieces[side].take(rows), some, list(marked.values()))
+            (at, kind, place), cosines, kept = self._words(
+                pieces[side].take(rows), some, list(marked.values())
+            )
             at = rows[at]
-            found = np.column_stack([np.ones((len(cosine), 2)), np.zeros((len(cosine), 2))])
+            found = np.column_stack([np.ones((len(cosine), 2)), np.zeros((len(cosine), 3))])
             np.minimum.at(found, (at, kind), cosines)
             others = sides[1 - side]
             names = np.flatnonzero((kind == 0) & (cosines < _SURE))
             split = {row: (texts[row].split(), others[row].split()) for row in set(at[names].tolist())}
             for number in names.tolist():
                 row, away = int(at[number]), 1 - cosines[number]
-                if away <= min(found[row, 2], _APART):  # changes neither
-                    continue
+                if away <= min(found[row, 2], _APART) and away * kept[number] <= found[row, 4]:
+                    continue  # changes nothing
                 own, known = split[row]
                 apart = min(away, evidence.unlike(own[place[number]], known))
                 found[row, 2] = max(found[row, 2], apart)
                 found[row, 3] += apart > _APART
+                found[row, 4] = max(found[row, 4], apart * kept[number])
             words.append(np.minimum(found, _MOST))
-        both = np.maximum(words[0][:, 0], words[1][:, 0]), np.minimum(words[0][:, 2], words[1][:, 2])
+        both = (
+            np.maximum(words[0][:, 0], words[1][:, 0]),
+            np.minimum(words[0][:, 2], words[1][:, 2]),
+            np.sqrt(words[0][:, 4] * words[1][:, 4]),
+        )
         no = [np.zeros(len(cosine)), np.zeros(len(cosine))]
         if all(langs):
             for side, code in enumerate(langs):
@@ -194,7 +220,7 @@ class Quality:
         """Return the negations that each piece of the vocabulary counts for in a language, (pieces,)."""
         if code not in self._negating:
             found = np.zeros(len(self._encoder.piece_rows()[0]))
-            table = self._networks.negation if self._negation is None else self._negation
+            table = self._networks.negation if self._tables is None else self._tables[0]
             numbers, pieces, weights = table.T
             some = (numbers == language_number(code)) & (pieces < len(found))
             found[pieces[some]] = weights[some] / 1000
@@ -247,10 +273,24 @@ class Quality:
         assert isinstance(tokenizer, Tokenizer)
         return np.array([name.startswith(SPACE) for name in tokenizer.names()])
 
-    def _cosines(
+    @cached_property
+    def _names(self) -> NDArray[np.float64]:
+        """Return `Networks.names` in log odds; BitextmineError if they are those of another encoder."""
+        table = self._networks.names if self._tables is None else self._tables[1]
+        if len(table) != (own := len(self._encoder.piece_rows()[0])):
+            raise BitextmineError(
+                f"{self._file}: names of {len(table):,} pieces, but the encoder has {own:,}"
+            )
+        return table / NAME_STEPS
+
+    def _words(
         self, pieces: Pieces, best: NDArray[np.float32], marked: Sequence[tuple[int, list[int], list[int]]]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return texts, kinds (0 a name, 1 a negating word) and places (3, m) of words, and their cosines (m,)."""
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return the words marked in n texts.
+
+        The text, kind (0 a name, 1 a negating word) and place of each (3, m); its cosine with the other side (m,); the
+        root of the probability that it keeps its spelling, if it is a name (m,).
+        """
         real = pieces.ids < len(self._begins)  # not an n-gram
         begins = np.zeros(len(real), dtype=bool)
         begins[real] = self._begins[pieces.ids[real]]
@@ -263,20 +303,31 @@ class Quality:
             if found[0] == count:
                 at += [(row, kind, place) for kind, places in enumerate(found[1:]) for place in places]
         # Pieces before the beginning of a text's first word count as its own.
-        row_of = np.repeat(np.arange(len(counts)), pieces.lengths)
-        used = real & (counts[row_of] > 0)
-        number = np.maximum(begun[1:] - 1, first[row_of])[used]
-        total = np.bincount(number, best[used], first[-1])
-        means = total / np.maximum(np.bincount(number, minlength=first[-1]), 1)
+        text = np.repeat(np.arange(len(counts)), pieces.lengths)
+        number = np.maximum(begun[1:] - 1, first[text])
         where = np.array(at, dtype=np.int64).reshape(-1, 3).T
-        return where, means[first[where[0]] + where[2]]
+        word = first[where[0]] + where[2]
+        inside = counts[text] > 0
+
+        def means(values: NDArray[Any], used: NDArray[np.bool_]) -> NDArray[np.float64]:
+            of = number[used]
+            total = np.bincount(of, values[used], first[-1])
+            return total[word] / np.maximum(np.bincount(of, minlength=first[-1])[word], 1)
+
+        odds = means(self._names[pieces.ids], inside)
+        return where, means(best, inside & real), 1 / np.sqrt(1 + np.exp(-odds))
 
     def probabilities(
-        self, inputs: NDArray[np.float64], more: NDArray[np.float64] | None
+        self, inputs: NDArray[np.float64], more: NDArray[np.float64] | None, *, known: bool = True
     ) -> NDArray[np.float64]:
-        """Return the probabilities (n,) of pairs with INPUTS (n, m), and PIECE_INPUTS if `by_pieces`."""
+        """Return the probabilities (n,) of pairs with INPUTS (n, m), and PIECE_INPUTS if `by_pieces`.
+
+        Unless `known`, only the texts count: the encoder does not know their languages.
+        """
         network = self._networks.plain
-        if more is not None:
+        if not known:
+            inputs, network = inputs[:, ENCODER_INPUTS:], self._networks.texts
+        elif more is not None:
             inputs, network = np.concatenate([inputs, more], axis=1), self._networks.pieces
         odds = network.score(network.drive(inputs))
         return 1 / (1 + np.exp(-np.clip(odds, -500, 500)))
