@@ -20,6 +20,9 @@ _BREAK = re.compile(r"[\n\t]+")
 # resiliparse takes time that grows with the square of the depth.
 _DEEPEST = 1000
 _NESTING = re.compile(rb"<(/?)(?:div|section|article|ul|ol|dl|blockquote|center|main|form)\b", re.IGNORECASE)
+_LIST = re.compile(r"<(/?)ul\b", re.IGNORECASE)
+_LINK = re.compile(r"<a\b[^<]*(?:<(?!/?a\b)[^<]*)*", re.IGNORECASE)
+_TAG = re.compile(r"<[^>]*>?")
 _UNKNOWN = "application/octet-stream"  # also said of short text beyond ASCII
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _WESTERN = ("cp1252", "iso-8859-1", "latin-1", "ascii")
@@ -68,8 +71,30 @@ def page(raw: bytes, charset: str | None = None, machine: bool = False) -> list[
             "machine translation, by marks in its HTML; keep such pages with --machine-translated"
         )
     extract = _library("resiliparse.extract.html2text").extract_plain_text
-    text = extract(_decoded(raw, charset), main_content=True, alt_texts=False, list_bullets=False)
+    html = _with_lists(_decoded(raw, charset))
+    text = extract(html, main_content=True, alt_texts=False, list_bullets=False)
     return [line for line in map(str.strip, _BREAK.split(text)) if line]
+
+
+def _with_lists(html: str) -> str:
+    """Make `<ol>` of each `<ul>` with less text inside links than outside: resiliparse takes most `<ul>` for menus."""
+    parts: list[str] = []
+    done = start = depth = 0
+    for tag in _LIST.finditer(html):
+        depth = max(0, depth - 1) if tag[1] else depth + 1
+        if depth == 1 and not tag[1]:
+            start = tag.start()
+        elif depth == 0 and start >= done:
+            some = html[start : tag.end()]
+            if _letters("".join(_LINK.findall(some))) < _letters(_LINK.sub("", some)):
+                parts += html[done:start], _LIST.sub(r"<\1ol", some)
+                done = tag.end()
+            start = tag.end()
+    return "".join(parts) + html[done:]
+
+
+def _letters(html: str) -> int:
+    return len("".join(_TAG.sub("", html).split()))
 
 
 def page_file(path: str, seen: Callable[[int], object] | None, machine: bool) -> list[str]:

@@ -212,6 +212,18 @@ def test_main_text_of_a_page(bm, tmp_path):
 
 
 @pytest.mark.parametrize(
+    "place", ["<body>{}", "<body><main>{}</main>", "<body><div><article>{}</article></div>"]
+)
+def test_lists_of_prose_are_text_and_menus_are_not(bm, place):
+    lists = """<ul class="first"><li>Nets are mended <a href="/w">in winter</a>.<ul><li>By hand.</li></ul></li></ul>
+    <p>Nobody spoke.</p><ul><li><a href="/a">Boats</a></li><li><a href="/b">About us</a></li></ul>
+    <ul><li>Menu <a href="/c">Imprint and privacy</a></li></ul></ul><ul><li>The end.</li></ul>"""
+    html = f"<!DOCTYPE html><html>{place.format(lists)}</html>".encode()
+    lines = bm("split", "-", "--from", "html", "--lang", "en", stdin=html).out.splitlines()
+    assert lines == ["Nets are mended in winter.", "By hand.", "Nobody spoke.", "The end."]
+
+
+@pytest.mark.parametrize(
     "mark",
     [
         '<html lang="fr" class="no-js translated-ltr">',
