@@ -28,12 +28,14 @@ class Document:
         url: its address ("": none known).
         lang: the language that the name tells.
         paragraphs: returns its paragraphs; NoDocument if the record holds none.
+        tags: they may hold tags, which are no text; those of a web page are removed already.
     """
 
     name: str
     url: str
     lang: str | None
     paragraphs: Callable[[], Iterable[str]]
+    tags: bool = True
 
     @classmethod
     def broken(cls, name: str, problem: str) -> Document:

@@ -289,7 +289,10 @@ class Splitter:
     def _cleaned(self, document: Document) -> Iterator[tuple[str, list[str]]]:
         for text in document.paragraphs():
             changed: list[str] = []
-            text = clean(text, changed) if self._options.normalize else text.translate(_BREAKS).strip()
+            if self._options.normalize:
+                text = clean(text, changed, tags=document.tags)
+            else:
+                text = text.translate(_BREAKS).strip()
             if text:
                 yield text, changed
 

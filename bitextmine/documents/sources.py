@@ -90,9 +90,8 @@ def documents(
     if kind is Kind.WARC:
         yield from crawled(file.path, file.name, seen, options.machine_translated)
     elif kind is Kind.HTML:
-        yield Document(
-            file.name, "", lang, functools.partial(page_file, file.path, seen, options.machine_translated)
-        )
+        text = functools.partial(page_file, file.path, seen, options.machine_translated)
+        yield Document(file.name, "", lang, text, tags=False)
     elif kind is Kind.PARQUET:
         yield from _table(file, options.text_field)
     else:

@@ -125,9 +125,8 @@ def crawled(path: str, name: str, seen: Callable[[int], object] | None, machine:
                         seen(place)
                     if _is_page(record):
                         url = record.headers.get("WARC-Target-URI") or ""
-                        yield Document(
-                            f"{name}#{number}", url, None, functools.partial(_content, record, machine)
-                        )
+                        text = functools.partial(_content, record, machine)
+                        yield Document(f"{name}#{number}", url, None, text, tags=_is_plain(record))
             except BaseException as problem:  # a failure inside the library is no Exception
                 if not isinstance(problem, OSError) and type(problem).__name__ != "PanicException":
                     raise
@@ -211,12 +210,19 @@ def _next_record(file: Any, start: int) -> int | None:
 
 def _is_page(record: Any) -> bool:
     """Return True for a page that was delivered, and for its plain text in a WET file."""
+    kind = _kind(record)
     if not record.is_http:
-        kind = record.headers.get("Content-Type") or ""
         return kind.startswith(("text/plain", *_PAGES))
     status = record.http_headers.status_code if record.http_headers is not None else None
-    kind = record.http_content_type or ""
     return status in (None, 200, 203) and (not kind or kind in (*_PAGES, "text/plain"))
+
+
+def _kind(record: Any) -> str:
+    return (record.http_content_type if record.is_http else record.headers.get("Content-Type")) or ""
+
+
+def _is_plain(record: Any) -> bool:
+    return _kind(record).startswith("text/plain")
 
 
 def _content(record: Any, machine: bool) -> Iterable[str]:
@@ -226,10 +232,9 @@ def _content(record: Any, machine: bool) -> Iterable[str]:
     raw = record.reader.read(most)
     if len(raw) < record.content_length:
         raise NoDocument("a truncated record")
-    kind = (record.http_content_type if record.is_http else record.headers.get("Content-Type")) or ""
     if record.is_http and record.http_headers is not None:
         raw = _plain(raw, record.http_headers, most)
-    if kind.startswith("text/plain"):
+    if _is_plain(record):
         return paragraphs(_decoded(raw, record.http_charset).split("\n"))
     return page(raw, record.http_charset, machine)
 

@@ -205,6 +205,15 @@ def crawl(bm, tmp_path):
     return split
 
 
+def test_escaped_tags_of_pages_are_text(bm, crawl, tmp_path):
+    html = b"<!DOCTYPE html><html><body><p>Use &lt;p&gt; and <b>not</b> &lt;br&gt;.</p></body></html>"
+    text = "Use <p> and not <br>."
+    (tmp_path / "page.en.html").write_bytes(html)
+    assert bm("split", "page.en.html").out == f"{text}\n"
+    plain = record("http://a.example/2", b"Use <b>none</b>.", kind="conversion")
+    assert crawl(packed(record("http://a.example/1", html), plain))[0] == [text, "Use none."]
+
+
 def test_main_text_of_a_page(bm, tmp_path):
     (tmp_path / "page.en.html").write_bytes(page())
     assert bm("split", "page.en.html").out.splitlines() == [*MAIN, "Bread and salt were sold at the market."]
