@@ -107,6 +107,18 @@ def test_normalisation_is_counted_and_can_be_left_out(bm, tmp_path):
     assert bm("split", "page.en", "--no-normalize").out == "<p>Fish &amp; chips.\u200b</p>\nItâ€™s  fine.\n"
 
 
+def test_replaced_characters_are_counted(bm, tmp_path):
+    (tmp_path / "a.en.txt").write_bytes("Ça va.\n\nBien.\n\nDéjà là.\n".encode("latin-1"))
+    (tmp_path / "b.en.txt").write_bytes("Ça va \ufffd.\n\nÇa.\n\n".encode() + "Ça.".encode("latin-1"))
+    result = bm("split", "a.en.txt", "b.en.txt", "--errors", "replace", "-o", "out.en")
+    assert (
+        "a.en.txt: warning: U+FFFD in 2 lines, for invalid UTF-8, whose encoding is another one" in result.err
+    )
+    assert "b.en.txt: warning: U+FFFD in 1 line, for invalid UTF-8\n" in result.err
+    (tmp_path / "c.en.txt").write_text("Ça va \ufffd.")
+    assert "warning" not in bm("split", "c.en.txt", "--errors", "replace").err
+
+
 @pytest.mark.parametrize(
     ("name", "content", "advice"),
     [
