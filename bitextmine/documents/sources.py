@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import itertools
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,11 @@ from bitextmine.files.lines import MAGIC, decoded_blocks
 from bitextmine.files.streams import display_name, is_stream, read_line_blocks, strip_compression
 from bitextmine.languages.codes import language
 
+log = logging.getLogger(__name__)
+
 HEAD = 1024  # bytes that tell the kind of a file
+
+_LOOKED_AT = 50  # lines of plain text that tell if it is a table
 
 # First bytes of what is no text, and the way to make text of it.
 _CONVERT = (
@@ -120,6 +125,11 @@ def _streamed(
     if kind is Kind.JSONL:
         yield from _records(blocks, file.name, options.text_field)
     else:
+        some = [line for line in map(bytes.strip, head.split(b"\n")[:_LOOKED_AT]) if line]
+        if sum(b"\t" in line for line in some) > len(some) / 2:
+            log.warning(
+                "%s: warning: tabs in most lines: a table of pairs? Take a column first: cut -f 1", file.name
+            )
         lang = language_of(file.path)
         texts = decoded_blocks(blocks, errors, file.name)
         lines = (line for text in texts for line in text[:-1].split("\n"))

@@ -119,6 +119,12 @@ def test_replaced_characters_are_counted(bm, tmp_path):
     assert "warning" not in bm("split", "c.en.txt", "--errors", "replace").err
 
 
+def test_tables_of_pairs_are_warned_of(bm):
+    table = b"1.5\tOne.\tUn.\n1.4\tTwo.\tDeux.\nThree.\n"
+    assert "tabs in most lines" in bm("split", "-", "--lang", "en", stdin=table).err
+    assert "tabs" not in bm("split", "-", "--lang", "en", stdin=b"\tOne.\n\tTwo.\nThree.\tFour.\n").err
+
+
 @pytest.mark.parametrize(
     ("name", "content", "advice"),
     [
