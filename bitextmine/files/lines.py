@@ -69,10 +69,9 @@ def decoded_blocks(blocks: Iterable[bytes], errors: str, name: str) -> Iterator[
         if text:
             yield text
     if damaged:
-        cure = (
-            ", whose encoding is another one: convert it, as with 'iconv -f latin1 -t utf-8'" if other else ""
-        )
-        log.warning("%s: warning: U+FFFD in %s, for invalid UTF-8%s", name, counted(damaged, "line"), cure)
+        cure = "; it looks like another encoding: try 'iconv -f latin1 -t utf-8'" if other else ""
+        lines = counted(damaged, "line")
+        log.warning("%s: warning: invalid UTF-8 in %s, replaced by U+FFFD%s", name, lines, cure)
 
 
 def _is_damaged(line: bytes) -> bool:

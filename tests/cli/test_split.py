@@ -112,9 +112,9 @@ def test_replaced_characters_are_counted(bm, tmp_path):
     (tmp_path / "b.en.txt").write_bytes("Ça va \ufffd.\n\nÇa.\n\n".encode() + "Ça.".encode("latin-1"))
     result = bm("split", "a.en.txt", "b.en.txt", "--errors", "replace", "-o", "out.en")
     assert (
-        "a.en.txt: warning: U+FFFD in 2 lines, for invalid UTF-8, whose encoding is another one" in result.err
+        "a.en.txt: warning: invalid UTF-8 in 2 lines, replaced by U+FFFD; it looks like another" in result.err
     )
-    assert "b.en.txt: warning: U+FFFD in 1 line, for invalid UTF-8\n" in result.err
+    assert "b.en.txt: warning: invalid UTF-8 in 1 line, replaced by U+FFFD\n" in result.err
     (tmp_path / "c.en.txt").write_text("Ça va \ufffd.")
     assert "warning" not in bm("split", "c.en.txt", "--errors", "replace").err
 
