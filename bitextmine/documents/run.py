@@ -18,9 +18,9 @@ from bitextmine.arguments import a_path, one_of, take_options
 from bitextmine.console import counted
 from bitextmine.documents.document import Document, NoDocument
 from bitextmine.documents.options import Kind, SplitOptions
-from bitextmine.documents.outputs import Output, open_outputs
+from bitextmine.documents.outputs import Output, open_outputs, two_languages
 from bitextmine.documents.sentences import sentences
-from bitextmine.documents.sources import File, documents, find_files
+from bitextmine.documents.sources import File, documents, find_files, language_of
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.streams import keep_apart
 from bitextmine.languages.clean import STEPS, clean
@@ -159,7 +159,12 @@ def split_files(
         BitextmineError: an input cannot be read, or none holds a document; the language of a document is unknown.
     """
     _check(inputs, output, options)
-    splitter = Splitter(find_files(inputs), options, run)
+    files = find_files(inputs)
+    if not options.langs and not options.by_language and "{lang}" not in output:
+        langs = [*dict.fromkeys(lang for file in files if (lang := language_of(file.path)))]
+        if len(langs) > 1:
+            raise two_languages(output, *langs[:2])
+    splitter = Splitter(files, options, run)
     with open_outputs(output, options.ids, {"output": output, **splitter.identity}) as out:
         splitter.run_to(out)
     return splitter.report

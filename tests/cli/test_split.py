@@ -169,6 +169,9 @@ def test_contradictions_are_usage_errors(bm, tmp_path):
     assert "write {lang} once" in bm("split", "site", "-o", "x.{lang}.{lang}", code=2).err
     assert "{foo}" in bm("split", "b.en", "-o", "x.{foo}", code=2).err
     assert "the input itself" in bm("split", "b.en", "-o", "b.en", code=2).err
+    (tmp_path / "c.fr").write_text("Un.")
+    refused = bm("split", "b.en", "c.fr", code=2)
+    assert "the documents are in en and fr" in refused.err and not refused.out
     (tmp_path / "empty").mkdir()
     assert "no files" in bm.fails("split", "empty")
 
