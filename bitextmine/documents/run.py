@@ -156,7 +156,8 @@ def split_files(
 
     Raises:
         UsageError: options that contradict each other.
-        BitextmineError: an input cannot be read, or none holds a document; the language of a document is unknown.
+        BitextmineError: an input cannot be read, or none holds a document; the only one has no text; the language of
+            a document is unknown.
     """
     _check(inputs, output, options)
     files = find_files(inputs)
@@ -167,7 +168,10 @@ def split_files(
     splitter = Splitter(files, options, run)
     with open_outputs(output, options.ids, {"output": output, **splitter.identity}) as out:
         splitter.run_to(out)
-    return splitter.report
+    report = splitter.report
+    if len(files) == 1 and files[0].named and not report.documents + report.other:
+        raise BitextmineError(f"{files[0].name}: no text in it")
+    return report
 
 
 def _check(inputs: Sequence[str | os.PathLike[str]], output: str, options: SplitOptions) -> None:

@@ -137,6 +137,7 @@ def test_tables_of_pairs_are_warned_of(bm):
         ("a.en.txt", gzip.compress(b"text"), "name it .gz"),
         ("a.en.txt.gz", gzip.compress(b"text")[:-9], "truncated"),
         ("a.en.txt.gz", gzip.compress(b"x" * (1 << 25)), "longer than"),
+        ("a.en.txt", b" \n\n", "no text"),
         ("a.en.txt", None, "no such file"),
     ],
 )
