@@ -24,7 +24,7 @@ from bitextmine.documents.sources import File, documents, find_files, language_o
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.streams import keep_apart
 from bitextmine.languages.clean import STEPS, clean
-from bitextmine.languages.codes import same_code
+from bitextmine.languages.codes import code_problem, same_code
 from bitextmine.languages.identify import Languages
 from bitextmine.run import Run, RunKeywords, take_run
 from bitextmine.version import __version__
@@ -141,7 +141,9 @@ def split(
     given: dict[str, Any] = {**options, **({} if lang is None else {"langs": (lang,)})}
     run = take_run(given)
     how = take_options(SplitOptions, given)
-    one_of("join", how.join, ("sentence", "paragraph"))
+    for code in how.langs:
+        if problem := code_problem(code):
+            raise UsageError(f"lang: {problem}")
     if how.kind is not None:
         how = dataclasses.replace(how, kind=Kind(one_of("kind", how.kind, tuple(Kind))))
     if isinstance(inputs, (str, os.PathLike)) or not isinstance(inputs, Iterable):

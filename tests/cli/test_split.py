@@ -185,6 +185,15 @@ def test_python_gives_what_the_command_gives(bm, tmp_path):
     assert "".join(f"{one.text}\n" for one in found) == SENTENCES
     assert (found[1].document, found[1].paragraph, found[1].sentence) == (str(tmp_path / "book.en.txt"), 1, 2)
     assert json.dumps([one.lang for one in found]) == '["en", "en", "en"]'
+    for lang in (3, "english", ""):
+        with pytest.raises(bitextmine.UsageError, match=r"lang: .* is not a language code such as"):
+            bitextmine.split(tmp_path / "book.en.txt", lang)
+    wrong = {"by_language": 3, "normalize": "no", "join": "page", "kind": "doc", "text_field": 3}
+    for name, value in wrong.items():
+        with pytest.raises(bitextmine.UsageError, match=name):
+            bitextmine.split(tmp_path / "book.en.txt", **{name: value})
+    with pytest.raises(bitextmine.UsageError, match="3 is not a language code"):
+        bitextmine.align(["One."], ["Un."], src_lang=3)
 
 
 PAGE = """<!DOCTYPE html><html lang="en"><head><title>Boats</title><meta charset="{charset}"></head><body>
