@@ -144,9 +144,10 @@ class Summary:
             f"{self.likely / max(1, src + tgt):.2f}"
         ]
         if self.cut:
+            were = "was" if len(self.cut) == 1 else "were"
             lines.append(
-                f"cut into sentences, which line numbers count: {counted(len(self.cut), 'document')} without one on "
-                f"each line: {_some(self.cut)} (--presplit takes lines as they are)"
+                f"{counted(len(self.cut), 'document')} {were} not one sentence per line and {were} split "
+                f"({_some(self.cut)}). Line numbers refer to the split sentences; --presplit keeps the lines."
             )
         if self.alone:
             lines.append(f"{counted(len(self.alone), 'document')} without a partner: {_some(self.alone)}")

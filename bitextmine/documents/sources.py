@@ -197,7 +197,7 @@ def check_text(head: bytes, path: str) -> None:
         if head.startswith(magic):
             raise NoDocument(f"{path}: {what}")
     if b"\0" in head[:HEAD]:
-        raise NoDocument(f"{path}: holds zero bytes, which no text does; convert it to UTF-8 text first")
+        raise NoDocument(f"{path}: contains NUL bytes, so it is not text; convert it to UTF-8 text first")
     start = head[:HEAD].lower()
     for mark, what in ((b"<xliff", _XLIFF), (b"<tmx", _TMX)):
         if mark in start:

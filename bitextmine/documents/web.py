@@ -63,7 +63,7 @@ def page(raw: bytes, charset: str | None = None, machine: bool = False) -> list[
     kind = _library("resiliparse.parse.encoding").detect_mime(raw[:_BLOCK])
     binary = b"\0" in raw[:_BLOCK] and not raw.startswith(_UTF_16)
     if binary or kind not in (*_PAGES, "text/plain", "text/xml", "application/xml", _UNKNOWN):
-        raise NoDocument(f"no HTML but {kind}")
+        raise NoDocument(f"not HTML ({kind})")
     if raw.count(b"<") > _DEEPEST and _depth(raw) > _DEEPEST:
         raise NoDocument(f"elements nested more than {_DEEPEST:,} deep")
     if not machine and _TRANSLATED.search(raw):

@@ -328,8 +328,8 @@ def test_documents_are_cut_into_sentences(bm, tmp_path, form):
     assert ["Tickets cost twelve euros.", "Les billets coûtent douze euros."] in rows
     assert len(rows) == 5 + (form == "page")
     assert [x for x, _ in links(result.out)] == [[i + 1] for i in range(len(rows))]
-    assert "2 documents without one on each line: doc.en, doc.fr" in result.err
-    assert "each line" not in bm(*args, "--presplit").err
+    assert "2 documents were not one sentence per line and were split (doc.en, doc.fr)" in result.err
+    assert "were split" not in bm(*args, "--presplit").err
 
 
 def test_scores_are_probable_where_links_are_right(bm, document, tmp_path):

@@ -132,7 +132,7 @@ def test_tables_of_pairs_are_warned_of(bm):
         ("a.en.txt", b"%PDF-1.7\n", "pdftotext"),
         ("a.en.txt", b"{\\rtf1 x", "pandoc"),
         ("a.en.txt", b'<?xml version="1.0"?>\n<xliff version="1.2">', "xliff2po"),
-        ("a.en.txt", b"text\0\0\0", "zero bytes"),
+        ("a.en.txt", b"text\0\0\0", "NUL bytes"),
         ("a.en.txt", "Ça va".encode("latin-1"), "invalid UTF-8"),
         ("a.en.txt", gzip.compress(b"text"), "name it .gz"),
         ("a.en.txt.gz", gzip.compress(b"text")[:-9], "truncated"),
@@ -364,6 +364,7 @@ def test_bombs_and_what_is_no_page(crawl):
         )
     )
     assert lines[:3] == MAIN and len(lines) == 4
+    assert "not HTML (application/pdf)" in err
     assert "2 skipped: a page of more than" in err and "nested" in err and "application/pdf" in err
     assert "1 document without text" in err
 
