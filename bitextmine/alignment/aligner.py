@@ -82,24 +82,17 @@ class Alignment:
 
     links: list[Link]
 
-    def _sentences(self) -> tuple[int, int, float]:
-        """Return the sentences of both sides, and the sum of their probabilities."""
-        sizes = [(len(link.src), len(link.tgt)) for link in self.links]
-        likely = sum(sum(n) * probability(link.score) for n, link in zip(sizes, self.links, strict=True))
-        return sum(n for n, _ in sizes), sum(n for _, n in sizes), likely
-
     @property
     def mean_score(self) -> float:
         """Return the mean probability of the sentences; one that is left out counts 0."""
-        src, tgt, likely = self._sentences()
-        return likely / max(1, src + tgt)
+        sizes = [len(link.src) + len(link.tgt) for link in self.links]
+        likely = sum(n * probability(link.score) for n, link in zip(sizes, self.links, strict=True))
+        return likely / max(1, sum(sizes))
 
     @property
     def doubtful(self) -> bool:
         """Return True if the documents hardly look like translations of each other."""
-        # Sentences without a partner because the other document is shorter do not count against the rest.
-        src, tgt, likely = self._sentences()
-        return min(src, tgt) > 0 and likely / (2 * min(src, tgt)) < _UNRELATED
+        return self.mean_score < _UNRELATED
 
 
 class Aligner:

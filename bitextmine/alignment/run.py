@@ -24,7 +24,7 @@ from bitextmine.files.formats.names import FORMATS
 from bitextmine.files.journal import Journal
 from bitextmine.files.lines import line_digest
 from bitextmine.files.storage import is_remote, place
-from bitextmine.files.streams import check_writable, keep_apart
+from bitextmine.files.streams import check_writable, display_name, keep_apart
 from bitextmine.files.tables import check_pairs_output
 from bitextmine.languages.codes import code_problem
 from bitextmine.run import Run, RunKeywords, take_run
@@ -101,6 +101,7 @@ class Summary:
         paired, one_to_one: links of two sides, and those of one sentence each.
         likely: the sum of the sentences' probabilities.
         doubtful: documents that hardly look like translations of each other, with their mean probability.
+        empty: pairs of documents of which a side has no text.
         alone: documents without a partner.
         cut: documents that were cut into sentences.
     """
@@ -112,6 +113,7 @@ class Summary:
     one_to_one: int = 0
     likely: float = 0.0
     doubtful: list[str] = field(default_factory=list)
+    empty: list[str] = field(default_factory=list)
     alone: list[str] = field(default_factory=list)
     cut: list[str] = field(default_factory=list)
     signature: str = ""
@@ -126,7 +128,10 @@ class Summary:
         self.paired += sum(s > 0 and t > 0 for s, t in sizes)
         self.one_to_one += sizes.count((1, 1))
         self.likely += document.mean_score * sum(counts)
-        if document.doubtful:
+        if not all(counts):
+            sides = [side for side, count in zip(("source", "target"), counts, strict=True) if not count]
+            self.empty.append(f"{document.name} ({' and '.join(sides)})")
+        elif document.doubtful:
             self.doubtful.append(f"{document.name} (mean probability {document.mean_score:.2f})")
 
     def to_table(self) -> str:
@@ -139,12 +144,16 @@ class Summary:
             f"{self.likely / max(1, src + tgt):.2f}"
         ]
         if self.cut:
+            were = "was" if len(self.cut) == 1 else "were"
             lines.append(
-                f"cut into sentences, which line numbers count: {counted(len(self.cut), 'document')} without one on "
-                f"each line: {_some(self.cut)} (--presplit takes lines as they are)"
+                f"{counted(len(self.cut), 'document')} {were} not one sentence per line and {were} split "
+                f"({_some(self.cut)}). Line numbers refer to the split sentences; --presplit keeps the lines."
             )
         if self.alone:
             lines.append(f"{counted(len(self.alone), 'document')} without a partner: {_some(self.alone)}")
+        if self.empty:
+            pairs = counted(len(self.empty), "pair")
+            lines.append(f"warning: {pairs} of documents with an empty side: {_some(self.empty)}")
         if self.doubtful:
             several = counted(len(self.doubtful), "pair")
             subject = "these two do" if self.documents == 1 else f"the documents of {several} do"
@@ -189,7 +198,7 @@ def align(src: Text, tgt: Text, **options: Unpack[AlignKeywords]) -> AlignedDocu
 
     Raises:
         UsageError: an argument has the wrong type or is out of range.
-        BitextmineError: a file cannot be read.
+        BitextmineError: a file cannot be read; a document has no text.
 
     >>> en = ["Good morning.", "The train to Paris leaves at noon. It is late.", "I do not eat meat."]
     >>> fr = ["Bonjour.", "Le train pour Paris part à midi.", "Il est en retard.", "Je ne mange pas de viande."]
@@ -243,7 +252,7 @@ def align_files(
 
     Raises:
         UsageError: arguments that do not go together.
-        BitextmineError: unreadable files, or documents without a partner.
+        BitextmineError: unreadable files, documents without a partner, or a single pair of which one has no text.
     """
     options, run = options or AlignOptions(), run or Run()
     options.check(src, tgt)
@@ -405,6 +414,9 @@ def _batches(tasks: Sequence[Task], reader: Reader) -> Iterator[list[_Document]]
     size = 0
     for task in tasks:
         src, tgt = reader.read(task.src, 0), reader.read(task.tgt, 1)
+        for part, text in ((task.src, src), (task.tgt, tgt)):
+            if len(tasks) == 1 and not any(map(str.strip, text.lines)):
+                raise BitextmineError(f"{display_name(part.path)}: empty: there is no line to align")
         batch.append(_Document(task, (src.lines, tgt.lines), (src.origins, tgt.origins)))
         size += len(src.lines) + len(tgt.lines)
         if size >= _BATCH_SENTENCES or len(batch) == _BATCH_DOCUMENTS:

@@ -155,7 +155,7 @@ def mine(corpora: Any, model: str, output: str, columns: dict[str, bool], run: R
 @options.flag(
     "--origin",
     "Add the origin of source and target at the end: URL or document, paragraph and sentence, from "
-    "NAME.LANG.origin.tsv beside each document, or as it was cut.",
+    "NAME.LANG.origin.tsv beside each document, or from align's own splitting.",
 )
 @options.normalize
 @options.pick(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -13,6 +14,13 @@ from bitextmine.languages.scripts import is_spaced
 
 _WRAPPED = 120  # characters: text with longer lines is not wrapped, and each of them is a paragraph
 _RAGGED = 0.9  # of the width: a shorter line with room for the next word was ended on purpose
+_HYPHENS = "-\u2010\u00ad"  # the last one, the soft hyphen, is never part of a word
+_COMPOUND = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)+")
+_MOST_COMPOUNDS = 100_000  # that are remembered of a document
+# "Vor- und Nachteile": the hyphen stands for a part of the word. A single letter is no part of a divided word.
+_SUSPENDED = re.compile(
+    r"(?:und|oder|bzw|sowie|and|or|et|ou|of|och|og|eller|ja|tai|és|vagy|oraz|lub|или|либо|[^\W\d_])(?![\w'’-])"
+)
 
 
 class NoDocument(BitextmineError):
@@ -28,12 +36,14 @@ class Document:
         url: its address ("": none known).
         lang: the language that the name tells.
         paragraphs: returns its paragraphs; NoDocument if the record holds none.
+        tags: they may hold tags, which are no text; those of a web page are removed already.
     """
 
     name: str
     url: str
     lang: str | None
     paragraphs: Callable[[], Iterable[str]]
+    tags: bool = True
 
     @classmethod
     def broken(cls, name: str, problem: str) -> Document:
@@ -53,7 +63,9 @@ def paragraphs(lines: Iterable[str]) -> Iterator[str]:
 
     A line break within a block of short lines is that of wrapped text if the next word would hardly have fitted on the
     line. Blocks are bounded, as `streams.longest_line` bounds lines, so a file without blank lines is no harm.
+    Words that are divided there are put together, without the hyphen unless the text up to here has them with it.
     """
+    compounds: set[str] = set()
     width = 0  # of the widest block of short lines so far: a block of two lines does not show the margin
     for block in _blocks(lines):
         longest = max(map(len, block))
@@ -61,7 +73,10 @@ def paragraphs(lines: Iterable[str]) -> Iterator[str]:
             yield from block
         else:
             width = max(width, longest)
-            yield from _unwrapped(block, width)
+            for line in block:
+                if ("-" in line or "\u2010" in line) and len(compounds) < _MOST_COMPOUNDS:
+                    compounds.update(_COMPOUND.findall(_plain(line)))
+            yield from _unwrapped(block, width, compounds)
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[list[str]]:
@@ -80,14 +95,30 @@ def _blocks(lines: Iterable[str]) -> Iterator[list[str]]:
         yield block
 
 
-def _unwrapped(block: list[str], width: int) -> Iterator[str]:
+def _unwrapped(block: list[str], width: int, compounds: Set[str]) -> Iterator[str]:
     parts: list[str] = []
     for line, following in zip(block, [*block[1:], ""], strict=True):
-        parts.append(line)
         spaced = is_spaced(line, following)
         word = following.split(" ", 1)[0] if spaced else following[:1]
         if not following or len(line) + len(word) + spaced <= _RAGGED * width:
-            yield "".join(parts)
+            yield "".join([*parts, line])
             parts = []
-        elif spaced:
-            parts.append(" ")
+        else:
+            parts.append(_continued(line, following, compounds) if spaced else line)
+
+
+def _continued(line: str, following: str, compounds: Set[str]) -> str:
+    """Return a wrapped line with a space behind it, or what it has of a word that is divided at its end."""
+    if line[-1] not in _HYPHENS or not line[-2:-1].isalpha() or _SUSPENDED.match(following):
+        return f"{line} "
+    if line[-1] == "\u00ad" or (following[0] in _HYPHENS and following[1:2].isalpha()):
+        return line[:-1]
+    if following[0].islower():
+        words = _COMPOUND.finditer(_plain(line + following))
+        word = next(found[0] for found in words if found.end() > len(line))
+        return line if word in compounds else line[:-1]
+    return line if following[0].isalnum() else f"{line} "
+
+
+def _plain(text: str) -> str:
+    return text.lower().replace("\u2010", "-")

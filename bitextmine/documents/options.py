@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from bitextmine.arguments import one_of, yes_or_no
+from bitextmine.errors import UsageError
+
 
 class Kind(StrEnum):
     """A kind of file that holds documents."""
@@ -40,6 +43,9 @@ class SplitOptions:
         normalize: bring the text into normal form (`languages.clean`).
         ids: put the origin into columns before the text, instead of a file beside the output.
         machine_translated: keep web pages whose HTML says that a machine translated them.
+
+    Raises:
+        UsageError: a value has the wrong type.
     """
 
     langs: tuple[str, ...] = ()
@@ -50,3 +56,10 @@ class SplitOptions:
     normalize: bool = True
     ids: bool = False
     machine_translated: bool = False
+
+    def __post_init__(self) -> None:
+        one_of("join", self.join, ("sentence", "paragraph"))
+        for name in ("by_language", "normalize", "ids", "machine_translated"):
+            yes_or_no(name, getattr(self, name))
+        if not isinstance(self.text_field, str):
+            raise UsageError(f"text_field: expected the name of a field, found {self.text_field!r}")

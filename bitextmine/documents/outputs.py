@@ -33,7 +33,7 @@ class Output:
     def write(self, lang: str, line: str, origin: str) -> None:
         """Add a line and its origin, without line feeds."""
         if self._lang and lang != self._lang:
-            raise _two_languages("standard output takes", self._lang, lang)
+            raise two_languages("-", self._lang, lang)
         self._lang = lang
         self._out.write((f"{origin}\t{line}\n" if self._ids else f"{line}\n").encode())
 
@@ -139,14 +139,16 @@ class _Parts(Output):
     def _begin(self, lang: str) -> tuple[IO[bytes], ...]:
         """Open the files of a language, empty but for what the last record covers."""
         if self._files and _PLACE not in self._output:
-            raise _two_languages(f"-o {self._output} is", next(iter(self._files)), lang)
+            raise two_languages(self._output, next(iter(self._files)), lang)
         names = [self._folder / f"{lang}{ending}" for ending in self._endings]
         kept = lang in self._sizes
         self._files[lang] = tuple(name.open("r+b" if kept and name.exists() else "w+b") for name in names)
         return self._files[lang]
 
 
-def _two_languages(where: str, one: str, other: str) -> UsageError:
+def two_languages(output: str, one: str, other: str) -> UsageError:
+    """Return the error of documents in two languages for one output."""
+    where = "standard output takes" if output == "-" else f"-o {output} is"
     return UsageError(
         f"{where} one output, but the documents are in {one} and {other}: write a file for each language, as in "
         "-o corpus.{lang}"

@@ -18,13 +18,13 @@ from bitextmine.arguments import a_path, one_of, take_options
 from bitextmine.console import counted
 from bitextmine.documents.document import Document, NoDocument
 from bitextmine.documents.options import Kind, SplitOptions
-from bitextmine.documents.outputs import Output, open_outputs
+from bitextmine.documents.outputs import Output, open_outputs, two_languages
 from bitextmine.documents.sentences import sentences
-from bitextmine.documents.sources import File, documents, find_files
+from bitextmine.documents.sources import File, documents, find_files, language_of
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.streams import keep_apart
 from bitextmine.languages.clean import STEPS, clean
-from bitextmine.languages.codes import same_code
+from bitextmine.languages.codes import code_problem, same_code
 from bitextmine.languages.identify import Languages
 from bitextmine.run import Run, RunKeywords, take_run
 from bitextmine.version import __version__
@@ -141,7 +141,9 @@ def split(
     given: dict[str, Any] = {**options, **({} if lang is None else {"langs": (lang,)})}
     run = take_run(given)
     how = take_options(SplitOptions, given)
-    one_of("join", how.join, ("sentence", "paragraph"))
+    for code in how.langs:
+        if problem := code_problem(code):
+            raise UsageError(f"lang: {problem}")
     if how.kind is not None:
         how = dataclasses.replace(how, kind=Kind(one_of("kind", how.kind, tuple(Kind))))
     if isinstance(inputs, (str, os.PathLike)) or not isinstance(inputs, Iterable):
@@ -156,13 +158,22 @@ def split_files(
 
     Raises:
         UsageError: options that contradict each other.
-        BitextmineError: an input cannot be read, or none holds a document; the language of a document is unknown.
+        BitextmineError: an input cannot be read, or none holds a document; the only one has no text; the language of
+            a document is unknown.
     """
     _check(inputs, output, options)
-    splitter = Splitter(find_files(inputs), options, run)
+    files = find_files(inputs)
+    if not options.langs and not options.by_language and "{lang}" not in output:
+        langs = [*dict.fromkeys(lang for file in files if (lang := language_of(file.path)))]
+        if len(langs) > 1:
+            raise two_languages(output, *langs[:2])
+    splitter = Splitter(files, options, run)
     with open_outputs(output, options.ids, {"output": output, **splitter.identity}) as out:
         splitter.run_to(out)
-    return splitter.report
+    report = splitter.report
+    if len(files) == 1 and files[0].named and not report.documents + report.other:
+        raise BitextmineError(f"{files[0].name}: no text in it")
+    return report
 
 
 def _check(inputs: Sequence[str | os.PathLike[str]], output: str, options: SplitOptions) -> None:
@@ -289,7 +300,10 @@ class Splitter:
     def _cleaned(self, document: Document) -> Iterator[tuple[str, list[str]]]:
         for text in document.paragraphs():
             changed: list[str] = []
-            text = clean(text, changed) if self._options.normalize else text.translate(_BREAKS).strip()
+            if self._options.normalize:
+                text = clean(text, changed, tags=document.tags)
+            else:
+                text = text.translate(_BREAKS).strip()
             if text:
                 yield text, changed
 

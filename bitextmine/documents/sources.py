@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import itertools
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,11 @@ from bitextmine.files.lines import MAGIC, decoded_blocks
 from bitextmine.files.streams import display_name, is_stream, read_line_blocks, strip_compression
 from bitextmine.languages.codes import language
 
+log = logging.getLogger(__name__)
+
 HEAD = 1024  # bytes that tell the kind of a file
+
+_LOOKED_AT = 50  # lines of plain text that tell if it is a table
 
 # First bytes of what is no text, and the way to make text of it.
 _CONVERT = (
@@ -90,9 +95,8 @@ def documents(
     if kind is Kind.WARC:
         yield from crawled(file.path, file.name, seen, options.machine_translated)
     elif kind is Kind.HTML:
-        yield Document(
-            file.name, "", lang, functools.partial(page_file, file.path, seen, options.machine_translated)
-        )
+        text = functools.partial(page_file, file.path, seen, options.machine_translated)
+        yield Document(file.name, "", lang, text, tags=False)
     elif kind is Kind.PARQUET:
         yield from _table(file, options.text_field)
     else:
@@ -121,6 +125,11 @@ def _streamed(
     if kind is Kind.JSONL:
         yield from _records(blocks, file.name, options.text_field)
     else:
+        some = [line for line in map(bytes.strip, head.split(b"\n")[:_LOOKED_AT]) if line]
+        if sum(b"\t" in line for line in some) > len(some) / 2:
+            log.warning(
+                "%s: warning: tabs in most lines: a table of pairs? Take a column first: cut -f 1", file.name
+            )
         lang = language_of(file.path)
         texts = decoded_blocks(blocks, errors, file.name)
         lines = (line for text in texts for line in text[:-1].split("\n"))
@@ -188,7 +197,7 @@ def check_text(head: bytes, path: str) -> None:
         if head.startswith(magic):
             raise NoDocument(f"{path}: {what}")
     if b"\0" in head[:HEAD]:
-        raise NoDocument(f"{path}: holds zero bytes, which no text does; convert it to UTF-8 text first")
+        raise NoDocument(f"{path}: contains NUL bytes, so it is not text; convert it to UTF-8 text first")
     start = head[:HEAD].lower()
     for mark, what in ((b"<xliff", _XLIFF), (b"<tmx", _TMX)):
         if mark in start:

@@ -20,6 +20,9 @@ _BREAK = re.compile(r"[\n\t]+")
 # resiliparse takes time that grows with the square of the depth.
 _DEEPEST = 1000
 _NESTING = re.compile(rb"<(/?)(?:div|section|article|ul|ol|dl|blockquote|center|main|form)\b", re.IGNORECASE)
+_LIST = re.compile(r"<(/?)ul\b", re.IGNORECASE)
+_LINK = re.compile(r"<a\b[^<]*(?:<(?!/?a\b)[^<]*)*", re.IGNORECASE)
+_TAG = re.compile(r"<[^>]*>?")
 _UNKNOWN = "application/octet-stream"  # also said of short text beyond ASCII
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _WESTERN = ("cp1252", "iso-8859-1", "latin-1", "ascii")
@@ -60,7 +63,7 @@ def page(raw: bytes, charset: str | None = None, machine: bool = False) -> list[
     kind = _library("resiliparse.parse.encoding").detect_mime(raw[:_BLOCK])
     binary = b"\0" in raw[:_BLOCK] and not raw.startswith(_UTF_16)
     if binary or kind not in (*_PAGES, "text/plain", "text/xml", "application/xml", _UNKNOWN):
-        raise NoDocument(f"no HTML but {kind}")
+        raise NoDocument(f"not HTML ({kind})")
     if raw.count(b"<") > _DEEPEST and _depth(raw) > _DEEPEST:
         raise NoDocument(f"elements nested more than {_DEEPEST:,} deep")
     if not machine and _TRANSLATED.search(raw):
@@ -68,8 +71,30 @@ def page(raw: bytes, charset: str | None = None, machine: bool = False) -> list[
             "machine translation, by marks in its HTML; keep such pages with --machine-translated"
         )
     extract = _library("resiliparse.extract.html2text").extract_plain_text
-    text = extract(_decoded(raw, charset), main_content=True, alt_texts=False, list_bullets=False)
+    html = _with_lists(_decoded(raw, charset))
+    text = extract(html, main_content=True, alt_texts=False, list_bullets=False)
     return [line for line in map(str.strip, _BREAK.split(text)) if line]
+
+
+def _with_lists(html: str) -> str:
+    """Make `<ol>` of each `<ul>` with less text inside links than outside: resiliparse takes most `<ul>` for menus."""
+    parts: list[str] = []
+    done = start = depth = 0
+    for tag in _LIST.finditer(html):
+        depth = max(0, depth - 1) if tag[1] else depth + 1
+        if depth == 1 and not tag[1]:
+            start = tag.start()
+        elif depth == 0 and start >= done:
+            some = html[start : tag.end()]
+            if _letters("".join(_LINK.findall(some))) < _letters(_LINK.sub("", some)):
+                parts += html[done:start], _LIST.sub(r"<\1ol", some)
+                done = tag.end()
+            start = tag.end()
+    return "".join(parts) + html[done:]
+
+
+def _letters(html: str) -> int:
+    return len("".join(_TAG.sub("", html).split()))
 
 
 def page_file(path: str, seen: Callable[[int], object] | None, machine: bool) -> list[str]:
@@ -100,9 +125,8 @@ def crawled(path: str, name: str, seen: Callable[[int], object] | None, machine:
                         seen(place)
                     if _is_page(record):
                         url = record.headers.get("WARC-Target-URI") or ""
-                        yield Document(
-                            f"{name}#{number}", url, None, functools.partial(_content, record, machine)
-                        )
+                        text = functools.partial(_content, record, machine)
+                        yield Document(f"{name}#{number}", url, None, text, tags=_is_plain(record))
             except BaseException as problem:  # a failure inside the library is no Exception
                 if not isinstance(problem, OSError) and type(problem).__name__ != "PanicException":
                     raise
@@ -186,12 +210,19 @@ def _next_record(file: Any, start: int) -> int | None:
 
 def _is_page(record: Any) -> bool:
     """Return True for a page that was delivered, and for its plain text in a WET file."""
+    kind = _kind(record)
     if not record.is_http:
-        kind = record.headers.get("Content-Type") or ""
         return kind.startswith(("text/plain", *_PAGES))
     status = record.http_headers.status_code if record.http_headers is not None else None
-    kind = record.http_content_type or ""
     return status in (None, 200, 203) and (not kind or kind in (*_PAGES, "text/plain"))
+
+
+def _kind(record: Any) -> str:
+    return (record.http_content_type if record.is_http else record.headers.get("Content-Type")) or ""
+
+
+def _is_plain(record: Any) -> bool:
+    return _kind(record).startswith("text/plain")
 
 
 def _content(record: Any, machine: bool) -> Iterable[str]:
@@ -201,10 +232,9 @@ def _content(record: Any, machine: bool) -> Iterable[str]:
     raw = record.reader.read(most)
     if len(raw) < record.content_length:
         raise NoDocument("a truncated record")
-    kind = (record.http_content_type if record.is_http else record.headers.get("Content-Type")) or ""
     if record.is_http and record.http_headers is not None:
         raw = _plain(raw, record.http_headers, most)
-    if kind.startswith("text/plain"):
+    if _is_plain(record):
         return paragraphs(_decoded(raw, record.http_charset).split("\n"))
     return page(raw, record.http_charset, machine)
 

@@ -5,11 +5,15 @@ U+0085, form feeds and bare carriage returns stay inside their line.
 """
 
 import hashlib
+import logging
 import os
 from collections.abc import Iterable, Iterator
 
+from bitextmine.console import counted
 from bitextmine.errors import InvalidUtf8
 from bitextmine.files.streams import display_name, read_line_blocks
+
+log = logging.getLogger(__name__)
 
 _MOST_CHARACTERS = 1 << 22  # of the lines that are handled together
 
@@ -46,10 +50,17 @@ def text_blocks(path: str | os.PathLike[str], errors: str = "strict") -> Iterato
 
 
 def decoded_blocks(blocks: Iterable[bytes], errors: str, name: str) -> Iterator[str]:
-    """Yield blocks of whole lines as `text_blocks` does; the file has this name in messages."""
-    done = 0
+    """Yield blocks of whole lines as `text_blocks` does; the file has this name in messages.
+
+    Logs a warning at the end if characters were replaced.
+    """
+    done = damaged = 0
+    other = True  # nothing beyond ASCII is UTF-8
     for block in blocks:
         text = decode_lines(block, errors, name, done)
+        if errors == "replace" and not text.isascii():
+            damaged += sum(map(_is_damaged, block.split(b"\n"))) if "\ufffd" in text else 0
+            other = other and text.replace("\ufffd", "").isascii()
         if "\r" in text:
             text = text.replace("\r\n", "\n")
         if text and not text.endswith("\n"):
@@ -57,6 +68,14 @@ def decoded_blocks(blocks: Iterable[bytes], errors: str, name: str) -> Iterator[
         done += text.count("\n")
         if text:
             yield text
+    if damaged:
+        cure = "; it looks like another encoding: try 'iconv -f latin1 -t utf-8'" if other else ""
+        lines = counted(damaged, "line")
+        log.warning("%s: warning: invalid UTF-8 in %s, replaced by U+FFFD%s", name, lines, cure)
+
+
+def _is_damaged(line: bytes) -> bool:
+    return line.decode("utf-8", "replace").count("\ufffd") > line.count("\ufffd".encode())
 
 
 def decode_lines(raw: bytes, errors: str, name: str, lines_before: int) -> str:

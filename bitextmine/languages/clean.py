@@ -62,11 +62,13 @@ STEPS = (
 )
 
 
-def clean(text: str, changed: list[str] | None = None) -> str:
-    """Return a text in normal form; add those of `STEPS` that changed it to `changed`."""
-    for step, change in zip(
-        STEPS, (_without_markup, _repaired, _visible, _composed, _single_spaced), strict=True
-    ):
+def clean(text: str, changed: list[str] | None = None, *, tags: bool = True) -> str:
+    """Return a text in normal form; add those of `STEPS` that changed it to `changed`.
+
+    Without `tags` those are text: what looks like one in the text of a web page was escaped there.
+    """
+    markup = _without_markup if tags else _decoded
+    for step, change in zip(STEPS, (markup, _repaired, _visible, _composed, _single_spaced), strict=True):
         before, text = text, change(text)
         if changed is not None and text != before:
             changed.append(step)
@@ -90,11 +92,14 @@ def _without_markup(text: str) -> str:
         before = text
         if "<" in text:
             text = _TAG.sub(_gap, _NO_TEXT.sub(" ", text))
-        if "&" in text:
-            text = _ENTITY.sub(lambda found: html.unescape(found[0]), text)
+        text = _decoded(text)
         if text == before:
             break
     return text
+
+
+def _decoded(text: str) -> str:
+    return _ENTITY.sub(lambda found: html.unescape(found[0]), text) if "&" in text else text
 
 
 def _gap(tag: re.Match[str]) -> str:

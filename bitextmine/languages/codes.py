@@ -79,11 +79,15 @@ def is_short_code(text: str) -> bool:
     return _SHORT.fullmatch(text) is not None
 
 
-def code_problem(code: str) -> str | None:
+def code_problem(code: object) -> str | None:
     """Return the reason why an option's value is no code of a language; None if it is one (fr, pt-BR, zh_Hans)."""
-    if is_code(code) and (language(code) is not None or len(_first_part(code)) <= 3):
+    if (
+        isinstance(code, str)
+        and is_code(code)
+        and (language(code) is not None or len(_first_part(code)) <= 3)
+    ):
         return None
-    meant = next((row.code for row in languages().values() if row.name.lower() == code.lower()), None)
+    meant = next((row.code for row in languages().values() if row.name.lower() == str(code).lower()), None)
     return f"{code!r} is not a language code such as {'fr or pt-BR' if meant is None else meant}"
 
 

@@ -198,8 +198,6 @@ def test_a_killed_run_resumes(bm, document, tmp_path):
 
 def test_small_documents(bm, tmp_path):
     for name, en, fr in (
-        ("empty", "", ""),
-        ("half", "", "Bonjour.\nMerci.\n"),
         ("one", "Good morning.\n", "Bonjour.\n"),
         ("blank", "\n \nGood morning.\n\n", "\n\nBonjour.\n"),
         ("many", "Good morning. Thank you. See you tomorrow.\n", "Bonjour.\nMerci.\nÀ demain.\n"),
@@ -207,19 +205,32 @@ def test_small_documents(bm, tmp_path):
     ):
         (tmp_path / f"{name}.en").write_text(en)
         (tmp_path / f"{name}.fr").write_text(fr)
-    expected = {
-        "empty": [],
-        "half": [([], [1]), ([], [2])],
-        "one": [([1], [1])],
-        "blank": [([3], [3])],
-        "many": [([1], [1]), ([2], [2]), ([3], [3])],
-    }
+    expected = {"one": [([1], [1])], "blank": [([3], [3])], "many": [([1], [1]), ([2], [2]), ([3], [3])]}
     for name, found in expected.items():
         assert links(bm("align", f"{name}.en", f"{name}.fr", "--ids").out) == found, name
     lines = bm("align", "many.en", "many.fr", "--ids", "--presplit").out
     assert links(lines) == [([1], [1, 2, 3])]
     signs = links(bm("align", "signs.en", "signs.fr", "--ids").out)
     assert sorted(i for x, _ in signs for i in x) == [1, 2]
+
+
+def test_hopeless_documents_are_named(bm, document, tmp_path):
+    document(tmp_path, "good", 2000, 20)
+    for name, en, fr in (
+        ("half", "\n \n", "Bonjour.\n"),
+        ("long", "Good morning.\n", (tmp_path / "good.fr").read_text()),
+    ):
+        (tmp_path / f"{name}.en").write_text(en)
+        (tmp_path / f"{name}.fr").write_text(fr)
+    assert "half.en: empty" in bm.fails("align", "half.en", "half.fr")
+    assert "<stdin>: empty" in bm.fails("align", "half.fr", "-", stdin=b"")
+    assert (
+        "these two do not look like translations of each other: long" in bm("align", "long.en", "long.fr").err
+    )
+    (tmp_path / "list").write_text("".join(f"{n}.en\t{n}.fr\n" for n in ("good", "half", "long")))
+    err = bm("align", "--list", "list").err
+    assert "warning: 1 pair of documents with an empty side: half (source)\n" in err
+    assert "the documents of 1 pair do not look like translations of each other: long (mean" in err
 
 
 def test_missing_files(bm, document, tmp_path):
@@ -317,8 +328,8 @@ def test_documents_are_cut_into_sentences(bm, tmp_path, form):
     assert ["Tickets cost twelve euros.", "Les billets coûtent douze euros."] in rows
     assert len(rows) == 5 + (form == "page")
     assert [x for x, _ in links(result.out)] == [[i + 1] for i in range(len(rows))]
-    assert "2 documents without one on each line: doc.en, doc.fr" in result.err
-    assert "each line" not in bm(*args, "--presplit").err
+    assert "2 documents were not one sentence per line and were split (doc.en, doc.fr)" in result.err
+    assert "were split" not in bm(*args, "--presplit").err
 
 
 def test_scores_are_probable_where_links_are_right(bm, document, tmp_path):

@@ -107,6 +107,24 @@ def test_normalisation_is_counted_and_can_be_left_out(bm, tmp_path):
     assert bm("split", "page.en", "--no-normalize").out == "<p>Fish &amp; chips.\u200b</p>\nItâ€™s  fine.\n"
 
 
+def test_replaced_characters_are_counted(bm, tmp_path):
+    (tmp_path / "a.en.txt").write_bytes("Ça va.\n\nBien.\n\nDéjà là.\n".encode("latin-1"))
+    (tmp_path / "b.en.txt").write_bytes("Ça va \ufffd.\n\nÇa.\n\n".encode() + "Ça.".encode("latin-1"))
+    result = bm("split", "a.en.txt", "b.en.txt", "--errors", "replace", "-o", "out.en")
+    assert (
+        "a.en.txt: warning: invalid UTF-8 in 2 lines, replaced by U+FFFD; it looks like another" in result.err
+    )
+    assert "b.en.txt: warning: invalid UTF-8 in 1 line, replaced by U+FFFD\n" in result.err
+    (tmp_path / "c.en.txt").write_text("Ça va \ufffd.")
+    assert "warning" not in bm("split", "c.en.txt", "--errors", "replace").err
+
+
+def test_tables_of_pairs_are_warned_of(bm):
+    table = b"1.5\tOne.\tUn.\n1.4\tTwo.\tDeux.\nThree.\n"
+    assert "tabs in most lines" in bm("split", "-", "--lang", "en", stdin=table).err
+    assert "tabs" not in bm("split", "-", "--lang", "en", stdin=b"\tOne.\n\tTwo.\nThree.\tFour.\n").err
+
+
 @pytest.mark.parametrize(
     ("name", "content", "advice"),
     [
@@ -114,11 +132,12 @@ def test_normalisation_is_counted_and_can_be_left_out(bm, tmp_path):
         ("a.en.txt", b"%PDF-1.7\n", "pdftotext"),
         ("a.en.txt", b"{\\rtf1 x", "pandoc"),
         ("a.en.txt", b'<?xml version="1.0"?>\n<xliff version="1.2">', "xliff2po"),
-        ("a.en.txt", b"text\0\0\0", "zero bytes"),
+        ("a.en.txt", b"text\0\0\0", "NUL bytes"),
         ("a.en.txt", "Ça va".encode("latin-1"), "invalid UTF-8"),
         ("a.en.txt", gzip.compress(b"text"), "name it .gz"),
         ("a.en.txt.gz", gzip.compress(b"text")[:-9], "truncated"),
         ("a.en.txt.gz", gzip.compress(b"x" * (1 << 25)), "longer than"),
+        ("a.en.txt", b" \n\n", "no text"),
         ("a.en.txt", None, "no such file"),
     ],
 )
@@ -151,6 +170,9 @@ def test_contradictions_are_usage_errors(bm, tmp_path):
     assert "write {lang} once" in bm("split", "site", "-o", "x.{lang}.{lang}", code=2).err
     assert "{foo}" in bm("split", "b.en", "-o", "x.{foo}", code=2).err
     assert "the input itself" in bm("split", "b.en", "-o", "b.en", code=2).err
+    (tmp_path / "c.fr").write_text("Un.")
+    refused = bm("split", "b.en", "c.fr", code=2)
+    assert "the documents are in en and fr" in refused.err and not refused.out
     (tmp_path / "empty").mkdir()
     assert "no files" in bm.fails("split", "empty")
 
@@ -163,6 +185,15 @@ def test_python_gives_what_the_command_gives(bm, tmp_path):
     assert "".join(f"{one.text}\n" for one in found) == SENTENCES
     assert (found[1].document, found[1].paragraph, found[1].sentence) == (str(tmp_path / "book.en.txt"), 1, 2)
     assert json.dumps([one.lang for one in found]) == '["en", "en", "en"]'
+    for lang in (3, "english", ""):
+        with pytest.raises(bitextmine.UsageError, match=r"lang: .* is not a language code such as"):
+            bitextmine.split(tmp_path / "book.en.txt", lang)
+    wrong = {"by_language": 3, "normalize": "no", "join": "page", "kind": "doc", "text_field": 3}
+    for name, value in wrong.items():
+        with pytest.raises(bitextmine.UsageError, match=name):
+            bitextmine.split(tmp_path / "book.en.txt", **{name: value})
+    with pytest.raises(bitextmine.UsageError, match="3 is not a language code"):
+        bitextmine.align(["One."], ["Un."], src_lang=3)
 
 
 PAGE = """<!DOCTYPE html><html lang="en"><head><title>Boats</title><meta charset="{charset}"></head><body>
@@ -205,10 +236,31 @@ def crawl(bm, tmp_path):
     return split
 
 
+def test_escaped_tags_of_pages_are_text(bm, crawl, tmp_path):
+    html = b"<!DOCTYPE html><html><body><p>Use &lt;p&gt; and <b>not</b> &lt;br&gt;.</p></body></html>"
+    text = "Use <p> and not <br>."
+    (tmp_path / "page.en.html").write_bytes(html)
+    assert bm("split", "page.en.html").out == f"{text}\n"
+    plain = record("http://a.example/2", b"Use <b>none</b>.", kind="conversion")
+    assert crawl(packed(record("http://a.example/1", html), plain))[0] == [text, "Use none."]
+
+
 def test_main_text_of_a_page(bm, tmp_path):
     (tmp_path / "page.en.html").write_bytes(page())
     assert bm("split", "page.en.html").out.splitlines() == [*MAIN, "Bread and salt were sold at the market."]
     assert bm("split", "-", "--from", "html", "--lang", "en", stdin=page()).out.splitlines()[:3] == MAIN
+
+
+@pytest.mark.parametrize(
+    "place", ["<body>{}", "<body><main>{}</main>", "<body><div><article>{}</article></div>"]
+)
+def test_lists_of_prose_are_text_and_menus_are_not(bm, place):
+    lists = """<ul class="first"><li>Nets are mended <a href="/w">in winter</a>.<ul><li>By hand.</li></ul></li></ul>
+    <p>Nobody spoke.</p><ul><li><a href="/a">Boats</a></li><li><a href="/b">About us</a></li></ul>
+    <ul><li>Menu <a href="/c">Imprint and privacy</a></li></ul></ul><ul><li>The end.</li></ul>"""
+    html = f"<!DOCTYPE html><html>{place.format(lists)}</html>".encode()
+    lines = bm("split", "-", "--from", "html", "--lang", "en", stdin=html).out.splitlines()
+    assert lines == ["Nets are mended in winter.", "By hand.", "Nobody spoke.", "The end."]
 
 
 @pytest.mark.parametrize(
@@ -312,6 +364,7 @@ def test_bombs_and_what_is_no_page(crawl):
         )
     )
     assert lines[:3] == MAIN and len(lines) == 4
+    assert "not HTML (application/pdf)" in err
     assert "2 skipped: a page of more than" in err and "nested" in err and "application/pdf" in err
     assert "1 document without text" in err
 

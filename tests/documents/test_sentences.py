@@ -69,6 +69,42 @@ def test_paragraphs_keep_every_letter(lines):
     assert all(found)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "joined"),
+    [
+        ("colle-", "ague's hat", "colleague's hat"),
+        ("colle\u2010", "ague's hat", "colleague's hat"),
+        ("colle\u00ad", "ague's hat", "colleague's hat"),
+        ("a well-", "known man", "a well-known man"),
+        ("the most Well\u2010", "known, he", "the most Well\u2010known, he"),
+        ("l'après-", "-midi vint", "l'après-midi vint"),
+        ("in Baden-", "Baden", "in Baden-Baden"),
+        ("the COVID-", "19 years", "the COVID-19 years"),
+        ("Vor-", "und Nachteile", "Vor- und Nachteile"),
+        ("pre-", "or post-war", "pre- or post-war"),
+        ("and so on -", "perhaps", "and so on - perhaps"),
+        ("in 1920-", "then", "in 1920- then"),
+        ("one --", "- two", "one -- - two"),
+    ],
+)
+def test_words_divided_between_lines_are_put_together(first, second, joined):
+    fill = "It was a well-known, quite ordinary day of the week, as it seemed to be, and"
+    text = [f"{fill} {first}", f"{second} {fill}", "went on."]
+    assert list(paragraphs(text)) == [f"{fill} {joined} {fill} went on."]
+
+
+def test_hyphens_of_lines_that_end_early_stay():
+    lines = [
+        "The harbour was empty when the three boats came in, and nobody",
+        "",
+        "- pre-",
+        "and",
+        "well-",
+        "known",
+    ]
+    assert list(paragraphs(lines)) == [line for line in lines if line]
+
+
 def test_wrapped_text_is_joined_and_ended_lines_are_not():
     wrapped = [
         "The harbour was empty when the three boats came in, and nobody",
