@@ -99,6 +99,6 @@ def check_index_place(file: Path, manifest: Path, part: Path, instead: str) -> N
 
 def _foreign(path: str | os.PathLike[str], found: str, instead: str) -> BitextmineError:
     return BitextmineError(
-        f"{os.fspath(path)}: it is there already and {found}, so that it is not written over; move it away, {instead}, "
+        f"{os.fspath(path)}: already exists and {found}, so it was not overwritten; move it away, {instead}, "
         "or pass --force"
     )

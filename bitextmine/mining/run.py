@@ -127,6 +127,8 @@ def mine(
     """
     mining, work = split_options(options)
     errors = work.run.errors
+    if src_lang is not None and src_lang == tgt_lang:
+        raise UsageError(f"src_lang and tgt_lang are both {src_lang!r}; mining needs two languages")
     source, target = text_of(src, "src", src_lang, errors), text_of(tgt, "tgt", tgt_lang, errors)
     return mine_texts((source, target), mining, work, model=model)
 
@@ -208,7 +210,13 @@ def embed_all(
     would refuse a corpus or an output.
     """
     from bitextmine.distributed.encoding import ClusterEncoding
-    from bitextmine.embeddings.embed import EmbedOptions, check_embedding, embed_corpus, embed_lines
+    from bitextmine.embeddings.embed import (
+        EmbedOptions,
+        check_embedding,
+        check_lines,
+        embed_corpus,
+        embed_lines,
+    )
 
     _check_inputs(pairs, outputs, work)
     texts = list(dict.fromkeys(text for pair in pairs for text in pair))
@@ -216,6 +224,9 @@ def embed_all(
         if text.path is not None:
             options = EmbedOptions(cache=work.cache, overwrite=work.force)
             check_embedding(text.path, encoder, options, lang=text.lang)
+    for text in texts:  # before the first is embedded
+        if text.path is not None:
+            check_lines(text, text.name)
     run = work.run
     with contextlib.ExitStack() as cluster:
         there = None
