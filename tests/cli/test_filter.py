@@ -58,7 +58,7 @@ def test_options_override_rules_from_a_file(sieve, tmp_path):
     ("text", "message"),
     [
         ("[min", "not valid TOML"),
-        ("[least]\nx = 1", "least"),
+        ("[least]\nx = 1", "'least' is not understood"),
         ("[min]\ncosine = 'high'", "'high'"),
         ("duplicates = 'some'", "exact, near, none"),
     ],
