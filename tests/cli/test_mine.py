@@ -154,7 +154,7 @@ def test_a_corpus_of_junk(bitextmine, tmp_path):
     write(tmp_path / "c.en", JUNK)
     write(tmp_path / "c.fr", sample("fr"))
     failed = bitextmine.fails("mine", *LANGUAGES, cwd=tmp_path)
-    assert "303 no_letters, 1 repeated" in failed and "--no-clean" in failed
+    assert "dropped all 304 lines (no_letters: 303, repeated: 1)" in failed and "--no-clean" in failed
 
 
 @pytest.mark.usefixtures("samples")
