@@ -4,7 +4,7 @@ import dataclasses
 import math
 import operator
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from bitextmine.errors import BitextmineError, UsageError
@@ -13,10 +13,13 @@ from bitextmine.system import parse_size
 Options = TypeVar("Options")
 
 
-def take_options(kind: type[Options], given: Mapping[str, Any], name: str = "options") -> Options:
+def take_options(
+    kind: type[Options], given: Mapping[str, Any], name: str = "options", documented: Sequence[str] = ()
+) -> Options:
     """Return an object of options: the one in `given` under `name`, if any, with the other keywords in its fields.
 
-    So a function takes the object that its command makes, single fields, or both; then the fields win.
+    So a function takes the object that its command makes, single fields, or both; then the fields win. `documented`
+    are the options for an error to list, if they are not the fields.
 
     Raises:
         UsageError: the object is of another class.
@@ -27,7 +30,9 @@ def take_options(kind: type[Options], given: Mapping[str, Any], name: str = "opt
     fields = [field.name for field in dataclasses.fields(dataclass)]
     if unknown := rest.keys() - {name, *fields}:
         more = "" if name == "run" else ", and those of Run (device, memory ...)"
-        raise TypeError(f"unexpected argument {min(unknown)!r}; the options are {', '.join(fields)}{more}")
+        raise TypeError(
+            f"unexpected argument {min(unknown)!r}; the options are {', '.join(documented or fields)}{more}"
+        )
     if (chosen := rest.pop(name, None)) is None:
         return kind(**rest)
     if not isinstance(chosen, kind):
@@ -89,13 +94,6 @@ def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in choices:
         raise UsageError(f"{name}: unknown value {value!r}; choose one of {', '.join(choices)}")
     return value
-
-
-def language_code(name: str, value: Any) -> str:
-    """Return the value if it is text, "" for None."""
-    if value is not None and not isinstance(value, str):
-        raise UsageError(f"{name}: expected the code of a language, found {value!r}")
-    return value or ""
 
 
 def plain_array(value: Any) -> Any:

@@ -90,7 +90,17 @@ def _describe(path: str | os.PathLike[str], file: Place, errors: str) -> dict[st
         return _manifest(read_json(file))
     beside = place(f"{file}.json")  # corpus.fr.json is of the embedding, not of the corpus
     if file.exists() and _kind(beside) not in ("", "embedding"):
-        return _manifest(read_json(beside))
+        content = read_json(beside)
+        if (
+            isinstance(file, Path)
+            and "bytes" in content
+            and (size := file.stat().st_size) != content["bytes"]
+        ):
+            word = "truncated" if size < content["bytes"] else "damaged"
+            raise BitextmineError(
+                f"{file}: {word}: it has {size:,} bytes, but {beside.name} says {content['bytes']:,}; run index again"
+            )
+        return _manifest(content)
     if file.exists() and file.suffix == ".faiss":
         raise BitextmineError(
             f"{file}: an index without its manifest {Path(beside).name}; copy that too, or run index again"

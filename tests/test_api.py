@@ -385,6 +385,17 @@ def test_plain_mistakes_are_told_in_words(tmp_path):
         (lambda: bitextmine.train(tmp_path / "m", pairs=[("a", 5)]), "pairs: expected the name of a file"),
         (lambda: bitextmine.filter(scored), r"filter: the frame has no column src or tgt.*frame\.join"),
         (lambda: bitextmine.filter(5), "filter: expected pairs or a frame"),
+        (lambda: bitextmine.filter(frame, min=["numbers=0.5"]), "min: expected a dictionary"),
+        (lambda: bitextmine.filter(frame, equal=3), "equal: expected a dictionary"),
+        (lambda: bitextmine.filter(frame, rules=3), "rules: expected the name of a file"),
+        (lambda: bitextmine.filter(frame, src_lang="English", tgt_lang="fr"), "src_lang: 'English' is not"),
+        (lambda: bitextmine.adapt(3, "m"), "corpora: expected pairs of paths, found 3"),
+        (lambda: bitextmine.adapt([3], "m"), "corpora: pair 1: expected two paths, found 3"),
+        (lambda: bitextmine.mine(["a"], ["b"], src_lang="english"), "src_lang: 'english' is not a language"),
+        (
+            lambda: bitextmine.mine(["a"], ["b"], src_lang="en", tgt_lang="en"),
+            "src_lang and tgt_lang are both 'en'",
+        ),
     ):
         with pytest.raises(BitextmineError, match=words):
             call()
@@ -510,5 +521,9 @@ def test_wrong_arguments_are_named():
         BitextmineError, match="src: expected the path of a document or its sentences, found 3"
     ):
         bitextmine.align(3, "x")
+    with pytest.raises(
+        TypeError, match=r"unexpected argument 'minimum'; the options are preset, .* min, max, "
+    ):
+        bitextmine.filter([], minimum={})
     with pytest.raises(TypeError, match="unexpected argument 'work'; the options are k, "):
         bitextmine.evaluate_retrieval("a", work="x")

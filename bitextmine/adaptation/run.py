@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Unpack
@@ -121,8 +121,10 @@ def adapt(
     run = take_run(given)
     settings = take_options(AdaptOptions, given)
     pairs = []
+    if isinstance(corpora, (str, os.PathLike)) or not isinstance(corpora, Iterable):
+        raise UsageError(f"corpora: expected pairs of paths, found {corpora!r}")
     for number, pair in enumerate(corpora, 1):
-        if isinstance(pair, (str, os.PathLike)) or len(pair) != 2:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise UsageError(f"corpora: pair {number}: expected two paths, found {pair!r}")
         src, tgt = (
             text_of(path, name, None, run.errors) for path, name in zip(pair, ("src", "tgt"), strict=True)
@@ -413,7 +415,7 @@ class Adaptation:
         keys = [key for key in ("p_at_1_half", "p_at_1", "gold_p_at_1") if key in before]
         figures = [f"{FIGURES[key]} {_cell(before[key])}, then {_cell(after[key])}" for key in keys]
         return (
-            f"{self.folder.name} stays: trained on the pairs it finds in these corpora, it was not shown to be better. "
+            f"{self.folder.name} is kept: training on the pairs mined here did not measurably improve it. "
             f"Its gain on the {before['held_out_pairs']:,} held-out pairs is no more than chance, or it lost whole "
             f"sentences ({'; '.join(figures)}); no model is written, {self.out / LOG} has the figures"
         )

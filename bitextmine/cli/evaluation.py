@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 pivot = options.language(
     "--pivot",
     default="en",
-    help="Language that 'all' pairs with every other; without English, the first one.  [default: en]",
+    help="Language paired with every other one when --pairs is 'all'.  [default: en if present, else the first]",
 )
 bootstrap_seed = options.seed("Random seed of the bootstrap.")
 

@@ -82,7 +82,7 @@ of columns or invalid UTF-8 stay in place, with empty scores.
 Reads tab-separated lines, .jsonl, .tmx, .xlf and .parquet by suffix, folders of the library datasets, or two files,
 sources and translations line by line, such as corpus.en and corpus.de. Source and target are the first two columns,
 those that 'mine' and 'score' write, or those named by a header or by --scol and --tcol. --src and --tgt are not needed
-if the file states its languages (.tmx, .jsonl, a header, the names of two files).
+if the file states its languages (.tmx, .jsonl, a header, the names of two files); given, they choose among these.
 
 \b
 {_TABLE}

@@ -247,9 +247,14 @@ def fit_scorer_command(
     the best F1 by margin, and the best F1 and calibration error of a scorer fitted to the other kinds of text (a kind
     is the corpus name up to the first dot; a single kind is halved).
     """
+    from bitextmine.encoder.folder import PACKAGED
     from bitextmine.training.fit_scorer import Fitting, Trained, fit_scorer
     from bitextmine.training.recipe import load_recipe
 
+    if recipe is None and trained in PACKAGED:
+        raise click.UsageError(
+            f"--recipe is needed for a packaged encoder such as {trained}; TRAINED is then the folder of that training"
+        )
     data, model = fitting.pop("data"), fitting.pop("model")
     plan = load_recipe(recipe or Path(trained) / "recipe.json", folder=None if data is None else Path(data))
     place, scorer, tasks = fit_scorer(Trained(trained, plan, model), out, Fitting(**fitting), force=force)

@@ -144,8 +144,7 @@ def embed_corpus(
     job = _Job(text, encoder, run, options)
     if options.out is None and options.cache is None:
         store.place_of(text.path, encoder.hash)  # before the corpus is read
-    if not len(text):
-        raise BitextmineError(f"{job.name}: empty: there is no line to embed")
+    check_lines(text, job.name)
     if encoder.name == PRECOMPUTED:
         return job.up_to_date()
     # Beside the work: identifying languages takes half a second to begin with.
@@ -155,6 +154,12 @@ def embed_corpus(
         npy = job.up_to_date()
         warned.result()
     return npy
+
+
+def check_lines(text: Corpus, name: str) -> None:
+    """Read a corpus; BitextmineError, with its name, if it cannot be read or decoded, or is empty."""
+    if not len(text):
+        raise BitextmineError(f"{name}: empty: there is no line to embed")
 
 
 def check_embedding(

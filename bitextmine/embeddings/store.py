@@ -183,8 +183,8 @@ def vectors_layout(npy_path: str | os.PathLike[str]) -> tuple[tuple[int, int], i
     if len(shape) != 2 or min(shape) < 0 or max(shape) >= _MOST or dtype != DTYPE or fortran:
         order = " in Fortran order" if fortran else ""
         raise BitextmineError(
-            f"{npy_path}: holds {dtype} numbers of shape {shape}{order}, not float16 of shape (rows, dim); "
-            "run embed again"
+            f"{npy_path}: holds {dtype} numbers of shape {shape}{order}, not float16 of shape (rows, dim); run "
+            "embed again, or import vectors of another tool with 'embed --vectors'"
         )
     rows, dim = int(shape[0]), int(shape[1])
     wanted = offset + rows * dim * DTYPE.itemsize
@@ -330,8 +330,8 @@ def check_place(npy_path: str | os.PathLike[str]) -> None:
     """Raise BitextmineError for a folder that is not writable, or a file of another program in an embedding's place."""
     place = Path(npy_path)
     if not place.exists():
-        check_writable(place)
-        check_writable(part_path(place))
+        for file in (place, part_path(place)):
+            check_writable(file, "name a folder for the vectors with --cache")
     where = place, manifest_path(place), part_path(place), journal_path(place)
     check_vectors_place(*where, "name another place (embed --out)")
 

@@ -39,7 +39,7 @@ def adopt_vectors(
 
     Raises:
         BitextmineError: the file is no matrix of floats, its rows are not as many as the lines, or it holds NaN or
-            infinite numbers.
+            infinite numbers, or nothing but zeros.
     """
     run, options = run or Run(), options or EmbedOptions()
     text = Corpus(corpus, lang, run.errors)
@@ -64,6 +64,7 @@ def adopt_vectors(
         EmbeddingWriter(npy, len(matrix), matrix.shape[1], identity, overwrite=options.force) as writer,
         run.progress(len(matrix), f"embed {name}") as bar,
     ):
+        lost = 0
         for start in range(writer.resume_row, len(matrix), BLOCK_ROWS):
             rows = np.array(matrix[start : start + BLOCK_ROWS], dtype=np.float64)
             now = Path(vectors).stat()
@@ -80,9 +81,17 @@ def adopt_vectors(
                 )
             length = np.linalg.norm(rows, axis=1, keepdims=True)
             units = np.divide(rows, length, out=np.zeros_like(rows), where=length > 0)
+            lost += int(((length[:, 0] == 0) & ~blank[start : start + len(rows)]).sum())
             units[blank[start : start + len(rows)]] = 0
             writer.write(start, units)
             bar.update(len(rows))
+        if lost and lost == int((~blank).sum()):
+            writer.discard()
+            raise BitextmineError(f"{vectors}: every number is zero; make the vectors again")
+        if lost:
+            log.warning(
+                "%s: the vectors of %s are zero, so these find nothing", vectors, counted(lost, "line")
+            )
         made = Manifest(lang=language, corpus=name, text_sha256=text.sha256)
         writer.finish(dataclasses.replace(made, model=PRECOMPUTED, model_hash=PRECOMPUTED))
     log.info("%s: %s from %s", npy, counted(len(matrix), "line"), Path(vectors).name)

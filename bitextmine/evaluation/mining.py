@@ -78,7 +78,7 @@ class MiningReport(Report):
             found = percent(p.precision, p.recall, p.f1)
             rows.append([name, threshold, *found, *map(str, (kept, correct, gold))])
         f1 = "F1 {} [{}, {}] (95%)".format(*percent(self.f1, self.low, self.high))
-        remark = f"{f1}, each half cut at the threshold tuned on the other; 'best' has seen the answers"
+        remark = f"{f1}, each half cut at the threshold tuned on the other; 'best' is tuned on the test pairs"
         return self._table(tabs, header, rows, remark)
 
 

@@ -18,14 +18,17 @@ from bitextmine.errors import BitextmineError
 
 # What a write fails with for want of room: on the disk, in the quota, under the limit of `ulimit -f`.
 FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+# What it fails with in a folder that takes no files: by its permissions, or on a read-only file system.
+REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+ELSEWHERE = "name another place"
 
 
 def cannot_write(error: OSError, path: str | os.PathLike[str]) -> BitextmineError:
     """Return the error for a failed write of work that resumes; `path` serves if the error names no file."""
     full = error.errno in FULL_DISK
-    remedy = "free some space and run the same command again to go on" if full else "name another place"
+    remedy = "free some space and run the same command again to go on" if full else ELSEWHERE
     where = error.filename or os.fspath(path)
-    return BitextmineError(f"{where}: cannot be written: {error.strerror or error}; {remedy}")
+    return BitextmineError(f"{where}: cannot write: {error.strerror or error}; {remedy}")
 
 
 # --- files that are whole under their names ---

@@ -8,10 +8,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.languages.codes import is_short_code, language
+from bitextmine.languages.codes import is_short_code, language, same_code
 
 HEAD = 200  # rows that are looked at
 
@@ -28,7 +28,7 @@ _NAMES = {
 _TELLING = ("score", "src", "tgt")  # a line that names two of these is a header
 _OPTIONS = {"score": "--score-col", "src": "--scol", "tgt": "--tcol"}
 _COLUMN = re.compile("[a-z]+(?:_[a-z]+)*")  # names of the columns of `score`
-_MISSING = {"", "-", "na", "n/a", "nan", "none", "null"}
+MISSING = {"", "-", "na", "n/a", "nan", "none", "null"}
 # Of a line: document or URL, paragraph and sentence; of several, also the last of them.
 _ORIGIN = re.compile(r". \d+\.\d+(?:-\d+\.\d+)?$")
 _MOST = 0.8  # of the cells must be numbers in a column of numbers: a file may hold a bad one
@@ -44,6 +44,7 @@ class Columns:
         last: names of the last columns, neither text nor score, of a file without a header.
         errors: invalid UTF-8 in lines: ``strict`` raises InvalidUtf8, ``replace`` puts U+FFFD, None makes the row bad.
         ragged: lines need only have the columns of the texts.
+        langs: the languages that the user states for source and target, or empty; see `by_language`.
     """
 
     score: str | None = None
@@ -53,6 +54,7 @@ class Columns:
     last: tuple[str, ...] = ()
     errors: str | None = None
     ragged: bool = False
+    langs: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,10 @@ def find_layout(
         )
     names = tuple(names)
     found, langs = _by_header(names)
+    if all(langs) and by_language(columns, langs, name).src == langs[1]:
+        found |= {"src": found["tgt"], "tgt": found["src"]}
+        langs = langs[1], langs[0]
+    lang_at = dict(zip((found.get("src"), found.get("tgt")), langs, strict=True))
     chosen = {role: _position(value, role, names, name) for role, value in given.items()}
     width = len(names) or _width(body, 1 + max(chosen.values(), default=0))
     for role, at in chosen.items():
@@ -171,7 +177,30 @@ def find_layout(
             f"{name}: line 1: cannot tell which of its {width} column(s) are source and target in {first[:80]!r}; "
             "say which with --scol and --tcol, by position from 1 or by name in the header"
         )
+    langs = lang_at.get(places.get("src"), ""), lang_at.get(places.get("tgt"), "")
     return Layout(width, names, places, *langs, unknown)
+
+
+def by_language(columns: Columns, langs: Sequence[str], name: str) -> Columns:
+    """Return the columns of the languages that the user states, of those in a file, unless columns are named.
+
+    Names of which not all are known languages are taken for names of columns. BitextmineError: the file is in other
+    languages.
+    """
+    if not any(columns.langs) or columns.src or columns.tgt or not all(map(language, langs)):
+        return columns
+    sides: list[str | None] = []
+    for stated in columns.langs:
+        same = [lang for lang in langs if stated and same_code(lang) == same_code(stated)]
+        if stated and not same:
+            raise BitextmineError(
+                f"{name}: its languages are {', '.join(langs)}, not {' and '.join(filter(None, columns.langs))}; "
+                "correct --src and --tgt, or leave them out"
+            )
+        sides.append(stated if stated in langs else same[0] if same else None)
+    if None in sides and len(langs) == 2:
+        sides = [side or next(lang for lang in langs if lang not in sides) for side in sides]
+    return replace(columns, src=sides[0], tgt=sides[1])
 
 
 def is_position(value: str) -> bool:
@@ -246,7 +275,7 @@ def _by_shape(rows: Sequence[Sequence[str]], width: int, last: int) -> dict[str,
     def number(at: int) -> bool:
         """Return True for a column of numbers or nothing, with a number somewhere."""
         numbers = sum(not math.isnan(as_number(row[at])) for row in rows)
-        missing = sum(row[at].strip().lower() in _MISSING for row in rows)
+        missing = sum(row[at].strip().lower() in MISSING for row in rows)
         return numbers > 0 and numbers + missing >= _MOST * len(rows)
 
     def whole(at: int) -> bool:

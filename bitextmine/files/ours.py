@@ -24,17 +24,17 @@ class Made(Enum):
     The mark is the kind in a manifest, a set of keys, or a pattern of the first bytes.
     """
 
-    PAIRS = "the manifest of mined pairs", "bitext"
-    EMBEDDING = "the manifest of an embedding", "embedding"
-    STATE = "the journal of an unfinished embedding", rb'\{"journal": 1, "job": "embed"'
+    PAIRS = "a manifest of mined pairs", "bitext"
+    EMBEDDING = "an embedding manifest", "embedding"
+    STATE = "a journal of an unfinished embedding", rb'\{"journal": 1, "job": "embed"'
     VECTORS = "vectors of an embedding (float16, a row per line)", _FLOAT16
-    INDEX = "the manifest of an index", "index"
+    INDEX = "an index manifest", "index"
     FAISS = "an index", b"I"  # FAISS marks indexes with four letters: IxFI, IwFl, IHNf
-    SEARCH = "the journal of a search", rb'\{"journal": 1, "job": "search"'
-    MODEL = "the configuration of an encoder", "bitextmine-encoder"
-    CARD = "the card of an encoder", b"# A bitextmine encoder"
-    RECIPE = "the recipe of a training", frozenset({"data", "model", "train", "vocabulary"})
-    LOG = "the log of a training", rb'\{"step": '
+    SEARCH = "a search journal", rb'\{"journal": 1, "job": "search"'
+    MODEL = "an encoder configuration", "bitextmine-encoder"
+    CARD = "an encoder card", b"# A bitextmine encoder"
+    RECIPE = "a training recipe", frozenset({"data", "model", "train", "vocabulary"})
+    LOG = "a training log", rb'\{"step": '
 
     def __init__(self, words: str, mark: str | bytes | frozenset[str]) -> None:
         self.words, self.mark = words, mark
@@ -99,6 +99,6 @@ def check_index_place(file: Path, manifest: Path, part: Path, instead: str) -> N
 
 def _foreign(path: str | os.PathLike[str], found: str, instead: str) -> BitextmineError:
     return BitextmineError(
-        f"{os.fspath(path)}: it is there already and {found}, so that it is not written over; move it away, {instead}, "
+        f"{os.fspath(path)}: already exists and {found}, so it was not overwritten; move it away, {instead}, "
         "or pass --force"
     )

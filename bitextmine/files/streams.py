@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.atomic import FULL_DISK, replacing
+from bitextmine.files.atomic import ELSEWHERE, FULL_DISK, REFUSED, replacing
 from bitextmine.files.storage import Place, Remote, is_remote, open_bytes, place, same_place
 from bitextmine.files.unpacking import unpack
 
@@ -202,8 +202,11 @@ def check_readable(path: str | os.PathLike[str]) -> None:
 # --- writing ---
 
 
-def check_writable(path: str | os.PathLike[str]) -> None:
-    """Raise BitextmineError for problems of `open_output` that show without writing; ask before the work."""
+def check_writable(path: str | os.PathLike[str], remedy: str = ELSEWHERE) -> None:
+    """Raise BitextmineError for problems of `open_output` that show without writing; ask before the work.
+
+    remedy: what to do about a folder that takes no files.
+    """
     if is_stream(path):
         return
     if isinstance(remote := place(path), Remote):
@@ -218,9 +221,11 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         with contextlib.suppress(FileNotFoundError):
             target.with_name(f".{target.name}.tmp").lstat()  # its name until it is complete may be too long
         if not os.access(target.parent, os.W_OK | os.X_OK):
-            raise PermissionError
+            read_only = os.statvfs(target.parent).f_flag & os.ST_RDONLY
+            code = errno.EROFS if read_only else errno.EACCES
+            raise OSError(code, os.strerror(code))
     except OSError as e:
-        raise _cannot_write(path, e) from None
+        raise _cannot_write(path, e, remedy) from None
 
 
 @contextlib.contextmanager
@@ -321,12 +326,13 @@ def _packed(raw: IO[bytes], suffix: str) -> Iterator[Any]:
         buffered.detach()
 
 
-def _cannot_write(path: str | os.PathLike[str], e: OSError) -> BitextmineError:
+def _cannot_write(path: str | os.PathLike[str], e: OSError, remedy: str = ELSEWHERE) -> BitextmineError:
     folder = Path(path).parent
-    if isinstance(e, (FileNotFoundError, NotADirectoryError)):
+    if isinstance(e, (FileNotFoundError, NotADirectoryError)) and not folder.is_dir():
         return BitextmineError(f"{path}: cannot write: there is no folder {folder}; create it first")
     if isinstance(e, IsADirectoryError):
         return BitextmineError(f"{path}: cannot write: it is a directory; name a file")
-    if isinstance(e, PermissionError):
-        return BitextmineError(f"{path}: cannot write: permission denied in {folder}; choose another place")
+    if e.errno in REFUSED or isinstance(e, FileNotFoundError):
+        reason = "no file can be made" if isinstance(e, FileNotFoundError) else str(e.strerror).lower()
+        return BitextmineError(f"{path}: cannot write: {reason} in {folder}; {remedy}")
     return BitextmineError(f"{path}: cannot write: {e.strerror or e}")

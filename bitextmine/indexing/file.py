@@ -51,7 +51,7 @@ def check_index_output(npy_path: str | os.PathLike[str], *, force: bool = False)
     """
     file, manifest = index_paths(npy_path)
     if not file.exists():
-        check_writable(manifest)
+        check_writable(manifest, "index the corpus with --cache, in another folder")
     if not force:
         check_index_place(file, manifest, Path(f"{file}.part"), "index a copy of the corpus elsewhere")
 
@@ -218,12 +218,12 @@ class IndexReport:
             done += f", {counted(self.resumed, 'part')} of it by a run before"
         size = facts["bytes"] / facts["distinct_rows"]
         k = min(recall["k"], facts["distinct_rows"])  # of the nearest, and there are no more
-        more = f", {100 * recall['at_k']:.2f}% of the {k} best" if k > 1 else ""
+        more = f", recall@{k} {_percent(recall['at_k'])}" if k > 1 else ""
         lines = [
             f"{self.path}: {facts['factory']}{turned}, {counted(facts['distinct_rows'], 'distinct vector')} of "
             f"{counted(facts['dim'], 'number')}, {size:,.0f} bytes each; {done}",
-            f"recall against exact search for {counted(recall['sample'], 'row')} ({recall['queries']}): "
-            f"{100 * recall['at_1']:.2f}% of the best{more}",
+            f"measured on {counted(recall['sample'], 'indexed row')} without self-matches: "
+            f"recall@1 {_percent(recall['at_1'])}{more}",
         ]
         if times := facts.get("measured"):
             lines.append(
@@ -231,6 +231,10 @@ class IndexReport:
                 f"index and {times['exact_seconds']:.3g} s by exact search"
             )
         return "\n".join(lines)
+
+
+def _percent(share: float) -> str:
+    return f"{round(100 * share, 2):g}%"
 
 
 def index_corpus(

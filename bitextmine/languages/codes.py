@@ -5,6 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import Any
+
+from bitextmine.errors import UsageError
 
 _CODE = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*")
 _SHORT = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]{2,8})*")
@@ -89,6 +92,15 @@ def code_problem(code: object) -> str | None:
         return None
     meant = next((row.code for row in languages().values() if row.name.lower() == str(code).lower()), None)
     return f"{code!r} is not a language code such as {'fr or pt-BR' if meant is None else meant}"
+
+
+def language_code(name: str, value: Any) -> str:
+    """Return the value of an argument if it is a code of a language, "" for None; UsageError for anything else."""
+    if value is not None and not isinstance(value, str):
+        raise UsageError(f"{name}: expected the code of a language, found {value!r}")
+    if value and (problem := code_problem(value)):
+        raise UsageError(f"{name}: {problem}")
+    return value or ""
 
 
 @cache

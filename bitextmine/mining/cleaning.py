@@ -178,7 +178,7 @@ def clean_lines(sides: Sequence[Side], langs: Sequence[str]) -> Cleaning:
     for side, lang, one in zip(sides, langs, asked, strict=True):
         if one.mistaken:
             log.warning(
-                "%s: nearly all of it looks like another language than '%s': language filter disabled; check the code",
+                "%s: almost none of this looks like '%s', so the language filter is off; check the language code",
                 side.text.name,
                 lang,
             )

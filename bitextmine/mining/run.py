@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.console import counted
 from bitextmine.distributed.ray import ExecutorKeywords
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpus import Corpus
@@ -126,6 +127,8 @@ def mine(
     """
     mining, work = split_options(options)
     errors = work.run.errors
+    if src_lang is not None and src_lang == tgt_lang:
+        raise UsageError(f"src_lang and tgt_lang are both {src_lang!r}; mining needs two languages")
     source, target = text_of(src, "src", src_lang, errors), text_of(tgt, "tgt", tgt_lang, errors)
     return mine_texts((source, target), mining, work, model=model)
 
@@ -207,7 +210,13 @@ def embed_all(
     would refuse a corpus or an output.
     """
     from bitextmine.distributed.encoding import ClusterEncoding
-    from bitextmine.embeddings.embed import EmbedOptions, check_embedding, embed_corpus, embed_lines
+    from bitextmine.embeddings.embed import (
+        EmbedOptions,
+        check_embedding,
+        check_lines,
+        embed_corpus,
+        embed_lines,
+    )
 
     _check_inputs(pairs, outputs, work)
     texts = list(dict.fromkeys(text for pair in pairs for text in pair))
@@ -215,6 +224,9 @@ def embed_all(
         if text.path is not None:
             options = EmbedOptions(cache=work.cache, overwrite=work.force)
             check_embedding(text.path, encoder, options, lang=text.lang)
+    for text in texts:  # before the first is embedded
+        if text.path is not None:
+            check_lines(text, text.name)
     run = work.run
     with contextlib.ExitStack() as cluster:
         there = None
@@ -343,7 +355,7 @@ def mine_sides(
 
     if gold is None and options.gold is not None:
         gold = read_gold(options.gold)
-    cut = _choose_cut(pairs, sides, options, gold, noise, log_odds is not None)
+    cut = _choose_cut(pairs, sides, replace(options, k=k), gold, noise, log_odds is not None)
     details: dict[str, Any] = {
         "candidates": len(pairs),
         "threshold": {"value": cut.value, "rule": cut.rule},
@@ -371,7 +383,7 @@ def mine_sides(
             duplicates=options.duplicates,
         ),
         details=details,
-        notes=(*cleaning_notes(sides), *cut.notes),
+        notes=(*cleaning_notes(sides), *_clamped(k, options), *cut.notes),
         gold=options.gold,
         estimate=cut.estimate,
     )
@@ -402,6 +414,15 @@ def _choose_cut(
             raise NoEstimate(f"--threshold {options.threshold}: {few}; give a number, or --threshold none")
         note = f"no threshold: {few}; cut the pairs with --threshold after a look at the scores"
         return Cut(None, "none", (note,))
+    doubt = ""
+    if options.k == 1 and options.margin != Margin.ABSOLUTE:
+        doubt = "with one neighbour every pair of nearest lines has the same margin, right or wrong"
+    elif 2 * options.k > min(n, m):
+        doubt = f"{options.k:,} neighbours are most of the {min(n, m):,} lines, so margins tell little"
+    if doubt:
+        if options.threshold != "auto":
+            raise NoEstimate(f"--threshold {options.threshold}: no estimate: {doubt}; use -k 4")
+        return Cut(None, "none", (f"warning: no threshold and no estimate: {doubt}; use -k 4",))
     null = noise() if kind == RATE or not by_log_odds else None
     if by_log_odds:
         lines, counted_side = (n, "source") if counts_source(n, m, options.retrieval) else (m, "target")
@@ -416,9 +437,16 @@ def _choose_cut(
 
 
 _PLAIN_COSINES = (
-    "plain cosines part true pairs from noise too badly to estimate this well: the rate may be several times lower "
-    "than stated; use --margin ratio"
+    "plain cosine separates true pairs from noise too poorly for a reliable estimate: the true rate may be several "
+    "times lower; use --margin ratio"
 )
+
+
+def _clamped(k: int, options: MiningOptions) -> list[str]:
+    """Return a note if there are fewer neighbours than were asked for; of the default nobody asked."""
+    if k == options.k or options.k == MiningOptions.k:
+        return []
+    return [f"warning: -k {options.k:,}: the corpora have {counted(k, 'line')} to search, so k is {k:,}"]
 
 
 def _in_lines(pairs: ScoredPairs, src: Side, tgt: Side, duplicates: Duplicates) -> ScoredPairs:

@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.console import counted
 from bitextmine.embeddings.store import SomeRows, VectorFile, check_rows
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus
@@ -73,10 +74,10 @@ class Side:
         """Return the side without the rows where the mask (u,) is true; BitextmineError if no line is left."""
         unique = self.unique.without(dropped) if dropped.any() else self.unique
         if not len(unique.rows):
-            rules = ", ".join(f"{count} {rule}" for rule, count in cleaned.items() if count)
+            rules = ", ".join(f"{rule}: {count:,}" for rule, count in cleaned.items() if count)
             raise BitextmineError(
-                f"{self.text.name}: nothing to mine: of {unique.lines} line(s) the rules took {rules}; "
-                "--no-clean keeps these"
+                f"{self.text.name}: nothing to mine: cleaning dropped all {counted(unique.lines, 'line')} ({rules}). "
+                "--no-clean keeps them."
             )
         return replace(self, unique=unique, cleaned=cleaned)
 

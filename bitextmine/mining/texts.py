@@ -4,10 +4,10 @@ import itertools
 import os
 from collections.abc import Iterable, Sequence
 
-from bitextmine.arguments import language_code
 from bitextmine.errors import UsageError
 from bitextmine.files.corpus import Corpus, find_corpus
 from bitextmine.files.streams import read_once
+from bitextmine.languages.codes import language_code
 
 Pair = tuple[Corpus, Corpus]
 # The languages and the files that a command line names for one side.

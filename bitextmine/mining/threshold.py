@@ -19,6 +19,8 @@ F_MEASURE, RATE, PRECISION = "f", "fpr=", "precision="
 _ESTIMATED = re.compile(rf"({PRECISION}|{RATE}|{F_MEASURE})(.*)")
 # Below this estimated precision a note warns.
 LOW_PRECISION = 0.8
+# A wider interval of the precision says nothing, so no estimate is stated.
+_WIDE = 2 / 3
 # A smaller share of gold pairs among the candidates suggests the wrong file.
 _FEW_GOLD = 0.1
 # Gold is a sample if it mentions a smaller share of the pairs that score as its own.
@@ -285,12 +287,17 @@ def cut_by_estimate(kind: str, number: float, known: Estimate, at_rate: Callable
             )
     if value is None or not known.kept(value):
         return Cut(value, rule, ("no pair reaches the threshold",), known)
+    low, high = known.interval(value)
+    if high - low > _WIDE:
+        few = f"{counted(known.kept(value), 'pair is', 'pairs are')} too few for an estimate"
+        note = f"threshold {value:.4f}: {reason}; {few}"
+        warning = f"warning: from {100 * low:.0f}% to {100 * high:.0f}% of these pairs may be true; read them"
+        return Cut(value, rule, (note, warning), known)
     notes = [
         f"threshold {value:.4f}: {reason}; by estimate {_precision(known, value)} of the pairs are true, "
         f"{100 * known.recall(value):.0f}% of the true pairs are kept, and "
         f"{100 * known.without_translation:.0f}% of the {known.side} lines have no translation"
     ]
-    low, _ = known.interval(value)
     if known.precision(value) < LOW_PRECISION and kind != PRECISION:
         better = known.at_precision(0.95)
         notes.append(
@@ -346,8 +353,8 @@ def cut_by_gold(
             f"{100 * known:.0f}%, so only pairs with a line that it mentions were judged"
         )
     notes = [
-        f"threshold {tuned.threshold:.4f}: the best F1 on the {counted(gold, 'gold pair')} ({100 * tuned.f1:.2f}, an "
-        f"optimistic number: the same pairs chose it); {assumed}"
+        f"threshold {tuned.threshold:.4f}: the best F1 on the {counted(gold, 'gold pair')} ({100 * tuned.f1:.2f}; "
+        f"optimistic, as the threshold was tuned on the same pairs); {assumed}"
     ]
     if (found := int(correct.sum())) < _FEW_GOLD * gold:
         notes.append(

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from bitextmine.arguments import language_code, take_options
+from bitextmine.arguments import a_path, take_options
 from bitextmine.console import counted
 from bitextmine.display import Shown, new_figure
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.languages.codes import language_code
 from bitextmine.mining.bitext import MinedPair
 from bitextmine.run import RunKeywords, take_run
 from bitextmine.scoring.columns.catalogue import COLUMNS, PairTexts, pair_hash
 from bitextmine.scoring.filter import FilterOptions
-from bitextmine.scoring.rules import Rule, RuleSet, choose_rules, make_rule
+from bitextmine.scoring.rules import KINDS, Rule, RuleSet, choose_rules, make_rule
 from bitextmine.scoring.score import ScoreOptions
 
 if TYPE_CHECKING:
@@ -185,16 +186,18 @@ def filter(
 
     given: dict[str, Any] = {**options}
     run = take_run(given)
-    limits = {kind: (given.pop(kind, None) or {}).items() for kind in ("min", "max", "equal")}
+    limits = {kind: _limits(kind, given.pop(kind, None)) for kind in KINDS}
     duplicates = given.pop("duplicates", None)
-    how = take_options(FilterOptions, _stated(given))
+    documented = [name for name in FilterKeywords.__annotations__ if name not in RunKeywords.__annotations__]
+    how = take_options(FilterOptions, _stated(given), documented=("preset", "rules", "model", *documented))
     if isinstance(rules, RuleSet):
         if preset is not None:
             raise UsageError("filter: give a preset or a RuleSet, not both")
         single = [make_rule(kind, name, value) for kind, ones in limits.items() for name, value in ones]
         chosen = rules.changed(single, duplicates)
     else:
-        chosen = choose_rules(preset, rules, limits, duplicates)
+        file = None if rules is None else a_path("rules", rules)
+        chosen = choose_rules(preset, file, limits, duplicates)
     src, tgt, index = _both_sides(pairs, "filter")
     there: Any = pairs if index is not None else pandas.DataFrame({"src": src, "tgt": tgt})
     tested = [
@@ -222,6 +225,15 @@ def filter(
     kept = reason == ""
     rejected = there[~kept].assign(reason=reason[~kept])
     return FilteredPairs(there[kept], rejected, tuple(map(str, tested)))
+
+
+def _limits(kind: str, given: Any) -> Iterable[tuple[str, Any]]:
+    if not isinstance(given, Mapping | None):
+        example = {"numbers": 0.5} if kind != "equal" else {"domain": "news"}
+        raise UsageError(
+            f"{kind}: expected a dictionary from columns to values, as {example}, found {given!r}"
+        )
+    return (given or {}).items()
 
 
 def _passes(rule: Rule, column: pandas.Series) -> Any:

@@ -111,7 +111,7 @@ def filter_rows(
     keep_apart(path, {"-o": output, "--rejected": rejected})
     formats = [check_pairs_output(place, option) for option, place in outputs.items()]
     last = () if options.columns is None else column_names(options.columns, False)
-    table = open_table(path, replace(options.where, last=last))
+    table = open_table(path, replace(options.where, last=last, langs=(options.src, options.tgt)))
     langs = table.langs(options.src, options.tgt)
     for format in formats:
         format.check_languages(langs)
@@ -152,6 +152,7 @@ def filter_rows(
                 away.write(block, np.flatnonzero(failed), [Added("reason", names)])
             bar.update(len(block))
         malformed.finish()
+        sieve.check_numbers()
         if joiner is not None:
             sieve.notes.append(f"joined to {counted(joiner.write(out), f'{options.join} pair')}")
     counts = sieve.counts()

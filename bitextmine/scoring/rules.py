@@ -126,7 +126,7 @@ def _rules(content: Mapping[str, Any], where: str, name: str) -> RuleSet:
             if_present = value
         else:
             raise BitextmineError(
-                f"{where}: '{key} = {value!r}' is not understood; expected column = value in [min], [max] or [equal], "
+                f"{where}: '{key}' is not understood; expected column = value in [min], [max] or [equal], "
                 'duplicates = "exact" and if_present = ["column"]'
             )
     return RuleSet(tuple(rules), duplicates, frozenset(if_present), name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -39,6 +39,8 @@ INTEGERS = frozenset({"src_line", "tgt_line"})
 
 _SAMPLE = 200  # pairs examined for swapped columns
 _LOW = 0.5  # of the column lang: the pair is not in the stated languages
+_ENOUGH = 10  # texts that tell a language
+_RARE = 0.1  # of the texts in the stated language, where it is a mistake
 
 Texts = tuple[list[str], list[str]]  # sources and targets of the good rows of a block
 
@@ -139,7 +141,7 @@ def score(
     early = None if "lang" in (asked or ()) and not options.src else options.request(run.batch_tokens)
     keep_apart(path, {"-o": output})
     format = check_pairs_output(output, only_added=options.score_only)
-    table = open_table(path, options.where)
+    table = open_table(path, replace(options.where, langs=(options.src, options.tgt)))
     if not options.src and (stated := _stated_languages(table)):
         early = replace(options, src=stated[0], tgt=stated[1]).request(run.batch_tokens)
     request, notes = early or options.request(run.batch_tokens)
@@ -358,7 +360,7 @@ def _replaced(table: Table, names: Sequence[str]) -> list[str]:
 def _doubts(
     path: Any, request: Request, encoder: Encoder | None, texts: Texts, columns: dict[str, Any]
 ) -> list[str]:
-    """Return notes if the encoder does not know the text, or if most pairs are the other way round."""
+    """Return notes if the encoder does not know the text, or if texts or indexes are of other languages than stated."""
     notes = []
     if encoder is not None:
         from bitextmine.encoder.familiar import knows, sampled, warn_unfamiliar
@@ -377,14 +379,37 @@ def _doubts(
                 "wrong translation that looks right passes"
             )
     src, tgt = (side[:_SAMPLE] for side in texts)
+    if request.indexes is not None and encoder is not None and src and is_installed():
+        from bitextmine.scoring.columns.neighbourhood import index_language
+
+        one, other = (identifier().code(index_language(path, encoder)) for path in request.indexes)
+        if one and other and one != other:
+            shares = identifier().share(src, one, other), identifier().share(tgt, other, one)
+            if max(map(np.median, shares)) < _LOW:
+                notes.append(
+                    f"warning: --src-index is in '{one}' and --tgt-index in '{other}', but the pairs look like "
+                    "the reverse; exchange them"
+                )
     if "lang" not in columns or not src or np.median(columns["lang"][:_SAMPLE]) >= _LOW:
         return notes
     other = np.minimum(identifier().share(src, request.tgt_lang), identifier().share(tgt, request.src_lang))
     share = float((other > _LOW).mean())
-    if share <= _LOW:
+    if share > _LOW:
+        notes.append(
+            f"warning: source and target look swapped: of the first {len(src):,} pairs {100 * share:.0f}% fit "
+            f"--src {request.tgt_lang} --tgt {request.src_lang}; exchange these, or name the columns with --scol and "
+            "--tcol"
+        )
         return notes
-    notes.append(
-        f"warning: source and target look swapped: of the first {len(src):,} pairs {100 * share:.0f}% fit "
-        f"--src {request.tgt_lang} --tgt {request.src_lang}; exchange these, or name the columns with --scol and --tcol"
-    )
+    for option, lang, lines in (("--src", request.src_lang, src), ("--tgt", request.tgt_lang, tgt)):
+        guesses = Counter(identifier().guess(lines))
+        found, count = guesses.most_common(1)[0]
+        if (
+            len(lines) >= _ENOUGH
+            and count > _LOW * len(lines)
+            and guesses[identifier().code(lang) or lang] < _RARE * len(lines)
+        ):
+            notes.append(
+                f"warning: {option} is {lang}, but {count:,} of the first {len(lines):,} texts look like '{found}'"
+            )
     return notes

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.executor import Task
-from bitextmine.files.layout import is_position
+from bitextmine.files.layout import MISSING, is_position
 from bitextmine.files.streams import display_name
 from bitextmine.files.tables import Block, Table
 from bitextmine.scoring.columns.catalogue import COLUMNS, PairTexts, Request, Tools, pair_hash
@@ -288,6 +288,9 @@ class Sieve:
             self.reasons += [f"no {rule.column}", str(rule)]
         self.reasons.append(f"duplicate ({rules.duplicates})")
         self._counts = np.zeros(len(self.reasons), dtype=np.int64)
+        # By the number of a rule: whether a number was compared, and the first text that is none.
+        self._compared = np.zeros(len(self.rules), dtype=bool)
+        self._no_number = [""] * len(self.rules)
 
     def _needs_languages(self, rule: Rule) -> bool:
         """Return True if a rule is on a missing column that can be computed because the languages are stated."""
@@ -349,9 +352,27 @@ class Sieve:
             alive = np.flatnonzero(reason < 0)
             reason[alive[~self._seen.add(judged.hashes)]] = len(self.reasons) - 1
         self._counts += np.bincount(reason[reason >= 0], minlength=len(self.reasons))
+        for number, place in enumerate(self._judge.places):
+            missing = np.flatnonzero(reason == 2 * number + 1)
+            self._compared[number] |= bool(((reason > 2 * number + 1) | (reason < 0)).any())
+            if place is None or self._compared[number] or not len(missing) or self._no_number[number]:
+                continue
+            texts = block.texts(place, missing)
+            self._no_number[number] = next(
+                (text for text in texts if text.strip().lower() not in MISSING), ""
+            )
         for number, (nearest, value) in enumerate(zip(self.examples.values(), judged.values, strict=True)):
             nearest.add(block, self._judge.texts, value, reason == 2 * number + 2, reason < 0)
         return reason
+
+    def check_numbers(self) -> None:
+        """Raise BitextmineError for a rule that found texts in its column, and not one number."""
+        for rule, compared, text in zip(self.rules, self._compared, self._no_number, strict=True):
+            if text and not compared:
+                raise BitextmineError(
+                    f"{display_name(self._table.path)}: rule {rule}: column {rule.column} holds no numbers; the first "
+                    f"value is {text[:80]!r}"
+                )
 
     def counts(self) -> dict[str, int]:
         """Return the rejected rows by reason, in the order of testing; add a note if the duplicate table was full."""

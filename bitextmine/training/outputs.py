@@ -11,7 +11,7 @@ from typing import Any
 
 from bitextmine.encoder.folder import CONFIG, NGRAMS, QUALITY, SCORER
 from bitextmine.errors import BitextmineError
-from bitextmine.files.atomic import replacing, staging_folder, sync_file, sync_folder
+from bitextmine.files.atomic import cannot_write, replacing, staging_folder, sync_file, sync_folder
 
 log = logging.getLogger(__name__)
 
@@ -39,11 +39,11 @@ def check_model_output(out: Path, force: bool, resumes: bool = False) -> None:
                 f"{out}: the folder is not empty; name another one, or pass --force to overwrite the model in it"
             )
     except OSError as e:
-        raise _unwritable(out, e) from None
+        raise cannot_write(e, out) from None
     there = next(path for path in (out, *out.resolve().parents) if path.exists())
     code = errno.EACCES if there.is_dir() else errno.ENOTDIR
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        raise _unwritable(out, OSError(code, os.strerror(code)))
+        raise cannot_write(OSError(code, os.strerror(code)), out)
 
 
 # --- writing -------------------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ def model_output(out: Path, force: bool) -> Iterator[Path]:
                 path.replace(out / path.name)
             sync_folder(out)
     except OSError as e:
-        raise _unwritable(out, e) from None
+        raise cannot_write(e, out) from None
 
 
 @contextlib.contextmanager
@@ -93,10 +93,6 @@ def _sync_files(folder: Path) -> None:
     for path in folder.iterdir():
         with path.open("rb") as file:
             sync_file(file)
-
-
-def _unwritable(out: Path, e: OSError) -> BitextmineError:
-    return BitextmineError(f"{out}: cannot write: {e.strerror or e}; free some space, or name another place")
 
 
 # --- the log -------------------------------------------------------------------------------------------------

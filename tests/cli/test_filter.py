@@ -1,6 +1,7 @@
 """`bitextmine filter`."""
 
 import gzip
+import json
 import random
 
 import pytest
@@ -57,7 +58,7 @@ def test_options_override_rules_from_a_file(sieve, tmp_path):
     ("text", "message"),
     [
         ("[min", "not valid TOML"),
-        ("[least]\nx = 1", "least"),
+        ("[least]\nx = 1", "'least' is not understood"),
         ("[min]\ncosine = 'high'", "'high'"),
         ("duplicates = 'some'", "exact, near, none"),
     ],
@@ -199,3 +200,19 @@ def test_odd_lines_through_score_and_filter(bitextmine, tiny_model, tmp_path):
     counts = filter_counts(err)
     assert (counts["all"], counts["kept"]) == (len(lines), len(kept))
     assert counts["rejected: malformed"] == malformed
+
+
+def test_a_limit_on_a_column_of_texts_is_an_error(sieve, bitextmine, tmp_path):
+    rows = b"a b\tc d\t\ne f\tg h\thigh\n"
+    done = bitextmine("filter", "--min", "3=0", "-o", "kept.tsv", stdin=rows, cwd=tmp_path, code=1)
+    assert "column 3 holds no numbers; the first value is 'high'" in done.err
+    assert not (tmp_path / "kept.tsv").exists()
+    assert sieve(rows.replace(b"high", b"2"), "--min", "3=0")[0] == [b"e f\tg h\t2"]
+
+
+def test_numbers_stay_numbers_through_tmx(bitextmine, tmp_path):
+    row = b'{"translation": {"en": "One.", "fr": "Un."}, "score": 16.136873, "src_line": 3, "note": "7"}\n'
+    (tmp_path / "in.jsonl").write_bytes(row)
+    bitextmine("filter", "in.jsonl", "--duplicates", "exact", "-o", "a.tmx", cwd=tmp_path)
+    bitextmine("filter", "a.tmx", "--duplicates", "exact", "-o", "b.jsonl", cwd=tmp_path)
+    assert json.loads((tmp_path / "b.jsonl").read_text()) == json.loads(row)

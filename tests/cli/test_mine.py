@@ -154,7 +154,7 @@ def test_a_corpus_of_junk(bitextmine, tmp_path):
     write(tmp_path / "c.en", JUNK)
     write(tmp_path / "c.fr", sample("fr"))
     failed = bitextmine.fails("mine", *LANGUAGES, cwd=tmp_path)
-    assert "303 no_letters, 1 repeated" in failed and "--no-clean" in failed
+    assert "dropped all 304 lines (no_letters: 303, repeated: 1)" in failed and "--no-clean" in failed
 
 
 @pytest.mark.usefixtures("samples")
@@ -341,14 +341,18 @@ def test_pipes_without_a_place_for_embeddings(bash, tmp_path, line, words):
     assert contents(tmp_path) == before
 
 
-@pytest.mark.parametrize("kind", ["missing", "a dangling link", "a folder"])
-def test_nothing_is_embedded_if_a_corpus_is_missing(bm, tmp_path, kind):
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda path: None, "no such file"),
+        (lambda path: path.symlink_to("nowhere"), "no such file"),
+        (lambda path: path.mkdir(), "is a directory"),
+        (lambda path: path.touch(), "empty"),
+        (lambda path: path.write_bytes("été".encode("latin-1")), "line 1: invalid UTF-8"),
+    ],
+)
+def test_nothing_is_embedded_if_a_corpus_cannot_be(bm, tmp_path, make, said):
     write(tmp_path / "a.en", ["A line."])
-    if kind == "a folder":
-        (tmp_path / "b.fr").mkdir()
-    elif kind == "a dangling link":
-        (tmp_path / "b.fr").symlink_to("nowhere")
-    assert "b.fr: " + ("is a directory" if kind == "a folder" else "no such file") in bm.refused(
-        "mine", "a.en", "b.fr"
-    )
+    make(tmp_path / "b.fr")
+    assert f"b.fr: {said}" in bm.refused("mine", "a.en", "b.fr")
     assert not list(tmp_path.glob("*.npy*"))

@@ -86,6 +86,7 @@ TOGETHER = [  # combinations, and the options that the message must name
     ("evaluate retrieval --tgt-file corpus.en", ["--src-file"]),
     (f"{RETRIEVAL} --src-file corpus.en --tgt-file corpus.fr", ["--queries", "--src-file"]),
     ("evaluate mining mined.tsv --gold gold.tsv --src-file corpus.en", ["--tgt-file"]),
+    ("encoder fit-scorer europe5", ["--recipe"]),
     ("report pairs.tsv", ["-o"]),
     ("score pairs.tsv --src-index a", ["--tgt-index"]),
     ("score pairs.tsv --columns lang", ["--src", "--tgt"]),

@@ -54,6 +54,7 @@ def test_rows_are_brought_to_length_1(kind, block, corpus, tmp_path, monkeypatch
         (b"\x93NUMPY\x01\x00", "not a plain .npy file"),
         (np.array([[object()]], dtype=object), "not a plain .npy file"),
         (np.where(np.arange(7)[:, None] == 4, np.nan, MADE), "row 5 holds NaN"),
+        (np.zeros_like(MADE), "every number is zero"),
     ],
 )
 def test_what_does_not_fit_is_an_error(array, message, corpus, tmp_path):
@@ -67,6 +68,12 @@ def test_what_does_not_fit_is_an_error(array, message, corpus, tmp_path):
         adopt_vectors(corpus, path)
     assert message in str(raised.value) and "pickle" not in str(raised.value)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["corpus.en", "vectors"]
+
+
+def test_lines_with_zero_vectors_are_counted(corpus, tmp_path, caplog):
+    lost = int(np.flatnonzero([line.strip() for line in LINES])[0])
+    adopt_vectors(corpus, write(tmp_path / "v.npy", np.where(np.arange(7)[:, None] == lost, 0, MADE)))
+    assert "the vectors of 1 line are zero" in caplog.text
 
 
 def test_names_of_files_and_folders(corpus, tmp_path):

@@ -379,3 +379,12 @@ def test_tmx_needs_two_languages(tmp_path):
     (tmp_path / "pairs.tsv.json").write_text('{"kind": "bitext", "signature": "src:en|tgt:fr|k:4"}')
     copied(tmp_path / "pairs.tsv", tmp_path / "pairs.tmx")
     assert open_table(tmp_path / "pairs.tmx").langs() == ("en", "fr")
+
+
+def test_stated_languages_choose_the_texts_of_translations(tmp_path):
+    path = jsonl(tmp_path, {"translation": {"en": "a", "de": "c", "fr": "b"}})
+    table = open_table(path, Columns(langs=("fr", "en")))
+    assert table.langs("fr", "en") == ("fr", "en")
+    assert get(path, Columns(langs=("fr", "en"))) == [("b", "a")]
+    with pytest.raises(BitextmineError, match="its languages are en, de, fr, not en and es"):
+        open_table(path, Columns(langs=("en", "es")))

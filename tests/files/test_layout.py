@@ -123,3 +123,13 @@ def test_columns_that_are_not_there(columns, error, words):
         find_layout(rows("a\tb\nc\td"), columns, "x.tsv")
     assert words in str(caught.value)
     assert str(caught.value).startswith("x.tsv: ")
+
+
+@pytest.mark.parametrize("asked", [("fr", "en"), ("fra", ""), ("", "en-US")])
+def test_stated_languages_choose_the_columns_that_a_file_names(asked):
+    found = find_layout(rows("en\tfr\na\tb"), Columns(langs=asked))
+    assert (found.src, found.tgt, found.src_lang, found.tgt_lang) == (1, 0, "fr", "en")
+    same = find_layout(rows("en\tfr\na\tb"), Columns(src="fr", tgt="en", langs=asked))
+    assert (same.src_lang, same.tgt_lang) == ("fr", "en"), "languages follow columns that are named"
+    with pytest.raises(BitextmineError, match="its languages are en, fr, not de and es"):
+        find_layout(rows("en\tfr\na\tb"), Columns(langs=("de", "es")))

@@ -10,12 +10,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import zstandard
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.streams import open_output, read_blocks
+from bitextmine.files.streams import check_writable, open_output, read_blocks
 
 BODY = b"".join(b"line number %d\n" % i for i in range(20_000))
 PACK: dict[str, Callable[[bytes], bytes]] = {
@@ -195,3 +196,19 @@ def test_standard_streams_by_name_append_where_the_shell_says_so(tmp_path, name,
     with log.open("ab") as file:
         subprocess.run([sys.executable, "-c", script], check=True, **{fd: file})
     assert log.read_bytes() == b"old\nnew\n"
+
+
+def test_a_folder_that_takes_no_files_is_told_with_the_remedy(tmp_path, monkeypatch):
+    place = tmp_path / "out.tsv"
+
+    def told(*remedy):
+        with pytest.raises(BitextmineError) as raised:
+            check_writable(place, *remedy)
+        return str(raised.value).partition(": cannot write: ")[2]
+
+    monkeypatch.setattr(os, "access", lambda *args: False)
+    assert told() == f"permission denied in {tmp_path}; name another place"
+    monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_flag=os.ST_RDONLY))
+    assert told("use --cache") == f"read-only file system in {tmp_path}; use --cache"
+    with pytest.raises(BitextmineError, match=r"no file can be made in /proc; name another place"):
+        open_output("/proc/x.tsv").__enter__()

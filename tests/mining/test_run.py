@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import bitextmine
 import bitextmine.embeddings.embed
 import bitextmine.encoder
 from bitextmine.embeddings.store import Manifest, VectorFile, embedding_paths
@@ -25,6 +26,7 @@ from bitextmine.mining.retrieval import Retrieval, ScoredPairs
 from bitextmine.mining.run import Basis, mine_sides, mine_texts
 from bitextmine.mining.sides import Side, load_side, packed_rows
 from bitextmine.mining.texts import find_pairs
+from bitextmine.mining.threshold import NoEstimate
 from bitextmine.search.exact import search_both
 
 _spec = importlib.util.spec_from_file_location("mining_oracle", Path(__file__).with_name("oracle.py"))
@@ -203,6 +205,25 @@ def test_auto_with_gold_is_the_best_f1_and_says_so(noisy, tmp_path):
     assert found.score.min() >= found.details["threshold"]["value"]
     assert "threshold_by:gold" in found.signature
     assert any("optimistic" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("k", "reason"), [(1, "one neighbour"), (101, "most of the 200 lines")])
+def test_margins_that_cannot_tell_right_from_wrong_give_no_estimate(k, reason):
+    base = np.random.default_rng(0).standard_normal((200, 16))
+    a, b = (side([f"{name} {i}" for i in range(200)], unit(base)) for name in ("a", "b"))
+    neighbours = search_both(a.vectors, b.vectors, k + 1)
+    found = mine_sides(a, b, neighbours, MiningOptions(k=k))
+    assert found.threshold is None and found.estimate is None
+    assert reason in found.notes[-1] and "%" not in found.notes[-1]
+    with pytest.raises(NoEstimate, match=reason):
+        mine_sides(a, b, neighbours, MiningOptions(k=k, threshold="precision=0.9"))
+
+
+def test_a_k_beyond_the_corpora_is_said():
+    lines = ["Good morning.", "I do not eat meat.", "The train leaves at noon."]
+    notes = [bitextmine.mine(lines, lines[::-1], clean=False, k=k, threshold="none").notes for k in (9, 4)]
+    assert any("-k 9" in note and "k is 3" in note for note in notes[0])
+    assert not any("-k" in note for note in notes[1])
 
 
 def test_gold_of_another_corpus_is_refused(noisy, tmp_path):

@@ -144,6 +144,15 @@ def test_an_uncertain_estimate_warns(pairs, uncertain):
         assert any("uncertain" in note for note in notes) is uncertain
 
 
+def test_an_interval_that_says_nothing_withholds_the_estimate():
+    p = np.array([0.99, 0.9, 0.8])
+    headline, warning = cut_by_estimate(
+        "f", 1.0, Estimate(np.log(p / (1 - p)), p, 264, "source"), lambda rate: 0.0
+    ).notes
+    assert "%" not in headline and "3 pairs are too few for an estimate" in headline
+    assert "from 0% to" in warning
+
+
 @pytest.mark.parametrize(("share", "sample"), [(1.0, False), (0.1, True)])
 def test_gold_that_is_a_sample_judges_its_own_lines(share, sample):
     """1,000 true pairs above 1,000 wrong ones: of a tenth of the gold the others must not count as wrong."""

@@ -186,7 +186,7 @@ def test_a_language_that_is_not_known_or_not_stated():
     pytest.importorskip("py3langid")
     for langs, message in (
         (("qq", "fr"), "code 'qq'"),
-        (("en", ""), "--src alone"),
+        (("en", ""), "--src requires --tgt"),
         (("", ""), "--src en --tgt fr"),
     ):
         with pytest.raises(BitextmineError, match=message):

@@ -21,7 +21,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.cells import DECIMALS, Added, cell_text
 from bitextmine.files.formats.protocol import BLOCK_BYTES, HEAD_BYTES, Block, Outline, SomeRows, Writer
 from bitextmine.files.jsonfile import parse_json
-from bitextmine.files.layout import HEAD, Columns, Layout, as_number, find_layout, is_position
+from bitextmine.files.layout import HEAD, Columns, Layout, as_number, by_language, find_layout, is_position
 from bitextmine.files.streams import display_name, raw_lines
 
 TRANSLATION = "translation"  # the key whose value has a text for each language
@@ -89,8 +89,14 @@ class RecordBlock:
         ]
 
     def values(self, floats: Collection[int], integers: Collection[int]) -> list[list[Any]]:
-        """Return rows as values."""
-        return [list(row) for row in self._rows]
+        """Return rows as values; TMX has its numbers as text."""
+        numbers = (*floats, *integers)
+        rows = [list(row) for row in self._rows]
+        for row in rows:
+            for at in numbers:
+                if at < len(row) and isinstance(row[at], str) and math.isfinite(number := as_number(row[at])):
+                    row[at] = int(number) if at in integers and number.is_integer() else number
+        return rows
 
 
 def _readable(value: Any) -> Any:
@@ -158,7 +164,7 @@ class RecordRows:
             del others[TRANSLATION]
             langs = list(dict.fromkeys(lang for t in translations for lang in t))
             langs.sort(key=lambda lang: lang not in first)
-            self._langs, columns, unknown = _sides(langs, columns, name)
+            self._langs, columns, unknown = _sides(langs, by_language(columns, langs, name), name)
             names = list(self._langs) if unknown else ["src", "tgt", *self._langs[2:]]
             if twice := [key for key in others if key in names]:
                 raise BitextmineError(

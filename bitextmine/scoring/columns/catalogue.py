@@ -340,8 +340,8 @@ class Request:
         whole_number("k", self.k)
         whole_number("window", self.window)
         if bool(self.src_lang) != bool(self.tgt_lang):
-            option = "--src" if self.src_lang else "--tgt"
-            raise UsageError(f"{option} alone says nothing: give both languages, --src and --tgt, or neither")
+            one, other = ("--src", "--tgt") if self.src_lang else ("--tgt", "--src")
+            raise UsageError(f"{one} requires {other}: give both languages, or neither")
         columns = [COLUMNS[name] for name in self.names]
         if any(column.languages for column in columns) and not self.src_lang:
             raise UsageError(

@@ -109,6 +109,13 @@ def nearest_mean(queries: NDArray[np.float32], pool: NDArray[np.float32], k: int
     return neighbourhood_mean(*search_one(queries, pool, min(k, len(pool))))
 
 
+def index_language(path: str | os.PathLike[str], encoder: Encoder) -> str:
+    """Return the language of a corpus that `IndexNeighbourhood` takes, "" if it is not known."""
+    from bitextmine.embeddings.store import open_embedding
+
+    return open_embedding(_npy_of(Path(path), encoder.hash))[1].lang
+
+
 class IndexNeighbourhood:
     """Neighbours among all lines of two embedded corpora, so that margins compare with those of `mine`.
 
