@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bitextmine.arguments import one_of, yes_or_no
 from bitextmine.errors import UsageError
 
 
@@ -58,6 +57,9 @@ class SplitOptions:
     machine_translated: bool = False
 
     def __post_init__(self) -> None:
+        # Here, as the help of all commands takes the choices of this module.
+        from bitextmine.arguments import one_of, yes_or_no
+
         one_of("join", self.join, ("sentence", "paragraph"))
         for name in ("by_language", "normalize", "ids", "machine_translated"):
             yes_or_no(name, getattr(self, name))
