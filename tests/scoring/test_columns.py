@@ -294,8 +294,11 @@ def test_a_name_that_usually_keeps_its_spelling_counts_more(model):
     tgt = ["Hier hat Lindgren die Kommission in Oslo gelobt, sagt Berg.", "Hier ist die Ministerin Brandt."]
     encoder = load_encoder(model)
     odds = load_file(packaged(model) / QUALITY)["names"] / 16
-    rows = encoder.piece_rows()[0].astype(float)
-    rows /= np.maximum(1e-30, np.linalg.norm(rows, axis=1, keepdims=True))
+
+    def units(ids):
+        rows = encoder.piece_rows()[0][ids].astype(float)
+        return rows / np.maximum(1e-30, np.linalg.norm(rows, axis=1, keepdims=True))
+
     known = encoder.tokenizer.names()
     found = PairTexts(src, tgt, Request(("quality",)).tools(encoder)).piece_inputs()
     largest = np.zeros((2, 2))
@@ -311,7 +314,7 @@ def test_a_name_that_usually_keeps_its_spelling_counts_more(model):
                 if not word[0].isupper() or word in ("Yesterday", "Here", "Hier"):
                     continue
                 real = [piece for piece in pieces if piece < len(known)]
-                cosine = np.mean([(rows[ids[1 - side]] @ rows[piece]).max() for piece in real])
+                cosine = (units(real) @ units(ids[1 - side]).T).max(axis=1).mean()
                 if cosine < 0.7:
                     apart = min(1 - cosine, unlike(word, pair[1 - side].split()))
                     probability = 1 / (1 + math.exp(-np.mean(odds[pieces])))
