@@ -287,13 +287,12 @@ def test_negations_and_names_are_inputs():
     assert not unstated[:, apart].any()
 
 
-@pytest.mark.parametrize("model", ["europe5", "europe20"])
-def test_a_name_that_usually_keeps_its_spelling_counts_more(model):
+def test_a_name_that_usually_keeps_its_spelling_counts_more():
     """The products of distance and probability, from the definitions, word by word."""
     src = ["Yesterday Kowalski praised the European Commission of Delhi.", "Here is Minister Okafor."]
     tgt = ["Hier hat Lindgren die Kommission in Oslo gelobt, sagt Berg.", "Hier ist die Ministerin Brandt."]
-    encoder = load_encoder(model)
-    odds = load_file(packaged(model) / QUALITY)["names"] / 16
+    encoder = load_encoder("europe5")
+    odds = load_file(packaged("europe5") / QUALITY)["names"] / 16
 
     def units(ids):
         rows = encoder.piece_rows()[0][ids].astype(float)
