@@ -205,7 +205,7 @@ def _encoding(run: Run, model: str) -> AbstractContextManager[Encoding | None]:
     default=0.99,
     show_default=True,
     metavar="X",
-    help="Raise the search effort (nprobe, efSearch) until this share of nearest rows is found.",
+    help="Raise the search effort (nprobe, efSearch) until recall@1 reaches this share.",
 )
 @options.neighbours("Neighbours to measure recall with.")
 @options.seed("Random seed of the training rows and the recall sample.")
