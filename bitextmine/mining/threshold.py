@@ -340,25 +340,32 @@ def cut_by_gold(
 
     Gold that mentions lines of less than half of the pairs that score as its own is taken for a sample: only pairs with
     a line that it mentions are judged. Otherwise every pair that it lacks is wrong. `score` (p,) is descending;
-    `correct` (p,) marks the gold pairs, `mentioned` (p,) the pairs with a line that gold mentions.
+    `correct` (p,) marks the gold pairs, `mentioned` (p,) the pairs with a line that gold mentions. BitextmineError if
+    no pair is gold.
     """
+    name = os.fspath(path)
+    if not (found := int(correct.sum())):
+        raise BitextmineError(
+            f"{name}: none of {counted(gold, 'gold pair')} is among the candidates; is it for these corpora, in this "
+            "order?"
+        )
     known = mentioned_share(score, correct, mentioned)
     sample = known < SAMPLE
     judged = mentioned if sample else np.ones(len(score), dtype=bool)
     tuned = tune(score[judged], correct[judged], gold)
-    assumed = f"{os.fspath(path)} is taken to be complete: pairs that it lacks count as wrong"
+    assumed = f"{name} is taken to be complete: pairs that it lacks count as wrong"
     if sample:
         assumed = (
-            f"{os.fspath(path)} is taken for a sample: of the pairs that score as high as these, gold knows "
+            f"{name} is taken for a sample: of the pairs that score as high as these, gold knows "
             f"{100 * known:.0f}%, so only pairs with a line that it mentions were judged"
         )
     notes = [
         f"threshold {tuned.threshold:.4f}: the best F1 on the {counted(gold, 'gold pair')} ({100 * tuned.f1:.2f}; "
         f"optimistic, as the threshold was tuned on the same pairs); {assumed}"
     ]
-    if (found := int(correct.sum())) < _FEW_GOLD * gold:
+    if found < _FEW_GOLD * gold:
         notes.append(
-            f"warning: of {counted(gold, 'gold pair')} in {os.fspath(path)} only {found:,} are among the candidates; "
+            f"warning: of {counted(gold, 'gold pair')} in {name} only {found:,} are among the candidates; "
             "is it for these corpora, in this order?"
         )
     figures = {"f1": tuned.f1, "precision": tuned.precision, "recall": tuned.recall, "sample": sample}

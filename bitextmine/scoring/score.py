@@ -375,8 +375,8 @@ def _doubts(
                 "warning: quality rejects most good pairs of languages that the encoder does not know; state these "
                 "(--src, --tgt), or filter with --preset cheap, which needs no encoder"
                 if all(knows(encoder, lang) for lang in langs)
-                else "note: without the encoder, quality compares only lengths, numbers, copies and languages: a "
-                "wrong translation that looks right passes"
+                else "warning: without the encoder, quality compares only lengths, numbers, copies and languages, and "
+                "is at most 0.5: a wrong translation that looks right passes"
             )
     src, tgt = (side[:_SAMPLE] for side in texts)
     if request.indexes is not None and encoder is not None and src and is_installed():

@@ -366,13 +366,16 @@ class Sieve:
         return reason
 
     def check_numbers(self) -> None:
-        """Raise BitextmineError for a rule that found texts in its column, and not one number."""
-        for rule, compared, text in zip(self.rules, self._compared, self._no_number, strict=True):
-            if text and not compared:
+        """Add a note on a column without a value; BitextmineError for one with texts and not one number."""
+        for number, rule in enumerate(self.rules):
+            if self._compared[number] or not self._counts[2 * number + 1]:
+                continue
+            if text := self._no_number[number]:
                 raise BitextmineError(
                     f"{display_name(self._table.path)}: rule {rule}: column {rule.column} holds no numbers; the first "
                     f"value is {text[:80]!r}"
                 )
+            self.notes.append(f"warning: column {rule.column} is empty, so every row failed {rule}")
 
     def counts(self) -> dict[str, int]:
         """Return the rejected rows by reason, in the order of testing; add a note if the duplicate table was full."""

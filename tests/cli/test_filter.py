@@ -206,6 +206,8 @@ def test_a_limit_on_a_column_of_texts_is_an_error(sieve, bitextmine, tmp_path):
     rows = b"a b\tc d\t\ne f\tg h\thigh\n"
     done = bitextmine("filter", "--min", "3=0", "-o", "kept.tsv", stdin=rows, cwd=tmp_path, code=1)
     assert "column 3 holds no numbers; the first value is 'high'" in done.err
+    said = bitextmine("filter", "--min", "3=0", stdin=b"a b\tc d\t\ne f\tg h\t\n").err
+    assert "column 3 is empty, so every row failed 3 >= 0" in said
     assert not (tmp_path / "kept.tsv").exists()
     assert sieve(rows.replace(b"high", b"2"), "--min", "3=0")[0] == [b"e f\tg h\t2"]
 

@@ -33,6 +33,7 @@ _END = re.compile(r"[.!?…।]+[\"'”’»)\]]*(?=\s|$)|[。！？]")
 STOPS = frozenset(".!?…।。！？")  # marks that end a sentence
 _LAST, _CLOSING = STOPS | frozenset(":;：；"), "\"'”’»)]」"
 _TAIL = 8  # characters that hold the last mark, with what closes behind it
+_UNMARKED = re.compile("[\u0e00-\u0eff\u1780-\u17ff]")  # Thai, Lao, Khmer: no mark ends a sentence
 # The search goes from space to space, and leaves out most words by their first letter.
 _NAME = re.compile(r" (?![a-z])(?<=[\w,;()\-–—] )[\"'“„«(]*([^\W\d_][\w’'-]{2,})")
 _START = 4  # letters of a name that must agree
@@ -206,9 +207,7 @@ def _signs(src: str, tgt: str) -> tuple[float, ...]:
         # NumPy's logarithms depend on the processor in their last bit.
         math.log1p(run),
         copied_pairs(src, tgt, src_words, tgt_words) if words > 1 else 0,
-        math.log(_ends(tgt) / _ends(src)),
-        _stops(src),
-        _stops(tgt),
+        *_punctuation(src, tgt),
         sum(abs(src.count(c) - tgt.count(c)) for c in "()[]"),
         names_apart(src, tgt, src_words, tgt_words),
         max(1, min(len(a), len(b))),
@@ -251,6 +250,13 @@ def evidence(
         *np.minimum(numbers[:, 1:], _MOST).T,
     )
     return np.stack(found, axis=1)
+
+
+def _punctuation(src: str, tgt: str) -> tuple[float, bool, bool]:
+    """Return the logarithm of the ratio of sentence ends, and if each side ends a sentence."""
+    if any(not text.isascii() and _UNMARKED.search(text[-_TAIL:]) for text in (src, tgt)):
+        return 0.0, False, False
+    return math.log(_ends(tgt) / _ends(src)), _stops(src), _stops(tgt)
 
 
 def _ends(text: str) -> int:

@@ -50,6 +50,7 @@ PIECE_INPUTS = 1 + 2 * SIDE_INPUTS + BOTH_INPUTS + NEGATION_INPUTS + 2 * SENTENC
 NAME_STEPS = 16  # of a unit of log odds, in `Networks.names`
 _SURE = 0.7  # cosine of a name that was translated, however it is spelled
 _APART = 0.5  # distance of a name without a counterpart
+_HIGHEST_BY_TEXTS = 0.5  # above the limits of the presets
 _MOST = 3.0  # of any count
 _MOST_DIFFERENCE = 1.5
 _MATCHED = 0.45  # mean cosine of the pieces of a sentence that the other side has
@@ -322,7 +323,8 @@ class Quality:
     ) -> NDArray[np.float64]:
         """Return the probabilities (n,) of pairs with INPUTS (n, m), and PIECE_INPUTS if `by_pieces`.
 
-        Unless `known`, only the texts count: the encoder does not know their languages.
+        Unless `known`, only the texts count, as the encoder does not know their languages; a wrong translation can
+        look right then, so there is a highest probability.
         """
         network = self._networks.plain
         if not known:
@@ -330,7 +332,8 @@ class Quality:
         elif more is not None:
             inputs, network = np.concatenate([inputs, more], axis=1), self._networks.pieces
         odds = network.score(network.drive(inputs))
-        return 1 / (1 + np.exp(-np.clip(odds, -500, 500)))
+        found = 1 / (1 + np.exp(-np.clip(odds, -500, 500)))
+        return found if known else np.minimum(found, _HIGHEST_BY_TEXTS)
 
 
 def _marked_words(
