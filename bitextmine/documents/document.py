@@ -14,12 +14,22 @@ from bitextmine.languages.scripts import is_spaced
 
 _WRAPPED = 120  # characters: text with longer lines is not wrapped, and each of them is a paragraph
 _RAGGED = 0.9  # of the width: a shorter line with room for the next word was ended on purpose
-_HYPHENS = "-\u2010\u00ad"  # the last one, the soft hyphen, is never part of a word
+_SOFT = "\u00ad\u00ac"  # the soft hyphen, and the sign that some old files have for it: no part of a word
+_HYPHENS = "-\u2010"
 _COMPOUND = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)+")
 _MOST_COMPOUNDS = 100_000  # that are remembered of a document
 # "Vor- und Nachteile": the hyphen stands for a part of the word. A single letter is no part of a divided word.
 _SUSPENDED = re.compile(
-    r"(?:und|oder|bzw|sowie|and|or|et|ou|of|och|og|eller|ja|tai|és|vagy|oraz|lub|или|либо|[^\W\d_])(?![\w'’-])"
+    r"(?:und|oder|bzw|beziehungsweise|respektive|sowie|wie|bis|noch|als|statt|and|or|et|ou|of|och|og|eller|ja|tai|és|vagy|oraz|lub|или|либо|[^\W\d_])(?![\w'’-])"
+)
+# What keeps its hyphen: other hyphens or marks of an address in the word, "X-ray", "EU-weit", "10-year", "dit-il". The
+# letters before a French pronoun tell it from an ending: "cou-leur", "ce-lui", "meis-je", "neu-en" are divided words.
+_HYPHENATED = re.compile(r".*[-\u2010/@.\d].*[-\u2010]|(?:.*[^\w'’])?[^\W\d_][-\u2010]")
+_CAPITALS = re.compile(r"[^\W\d_]{2,}[-\u2010]$")
+_HYPHENATED_AFTER = re.compile(r"\S*\w[-\u2010@]\w")
+_FRENCH = re.compile(
+    r"(?:[td]-(?:ils?|elles?|on|ce)|[sx]-tu|(?:ai|[éx]|\b[sp]uis|ois)-je|[sz]-(?:y|en)|[eszt]-leur|(?<!\bce)-lui|"
+    r"(?:lui|lle|[sx])-ci|(?<!voi)-là|-(?:[nv]ous|[mt]oi|être|mêmes?|midi))(?![\w'’-])"
 )
 
 
@@ -109,15 +119,26 @@ def _unwrapped(block: list[str], width: int, compounds: Set[str]) -> Iterator[st
 
 def _continued(line: str, following: str, compounds: Set[str]) -> str:
     """Return a wrapped line with a space behind it, or what it has of a word that is divided at its end."""
-    if line[-1] not in _HYPHENS or not line[-2:-1].isalpha() or _SUSPENDED.match(following):
+    if not line[-2:-1].isalnum() or line[-1] not in _HYPHENS + _SOFT:
         return f"{line} "
-    if line[-1] == "\u00ad" or (following[0] in _HYPHENS and following[1:2].isalpha()):
+    if line[-1] in _SOFT or (following[0] in _HYPHENS and following[1:2].isalpha()):
         return line[:-1]
-    if following[0].islower():
-        words = _COMPOUND.finditer(_plain(line + following))
-        word = next(found[0] for found in words if found.end() > len(line))
-        return line if word in compounds else line[:-1]
-    return line if following[0].isalnum() else f"{line} "
+    before, after = line.rsplit(None, 1)[-1], following.split(None, 1)[0]
+    french = _FRENCH.search(_plain(before + after))
+    if not following[0].isalnum() or (_SUSPENDED.match(following) and not french):
+        return f"{line} "
+    capitals = _CAPITALS.search(before)
+    if (
+        not following[0].islower()
+        or french
+        or (capitals and capitals[0].isupper())
+        or _HYPHENATED.fullmatch(before)
+        or _HYPHENATED_AFTER.match(after)
+    ):
+        return line
+    words = _COMPOUND.finditer(_plain(line + following))
+    word = next(found[0] for found in words if found.end() > len(line))
+    return line if word in compounds else line[:-1]
 
 
 def _plain(text: str) -> str:

@@ -83,7 +83,11 @@ def test_paragraphs_keep_every_letter(lines):
         ("Vor-", "und Nachteile", "Vor- und Nachteile"),
         ("pre-", "or post-war", "pre- or post-war"),
         ("and so on -", "perhaps", "and so on - perhaps"),
-        ("in 1920-", "then", "in 1920- then"),
+        ("10-", "und 20-Jährige", "10- und 20-Jährige"),
+        ("Vor-", "beziehungsweise Nachteile", "Vor- beziehungsweise Nachteile"),
+        ("Frau-", "en kamen", "Frauen kamen"),
+        ("la cou-", "leur", "la couleur"),
+        ("d'ad-", "mettre", "d'admettre"),
         ("one --", "- two", "one -- - two"),
     ],
 )
@@ -91,6 +95,29 @@ def test_words_divided_between_lines_are_put_together(first, second, joined):
     fill = "It was a well-known, quite ordinary day of the week, as it seemed to be, and"
     text = [f"{fill} {first}", f"{second} {fill}", "went on."]
     assert list(paragraphs(text)) == [f"{fill} {joined} {fill} went on."]
+
+
+@pytest.mark.parametrize(
+    "divided",
+    [
+        *["state-of-the-|art", "C'est-à-|dire", "http://a.org/the-|page.html", "mary-|ann@example.org"],
+        *[
+            "--no-|rescore",
+            "cat-|and-mouse",
+            "(X-|ray",
+            "EU-|weite",
+            "COVID-|related",
+            "dit-|il,",
+            "peut-|être",
+        ],
+        *["rendez-|vous", "après-|midi", "celui-|ci", "vas-|y", "dis-|leur", "lui-|même", "est-|ce"],
+        *["10-|12", "1990-|1995", "10-|year-old", "CO2-|neutral"],
+    ],
+)
+def test_words_with_hyphens_keep_them(divided):
+    fill = "It was a quite ordinary day of the week, as it seemed to all of us, and"
+    first, second = divided.split("|")
+    assert list(paragraphs([f"{fill} {first}", f"{second} {fill}"])) == [f"{fill} {first}{second} {fill}"]
 
 
 def test_hyphens_of_lines_that_end_early_stay():
