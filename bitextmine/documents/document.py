@@ -20,7 +20,8 @@ _COMPOUND = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)+")
 _MOST_COMPOUNDS = 100_000  # that are remembered of a document
 # "Vor- und Nachteile": the hyphen stands for a part of the word. A single letter is no part of a divided word.
 _SUSPENDED = re.compile(
-    r"(?:und|oder|bzw|beziehungsweise|respektive|sowie|wie|bis|noch|als|statt|and|or|et|ou|of|och|og|eller|ja|tai|és|vagy|oraz|lub|или|либо|[^\W\d_])(?![\w'’-])"
+    r"(?:und|oder|bzw|beziehungsweise|respektive|sowie|wie|bis|noch|als|statt|"
+    r"and|or|et|ou|of|och|og|eller|ja|tai|és|vagy|oraz|lub|или|либо|[^\W\d_])(?![\w'’-])"
 )
 # What keeps its hyphen: other hyphens or marks of an address in the word, "X-ray", "EU-weit", "10-year", "dit-il". The
 # letters before a French pronoun tell it from an ending: "cou-leur", "ce-lui", "meis-je", "neu-en" are divided words.
@@ -110,11 +111,19 @@ def _unwrapped(block: list[str], width: int, compounds: Set[str]) -> Iterator[st
     for line, following in zip(block, [*block[1:], ""], strict=True):
         spaced = is_spaced(line, following)
         word = following.split(" ", 1)[0] if spaced else following[:1]
-        if not following or len(line) + len(word) + spaced <= _RAGGED * width:
+        short = len(line) + len(word) + spaced <= _RAGGED * width
+        if not following or (short and not _is_divided(line, following)):
             yield "".join([*parts, line])
             parts = []
         else:
             parts.append(_continued(line, following, compounds) if spaced else line)
+
+
+def _is_divided(line: str, following: str) -> bool:
+    """Return True if a line surely ends within a word, however short it is."""
+    if line[-1] in _SOFT:
+        return line[-2:-1].isalnum()
+    return line[-1] in _HYPHENS and line[-2:-1].isalpha() and following[0].islower()
 
 
 def _continued(line: str, following: str, compounds: Set[str]) -> str:

@@ -120,16 +120,22 @@ def test_words_with_hyphens_keep_them(divided):
     assert list(paragraphs([f"{fill} {first}", f"{second} {fill}"])) == [f"{fill} {first}{second} {fill}"]
 
 
-def test_hyphens_of_lines_that_end_early_stay():
-    lines = [
-        "The harbour was empty when the three boats came in, and nobody",
-        "",
-        "- pre-",
-        "and",
-        "well-",
-        "known",
-    ]
-    assert list(paragraphs(lines)) == [line for line in lines if line]
+@pytest.mark.parametrize(
+    ("first", "second", "joined"),
+    [
+        ("in colle-", "agues", ["in colleagues"]),
+        ("in pre-", "and", ["in pre- and"]),
+        ("colle\u00ac", "agues", ["colleagues"]),
+        ("Baden\u00ad", "Baden", ["BadenBaden"]),
+        ("CO2\u00ac", "2", ["CO22"]),
+        ("in Baden-", "Baden", ["in Baden-", "Baden"]),
+        ("a \u00ac", "b", ["a \u00ac", "b"]),
+        ("- a -", "b", ["- a -", "b"]),
+    ],
+)
+def test_only_words_go_on_after_lines_that_end_early(first, second, joined):
+    full = "The harbour was empty when the three boats came in, and nobody"
+    assert list(paragraphs([full, "", first, second])) == [full, *joined]
 
 
 def test_wrapped_text_is_joined_and_ended_lines_are_not():
