@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
 from typing import NoReturn
@@ -32,6 +33,8 @@ _FRENCH = re.compile(
     r"(?:[td]-(?:ils?|elles?|on|ce)|[sx]-tu|(?:ai|[éx]|\b[sp]uis|ois)-je|[sz]-(?:y|en)|[eszt]-leur|(?<!\bce)-lui|"
     r"(?:lui|lle|[sx])-ci|(?<!voi)-là|-(?:[nv]ous|[mt]oi|être|mêmes?|midi))(?![\w'’-])"
 )
+
+_ITEM = re.compile(r"[-*•] |\||(\d{1,3})([.)]) ")
 
 
 class NoDocument(BitextmineError):
@@ -73,7 +76,8 @@ def paragraphs(lines: Iterable[str]) -> Iterator[str]:
     """Yield the paragraphs of a text: blank lines part them, and so do line breaks that no margin forced.
 
     A line break within a block of short lines is that of wrapped text if the next word would hardly have fitted on the
-    line. Blocks are bounded, as `streams.longest_line` bounds lines, so a file without blank lines is no harm.
+    line, or if the line ends within a word; not before an item of a list. Blocks are bounded, as
+    `streams.longest_line` bounds lines, so a file without blank lines is no harm.
     Words that are divided there are put together, without the hyphen unless the text up to here has them with it.
     """
     compounds: set[str] = set()
@@ -108,15 +112,31 @@ def _blocks(lines: Iterable[str]) -> Iterator[list[str]]:
 
 def _unwrapped(block: list[str], width: int, compounds: Set[str]) -> Iterator[str]:
     parts: list[str] = []
-    for line, following in zip(block, [*block[1:], ""], strict=True):
+    for line, following, ends in zip(block, [*block[1:], ""], [*_starts(block)[1:], True], strict=True):
         spaced = is_spaced(line, following)
         word = following.split(" ", 1)[0] if spaced else following[:1]
         short = len(line) + len(word) + spaced <= _RAGGED * width
-        if not following or (short and not _is_divided(line, following)):
+        if ends or (short and not _is_divided(line, following)):
             yield "".join([*parts, line])
             parts = []
         else:
             parts.append(_continued(line, following, compounds) if spaced else line)
+
+
+def _starts(block: list[str]) -> list[bool]:
+    """Tell of each line whether it begins an item of a list, or a signature."""
+    found = [_ITEM.match(line) for line in block]
+    marks = Counter(item[0] for item in found if item)
+
+    def is_listed(item: re.Match[str]) -> bool:
+        if item[1]:
+            return any(f"{int(item[1]) + step}{item[2]} " in marks for step in (-1, 1))
+        return marks[item[0]] > 1
+
+    return [
+        line == "--" or (item is not None and is_listed(item))
+        for line, item in zip(block, found, strict=True)
+    ]
 
 
 def _is_divided(line: str, following: str) -> bool:

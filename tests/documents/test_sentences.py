@@ -138,6 +138,27 @@ def test_only_words_go_on_after_lines_that_end_early(first, second, joined):
     assert list(paragraphs([full, "", first, second])) == [full, *joined]
 
 
+@pytest.mark.parametrize(
+    ("marks", "count"),
+    [
+        (("- ", "- "), 2),
+        (("• ", "", "• "), 2),
+        (("|", "|"), 2),
+        (("", "9. ", "10. "), 3),
+        (("1) ", "2) "), 2),
+        (("", "--"), 2),
+        (("", "- ", "* "), 1),
+        (("", "1. ", "3. "), 1),
+        (("", "1. ", "2) "), 1),
+    ],
+)
+def test_items_of_lists_are_paragraphs(marks, count):
+    fill = "It was a quite ordinary day of the week, as it seemed to all of us"
+    lines = [mark if mark == "--" else mark + fill for mark in marks]
+    found = list(paragraphs(lines))
+    assert (len(found), " ".join(found)) == (count, " ".join(lines))
+
+
 def test_wrapped_text_is_joined_and_ended_lines_are_not():
     wrapped = [
         "The harbour was empty when the three boats came in, and nobody",
