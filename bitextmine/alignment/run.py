@@ -32,6 +32,7 @@ from bitextmine.signature import signature
 from bitextmine.version import __version__
 
 _NAMED = 3  # documents that a message names
+_EXCERPT = 3  # times the sentences of the other side: then a low probability says little
 _LOOKED_AT = 20  # documents whose language is checked
 # Documents are encoded together up to these numbers.
 _BATCH_SENTENCES, _BATCH_DOCUMENTS = 20_000, 32
@@ -101,6 +102,7 @@ class Summary:
         paired, one_to_one: links of two sides, and those of one sentence each.
         likely: the sum of the sentences' probabilities.
         doubtful: documents that hardly look like translations of each other, with their mean probability.
+        excerpts: such documents of which one side is far longer than the other, in words.
         empty: pairs of documents of which a side has no text.
         alone: documents without a partner.
         cut: documents that were cut into sentences.
@@ -113,6 +115,7 @@ class Summary:
     one_to_one: int = 0
     likely: float = 0.0
     doubtful: list[str] = field(default_factory=list)
+    excerpts: list[str] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)
     alone: list[str] = field(default_factory=list)
     cut: list[str] = field(default_factory=list)
@@ -131,6 +134,10 @@ class Summary:
         if not all(counts):
             sides = [side for side, count in zip(("source", "target"), counts, strict=True) if not count]
             self.empty.append(f"{document.name} ({' and '.join(sides)})")
+        elif document.doubtful and max(counts) > _EXCERPT * min(counts):
+            more, less = ("source", "target") if counts[0] > counts[1] else ("target", "source")
+            times = f"{max(counts) / min(counts):.0f} times"
+            self.excerpts.append(f"the {more} of {document.name} has {times} the sentences of the {less}")
         elif document.doubtful:
             self.doubtful.append(f"{document.name} (mean probability {document.mean_score:.2f})")
 
@@ -161,6 +168,8 @@ class Summary:
                 f"warning: {subject} not look like translations of each other: {_some(self.doubtful)}; check the "
                 "files, and that the encoder knows their languages"
             )
+        if self.excerpts:
+            lines.append(f"warning: {_some(self.excerpts)}: an excerpt?")
         return "\n".join([*lines, self.signature])
 
 

@@ -22,7 +22,7 @@ from bitextmine.documents.outputs import Output, open_outputs, two_languages
 from bitextmine.documents.sentences import sentences
 from bitextmine.documents.sources import File, documents, find_files, language_of
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.streams import keep_apart
+from bitextmine.files.streams import display_name, keep_apart
 from bitextmine.languages.clean import STEPS, clean
 from bitextmine.languages.codes import code_problem, same_code
 from bitextmine.languages.identify import Languages
@@ -158,8 +158,8 @@ def split_files(
 
     Raises:
         UsageError: options that contradict each other.
-        BitextmineError: an input cannot be read, or none holds a document; the only one has no text; the language of
-            a document is unknown.
+        BitextmineError: an input cannot be read, or none holds a document; none has text; the language of a
+            document is unknown.
     """
     _check(inputs, output, options)
     files = find_files(inputs)
@@ -171,8 +171,9 @@ def split_files(
     with open_outputs(output, options.ids, {"output": output, **splitter.identity}) as out:
         splitter.run_to(out)
     report = splitter.report
-    if len(files) == 1 and files[0].named and not report.documents + report.other:
-        raise BitextmineError(f"{files[0].name}: no text in it")
+    if not report.documents + report.other:
+        what = f"{display_name(inputs[0])}: no text in it" if len(inputs) == 1 else "no text in these files"
+        raise BitextmineError("; ".join([what, *report.named]))
     return report
 
 

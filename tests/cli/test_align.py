@@ -216,6 +216,8 @@ def test_small_documents(bm, tmp_path):
 
 def test_hopeless_documents_are_named(bm, document, tmp_path):
     document(tmp_path, "good", 2000, 20)
+    document(tmp_path, "odd", 3000, 20)
+    (tmp_path / "odd.fr").write_text((tmp_path / "good.fr").read_text())
     for name, en, fr in (
         ("half", "\n \n", "Bonjour.\n"),
         ("long", "Good morning.\n", (tmp_path / "good.fr").read_text()),
@@ -224,13 +226,14 @@ def test_hopeless_documents_are_named(bm, document, tmp_path):
         (tmp_path / f"{name}.fr").write_text(fr)
     assert "half.en: empty" in bm.fails("align", "half.en", "half.fr")
     assert "<stdin>: empty" in bm.fails("align", "half.fr", "-", stdin=b"")
-    assert (
-        "these two do not look like translations of each other: long" in bm("align", "long.en", "long.fr").err
-    )
-    (tmp_path / "list").write_text("".join(f"{n}.en\t{n}.fr\n" for n in ("good", "half", "long")))
+    result = bm("align", "long.en", "long.fr")
+    assert "warning: the target of long has 18 times the sentences of the source: an excerpt?" in result.err
+    assert "look like" not in result.err
+    (tmp_path / "list").write_text("".join(f"{n}.en\t{n}.fr\n" for n in ("good", "half", "long", "odd")))
     err = bm("align", "--list", "list").err
     assert "warning: 1 pair of documents with an empty side: half (source)\n" in err
-    assert "the documents of 1 pair do not look like translations of each other: long (mean" in err
+    assert "the documents of 1 pair do not look like translations of each other: odd (mean" in err
+    assert "warning: the target of long has 18 times" in err
 
 
 def test_missing_files(bm, document, tmp_path):

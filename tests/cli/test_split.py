@@ -161,6 +161,28 @@ def test_a_folder_goes_on_without_its_bad_files(bm, tmp_path):
     assert "b.pdf" in bm.fails("split", "site", "--lang", "en")
 
 
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["site"], "site: no text in it; b.pdf: a PDF"),
+        (["site", "-o", "out.{lang}"], "site: no text in it; b.pdf: a PDF"),
+        (["site/a.en.txt", "site/c.en.txt"], "no text in these files"),
+    ],
+)
+def test_inputs_without_any_text_are_an_error(bm, tmp_path, args, message):
+    (tmp_path / "site").mkdir()
+    for name, content in (("a.en.txt", b" \n\n"), ("b.pdf", b"%PDF-1.7"), ("c.en.txt", b"")):
+        (tmp_path / "site" / name).write_bytes(content)
+    assert message in bm.fails("split", *args)
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_an_output_where_no_file_can_be_made_is_named(bm, tmp_path):
+    (tmp_path / "book.en").write_text(TEXT)
+    message = bm.fails("split", "book.en", "-o", "/proc/book.en.txt")
+    assert "/proc/book.en.txt: cannot write: " in message and "in /proc; name another place" in message
+
+
 def test_contradictions_are_usage_errors(bm, tmp_path):
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "a.en").write_text(TEXT)

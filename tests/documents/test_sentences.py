@@ -83,7 +83,11 @@ def test_paragraphs_keep_every_letter(lines):
         ("Vor-", "und Nachteile", "Vor- und Nachteile"),
         ("pre-", "or post-war", "pre- or post-war"),
         ("and so on -", "perhaps", "and so on - perhaps"),
-        ("in 1920-", "then", "in 1920- then"),
+        ("10-", "und 20-Jährige", "10- und 20-Jährige"),
+        ("Vor-", "beziehungsweise Nachteile", "Vor- beziehungsweise Nachteile"),
+        ("Frau-", "en kamen", "Frauen kamen"),
+        ("la cou-", "leur", "la couleur"),
+        ("d'ad-", "mettre", "d'admettre"),
         ("one --", "- two", "one -- - two"),
     ],
 )
@@ -93,16 +97,66 @@ def test_words_divided_between_lines_are_put_together(first, second, joined):
     assert list(paragraphs(text)) == [f"{fill} {joined} {fill} went on."]
 
 
-def test_hyphens_of_lines_that_end_early_stay():
-    lines = [
-        "The harbour was empty when the three boats came in, and nobody",
-        "",
-        "- pre-",
-        "and",
-        "well-",
-        "known",
-    ]
-    assert list(paragraphs(lines)) == [line for line in lines if line]
+@pytest.mark.parametrize(
+    "divided",
+    [
+        *["state-of-the-|art", "C'est-à-|dire", "http://a.org/the-|page.html", "mary-|ann@example.org"],
+        *[
+            "--no-|rescore",
+            "cat-|and-mouse",
+            "(X-|ray",
+            "EU-|weite",
+            "COVID-|related",
+            "dit-|il,",
+            "peut-|être",
+        ],
+        *["rendez-|vous", "après-|midi", "celui-|ci", "vas-|y", "dis-|leur", "lui-|même", "est-|ce"],
+        *["10-|12", "1990-|1995", "10-|year-old", "CO2-|neutral"],
+    ],
+)
+def test_words_with_hyphens_keep_them(divided):
+    fill = "It was a quite ordinary day of the week, as it seemed to all of us, and"
+    first, second = divided.split("|")
+    assert list(paragraphs([f"{fill} {first}", f"{second} {fill}"])) == [f"{fill} {first}{second} {fill}"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "joined"),
+    [
+        ("in colle-", "agues", ["in colleagues"]),
+        ("in pre-", "and", ["in pre- and"]),
+        ("colle\u00ac", "agues", ["colleagues"]),
+        ("Baden\u00ad", "Baden", ["BadenBaden"]),
+        ("CO2\u00ac", "2", ["CO22"]),
+        ("in Baden-", "Baden", ["in Baden-", "Baden"]),
+        ("a \u00ac", "b", ["a \u00ac", "b"]),
+        ("- a -", "b", ["- a -", "b"]),
+    ],
+)
+def test_only_words_go_on_after_lines_that_end_early(first, second, joined):
+    full = "The harbour was empty when the three boats came in, and nobody"
+    assert list(paragraphs([full, "", first, second])) == [full, *joined]
+
+
+@pytest.mark.parametrize(
+    ("marks", "count"),
+    [
+        (("- ", "- "), 2),
+        (("• ", "", "• "), 2),
+        (("|", "|"), 2),
+        (("", "9. ", "10. "), 3),
+        (("1) ", "2) "), 2),
+        (("", "--"), 2),
+        (("", "- ", "* "), 1),
+        (("", "1. ", "3. "), 1),
+        (("", "1. ", "2) "), 1),
+    ],
+)
+def test_items_of_lists_are_paragraphs(marks, count):
+    fill = "It was a quite ordinary day of the week, as it seemed to all of us"
+    lines = [mark if mark == "--" else mark + fill for mark in marks]
+    found = list(paragraphs(lines))
+    assert (len(found), " ".join(found)) == (count, " ".join(lines))
 
 
 def test_wrapped_text_is_joined_and_ended_lines_are_not():
