@@ -75,6 +75,7 @@ def test_paragraphs_keep_every_letter(lines):
         ("colle-", "ague's hat", "colleague's hat"),
         ("colle\u2010", "ague's hat", "colleague's hat"),
         ("colle\u00ad", "ague's hat", "colleague's hat"),
+        ("Taİ-", "pei", "Taİpei"),  # its lower case has a combining dot
         ("a well-", "known man", "a well-known man"),
         ("the most Well\u2010", "known, he", "the most Well\u2010known, he"),
         ("l'après-", "-midi vint", "l'après-midi vint"),
