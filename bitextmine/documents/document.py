@@ -166,7 +166,7 @@ def _continued(line: str, following: str, compounds: Set[str]) -> str:
     ):
         return line
     words = _COMPOUND.finditer(_plain(line + following))
-    word = next((found[0] for found in words if found.end() > len(line)), "")
+    word = next((found[0] for found in words if found.start() < len(line) < found.end()), "")
     return line if word in compounds else line[:-1]
 
 
