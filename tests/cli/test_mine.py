@@ -174,12 +174,16 @@ def test_a_threshold_by_precision(bitextmine, tmp_path):
 
 
 @pytest.mark.usefixtures("samples")
-def test_gold_of_other_corpora_is_warned_of(bitextmine, tmp_path):
-    def run(name):
-        return bitextmine("mine", *LANGUAGES, "--gold", SAMPLES / name, "-o", "out.tsv", cwd=tmp_path).err
+def test_gold_of_other_corpora(bitextmine, tmp_path):
+    def run(gold, code=0):
+        return bitextmine("mine", *LANGUAGES, "--gold", gold, "-o", "out.tsv", cwd=tmp_path, code=code).err
 
-    assert "in this order" in run("gold.de-it.tsv")
-    assert "in this order" not in run("gold.en-fr.tsv")
+    right, wrong = ((SAMPLES / f"gold.{name}.tsv").read_text() for name in ("en-fr", "de-it"))
+    assert "in this order" in run(SAMPLES / "gold.de-it.tsv", 1)
+    assert not (tmp_path / "out.tsv").exists()
+    assert "in this order" not in run(SAMPLES / "gold.en-fr.tsv")
+    write(tmp_path / "few.tsv", [*right.splitlines()[:20], *wrong.splitlines()])
+    assert "only 20 are among the candidates" in run("few.tsv")
 
 
 @pytest.mark.usefixtures("samples")
