@@ -124,7 +124,7 @@ def _unwrapped(block: list[str], width: int, compounds: Set[str]) -> Iterator[st
 
 
 def _starts(block: list[str]) -> list[bool]:
-    """Tell of each line whether it begins an item of a list, or a signature."""
+    """Return True for each line that begins an item of a list, or a signature."""
     found = [_ITEM.match(line) for line in block]
     marks = Counter(item[0] for item in found if item)
 

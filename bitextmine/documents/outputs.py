@@ -12,7 +12,7 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import put_in_place
 from bitextmine.files.corpus import ORIGIN, origin_path
 from bitextmine.files.journal import Journal, journal_folder, last_record, remove_folder
-from bitextmine.files.streams import cannot_write, check_writable, compression, open_output, strip_compression
+from bitextmine.files.streams import cannot_open, check_writable, compression, open_output, strip_compression
 
 _JOB = "split"
 _PLACE = "{lang}"
@@ -64,7 +64,7 @@ def open_outputs(output: str, ids: bool, identity: Mapping[str, Any]) -> Iterato
         with contextlib.suppress(FileExistsError):
             part.mkdir()
     except OSError as e:
-        raise cannot_write(output, e) from None
+        raise cannot_open(output, e) from None
     try:
         with journal_folder(part, _JOB, identity) as journal:
             parts = _Parts(part, journal, output, ids)

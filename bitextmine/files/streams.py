@@ -225,7 +225,7 @@ def check_writable(path: str | os.PathLike[str], remedy: str = ELSEWHERE) -> Non
             code = errno.EROFS if read_only else errno.EACCES
             raise OSError(code, os.strerror(code))
     except OSError as e:
-        raise cannot_write(path, e, remedy) from None
+        raise cannot_open(path, e, remedy) from None
 
 
 @contextlib.contextmanager
@@ -278,7 +278,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
                 raise IsADirectoryError
             file = stack.enter_context(target.open("ab") if in_place else replacing(target))
         except OSError as e:
-            raise cannot_write(path, e) from None
+            raise cannot_open(path, e) from None
         yield file
 
 
@@ -326,7 +326,7 @@ def _packed(raw: IO[bytes], suffix: str) -> Iterator[Any]:
         buffered.detach()
 
 
-def cannot_write(path: str | os.PathLike[str], e: OSError, remedy: str = ELSEWHERE) -> BitextmineError:
+def cannot_open(path: str | os.PathLike[str], e: OSError, remedy: str = ELSEWHERE) -> BitextmineError:
     """Return the error for a file that cannot be made or written."""
     folder = Path(path).parent
     if isinstance(e, (FileNotFoundError, NotADirectoryError)) and not folder.is_dir():

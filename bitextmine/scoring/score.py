@@ -379,28 +379,44 @@ def _doubts(
                 "is at most 0.5: a wrong translation that looks right passes"
             )
     src, tgt = (side[:_SAMPLE] for side in texts)
-    if request.indexes is not None and encoder is not None and src and is_installed():
-        from bitextmine.scoring.columns.neighbourhood import index_language
-
-        one, other = (identifier().code(index_language(path, encoder)) for path in request.indexes)
-        if one and other and one != other:
-            shares = identifier().share(src, one, other), identifier().share(tgt, other, one)
-            if max(map(np.median, shares)) < _LOW:
-                notes.append(
-                    f"warning: --src-index is in '{one}' and --tgt-index in '{other}', but the pairs look like "
-                    "the reverse; exchange them"
-                )
-    if "lang" not in columns or not src or np.median(columns["lang"][:_SAMPLE]) >= _LOW:
+    if not src:
         return notes
+    if request.indexes is not None and encoder is not None and is_installed():
+        notes += _swapped_indexes(request.indexes, encoder, src, tgt)
+    if "lang" in columns and np.median(columns["lang"][:_SAMPLE]) < _LOW:
+        notes += _other_languages(request, src, tgt)
+    return notes
+
+
+def _swapped_indexes(
+    indexes: tuple[Any, Any], encoder: Encoder, src: Sequence[str], tgt: Sequence[str]
+) -> list[str]:
+    """Return a note if the texts look like the languages of the indexes the other way round."""
+    from bitextmine.scoring.columns.neighbourhood import index_language
+
+    one, other = (identifier().code(index_language(path, encoder)) for path in indexes)
+    if not one or not other or one == other:
+        return []
+    shares = identifier().share(src, one, other), identifier().share(tgt, other, one)
+    if max(map(np.median, shares)) >= _LOW:
+        return []
+    return [
+        f"warning: --src-index is in '{one}' and --tgt-index in '{other}', but the pairs look like the reverse; "
+        "exchange them"
+    ]
+
+
+def _other_languages(request: Request, src: Sequence[str], tgt: Sequence[str]) -> list[str]:
+    """Return a note if the sides look swapped, or one for each side that looks like another language than stated."""
     other = np.minimum(identifier().share(src, request.tgt_lang), identifier().share(tgt, request.src_lang))
     share = float((other > _LOW).mean())
     if share > _LOW:
-        notes.append(
+        return [
             f"warning: source and target look swapped: of the first {len(src):,} pairs {100 * share:.0f}% fit "
             f"--src {request.tgt_lang} --tgt {request.src_lang}; exchange these, or name the columns with --scol and "
             "--tcol"
-        )
-        return notes
+        ]
+    notes = []
     for option, lang, lines in (("--src", request.src_lang, src), ("--tgt", request.tgt_lang, tgt)):
         guesses = Counter(identifier().guess(lines))
         found, count = guesses.most_common(1)[0]

@@ -40,6 +40,9 @@ FILTERED = ("too short", "lengths too different", "copied", "other language")
 DROPPED = (*FILTERED, "repeated", "sharing a held-out sentence")
 
 # Staged names of token files, their manifests and selections; the folder may hold other files.
+MORE_ROOM = (
+    "; free some space, or set data.cache in the recipe to a folder with more"  # where a cache finds none
+)
 _STAGED = re.compile(r"\.([0-9a-f]{20}\.(pieces|index|json)|selection-[0-9a-f]{20})(\.\d+)?\.tmp")
 
 
@@ -76,8 +79,7 @@ def open_caches(
     run = run or Run()
     if recipe.data.cache:
         folder = recipe.path(recipe.data.cache)
-    remedy = "; free some space, or set data.cache in the recipe to a folder with more"
-    with explained(f"{folder}: cannot write the token cache", remedy):
+    with explained(f"{folder}: cannot write the token cache", MORE_ROOM):
         folder.mkdir(parents=True, exist_ok=True)
         for path in folder.glob(".*.tmp"):  # left by killed runs, maybe of other recipes
             if _STAGED.fullmatch(path.name):

@@ -21,7 +21,7 @@ from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.atomic import replacing
 from bitextmine.files.corpus import UNDETERMINED
 from bitextmine.run import Run
-from bitextmine.training.cache import LineFilter, PairCache
+from bitextmine.training.cache import MORE_ROOM, LineFilter, PairCache
 from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.pairs import pair_chunks
 from bitextmine.training.recipe import Corpus, Recipe
@@ -198,8 +198,7 @@ def _embedded(folder: Path, teacher: Encoder, texts: Sequence[str], run: Run) ->
     content = "".join(f"{text}\n" for text in texts).encode()
     name = hashlib.sha256(teacher.hash.encode() + content).hexdigest()[:20]
     corpus, npy = (folder / f"teacher-{name}.{suffix}" for suffix in ("txt", "npy"))
-    remedy = "; free some space, or set data.cache in the recipe to a folder with more"
-    with explained(f"{corpus}: cannot write", remedy):
+    with explained(f"{corpus}: cannot write", MORE_ROOM):
         folder.mkdir(parents=True, exist_ok=True)
         if not corpus.exists():
             with replacing(corpus) as file:
