@@ -39,10 +39,9 @@ LONGEST = 1 << 16
 FILTERED = ("too short", "lengths too different", "copied", "other language")
 DROPPED = (*FILTERED, "repeated", "sharing a held-out sentence")
 
+# The remedy where a cache finds no room.
+MORE_ROOM = "; free some space, or set data.cache in the recipe to a folder with more"
 # Staged names of token files, their manifests and selections; the folder may hold other files.
-MORE_ROOM = (
-    "; free some space, or set data.cache in the recipe to a folder with more"  # where a cache finds none
-)
 _STAGED = re.compile(r"\.([0-9a-f]{20}\.(pieces|index|json)|selection-[0-9a-f]{20})(\.\d+)?\.tmp")
 
 
