@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from bitextmine.mining.choices import Margin, Retrieval
 from bitextmine.mining.cleaning import near_copies
 from bitextmine.mining.margin import LOG_ODDS, BestBothWays, BestCandidates, Rescore, rounded
-from bitextmine.mining.noise import MIN_LINES, search_within
+from bitextmine.mining.noise import MIN_LINES, Within, search_within
 from bitextmine.mining.retrieval import retrieve
 from bitextmine.mining.scorer import NEIGHBOURS, Rescorer, pair_cosines
 from bitextmine.mining.sides import Side
@@ -116,17 +116,22 @@ def fit_line(
     return slope, shift
 
 
-def decoy_log_odds(rescorer: Rescorer, sides: Sequence[Side]) -> list[NDArray[np.float64]]:
-    """Return the scorer's log odds of the decoys of each side; none for sides of fewer than MIN_LINES rows.
+def search_decoys(sides: Sequence[Side]) -> list[Within]:
+    """Return each side's best pairs within itself; none if a side has fewer than MIN_LINES rows."""
+    if min(len(side.unique.rows) for side in sides) < MIN_LINES:
+        return []
+    return [search_within(side.vectors, NEIGHBOURS, Margin.RATIO) for side in sides]
+
+
+def decoy_log_odds(
+    rescorer: Rescorer, sides: Sequence[Side], searched: Sequence[Within]
+) -> list[NDArray[np.float64]]:
+    """Return the scorer's log odds of the decoys of each side, from `search_decoys`.
 
     Copies and near copies are left out: across languages they are no candidates.
     """
-    sizes = tuple(len(side.unique.rows) for side in sides)
-    if min(sizes) < MIN_LINES:
-        return []
     found = []
-    for number, side in enumerate(sides):
-        within = search_within(side.vectors, NEIGHBOURS, Margin.RATIO)
+    for number, (side, within) in enumerate(zip(sides, searched, strict=False)):
         rows = np.flatnonzero(within.best.id >= 0)
         others = within.best.id[rows]
         # Two rows that are each other's best are compared once.

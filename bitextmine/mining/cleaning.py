@@ -37,6 +37,7 @@ from bitextmine.console import counted
 from bitextmine.languages.identify import Languages, is_installed
 from bitextmine.languages.scripts import UNSPACED_LETTER, letters_of
 from bitextmine.mining.choices import Retrieval
+from bitextmine.mining.gold import pair_codes
 from bitextmine.mining.margin import NEUTRAL, BestBothWays
 from bitextmine.mining.retrieval import ScoredPairs, retrieve
 from bitextmine.mining.sides import Side
@@ -117,7 +118,10 @@ def near_copy(src: str, tgt: str, fewest: int = 3, share: float = _COPY_SHARE) -
 
     Fewer equal words than `fewest` may be a name, which translations keep, but only with its numbers.
     """
-    return _alike((src, tgt), bare_words(src), bare_words(tgt), fewest, share)
+    one, low = bare_words(src), _without_markup(tgt).lower()
+    if sum(map(low.__contains__, one)) < share * len(one):
+        return False  # most pairs, and faster than cutting the target into words
+    return _alike((src, tgt), one, letters_of(low), fewest, share)
 
 
 def near_copies(
@@ -147,15 +151,24 @@ def _alike(both: tuple[str, str], one: list[str], other: list[str], fewest: int,
     return (Counter(one) & Counter(other)).total() >= enough
 
 
-def near_copies_of(best: BestBothWays, sides: tuple[Side, Side], margin: str) -> ScoredPairs:
-    """Return the one-to-one pairs that are near copies, among those that stand out from their neighbourhoods."""
-    pairs = retrieve(best, Retrieval.MAX, margin)
-    pairs = pairs.take(pairs.score > NEUTRAL[margin])
-    src, tgt = (
-        side.text.take(side.unique.rows[rows])
-        for side, rows in zip(sides, (pairs.src, pairs.tgt), strict=True)
-    )
-    return pairs.take(np.fromiter(map(near_copy, src, tgt), dtype=bool, count=len(pairs)))
+class NearCopies:
+    """The near copies among the candidates of two sides, in several rounds: no pair is compared twice."""
+
+    def __init__(self, sides: tuple[Side, Side], margin: str) -> None:
+        self._sides, self._margin = sides, margin
+        self._compared = np.zeros(0, dtype=np.int64)
+
+    def of(self, best: BestBothWays) -> ScoredPairs:
+        """Return the one-to-one pairs that are near copies, of those that stand out and are new."""
+        pairs = retrieve(best, Retrieval.MAX, self._margin)
+        codes = pair_codes(pairs.src, pairs.tgt, len(self._sides[1].unique.rows))
+        new = (pairs.score > NEUTRAL[self._margin]) & ~np.isin(codes, self._compared)
+        pairs, self._compared = pairs.take(new), np.concatenate([self._compared, codes[new]])
+        src, tgt = (
+            side.text.take(side.unique.rows[rows])
+            for side, rows in zip(self._sides, (pairs.src, pairs.tgt), strict=True)
+        )
+        return pairs.take(np.fromiter(map(near_copy, src, tgt), dtype=bool, count=len(pairs)))
 
 
 def cleaning_notes(sides: Sequence[Side]) -> list[str]:

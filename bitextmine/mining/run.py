@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -18,12 +19,12 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpus import Corpus
 from bitextmine.files.storage import same_place
 from bitextmine.mining.bitext import Bitext, check_output, inputs_of
-from bitextmine.mining.calibration import calibrated, decoy_log_odds, probability
+from bitextmine.mining.calibration import calibrated, decoy_log_odds, probability, search_decoys
 from bitextmine.mining.choices import Dedup, Duplicates, Margin
-from bitextmine.mining.cleaning import VERSION, clean_lines, cleaning_notes, near_copies_of
+from bitextmine.mining.cleaning import VERSION, NearCopies, clean_lines, cleaning_notes
 from bitextmine.mining.dedup import closest_lines, every_line, first_lines
 from bitextmine.mining.gold import Gold, gold_in_rows, pair_codes, read_gold
-from bitextmine.mining.margin import LOG_ODDS, candidates
+from bitextmine.mining.margin import LOG_ODDS, BestBothWays, candidates
 from bitextmine.mining.neighbours import find_neighbours
 from bitextmine.mining.noise import (
     MIN_LINES,
@@ -329,19 +330,15 @@ def mine_sides(
     options, basis, sides = options or MiningOptions(), basis or Basis(), (src, tgt)
     k, rescore, gold = basis.k or options.k, basis.rescore, basis.gold
     check_matching(options.retrieval, k, options.margin)
-    best = candidates(neighbours, k, options.margin)
-    if src.cleaned and tgt.cleaned:
-        for _ in range(k):  # the neighbour that moves up may be a copy, too
-            copies = near_copies_of(best, sides, options.margin)
-            if not len(copies):
-                break
-            neighbours = without_pairs(neighbours, copies, neighbours.fwd_id.shape[1])
-            best = candidates(neighbours, k, options.margin)
+    # The decoys' search takes as long as the comparison of words, and holds no lock of the interpreter.
+    with ThreadPoolExecutor(1, thread_name_prefix="decoys") as pool:
+        within = pool.submit(search_decoys, sides) if rescore is not None else None
+        neighbours, best = _without_near_copies(neighbours, sides, k, options.margin)
     log_odds = None
-    if rescore is None:
+    if rescore is None or within is None:
         pairs = retrieve(best, options.retrieval, options.margin)
     else:
-        decoys = decoy_log_odds(rescore, sides)
+        decoys = decoy_log_odds(rescore, sides, within.result())
         log_odds = calibrated(rescore, rescore.scorer.share, best, neighbours, k, decoys)
         pairs = retrieve(log_odds(best, neighbours, k), options.retrieval, LOG_ODDS)
 
@@ -387,6 +384,23 @@ def mine_sides(
         gold=options.gold,
         estimate=cut.estimate,
     )
+
+
+def _without_near_copies(
+    neighbours: Neighbours, sides: tuple[Side, Side], k: int, margin: str
+) -> tuple[Neighbours, BestBothWays]:
+    """Return the neighbours and the best candidates without near copies, if the sides were cleaned."""
+    best = candidates(neighbours, k, margin)
+    if not all(side.cleaned for side in sides):
+        return neighbours, best
+    found = NearCopies(sides, margin)
+    for _ in range(k):  # the neighbour that moves up may be a copy, too
+        copies = found.of(best)
+        if not len(copies):
+            break
+        neighbours = without_pairs(neighbours, copies, neighbours.fwd_id.shape[1])
+        best = candidates(neighbours, k, margin)
+    return neighbours, best
 
 
 def _choose_cut(
