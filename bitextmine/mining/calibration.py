@@ -117,8 +117,8 @@ def fit_line(
 
 
 def search_decoys(sides: Sequence[Side]) -> list[Within]:
-    """Return each side's best pairs within itself; none if a side has fewer than MIN_LINES rows."""
-    if min(len(side.unique.rows) for side in sides) < MIN_LINES:
+    """Search each side for its best pairs within itself; none if a side has fewer than MIN_LINES rows."""
+    if min((len(side.unique.rows) for side in sides), default=0) < MIN_LINES:
         return []
     return [search_within(side.vectors, NEIGHBOURS, Margin.RATIO) for side in sides]
 
@@ -126,12 +126,12 @@ def search_decoys(sides: Sequence[Side]) -> list[Within]:
 def decoy_log_odds(
     rescorer: Rescorer, sides: Sequence[Side], searched: Sequence[Within]
 ) -> list[NDArray[np.float64]]:
-    """Return the scorer's log odds of the decoys of each side, from `search_decoys`.
+    """Return the scorer's log odds of the decoys of each side, as `search_decoys` found them.
 
     Copies and near copies are left out: across languages they are no candidates.
     """
     found = []
-    for number, (side, within) in enumerate(zip(sides, searched, strict=False)):
+    for number, within in enumerate(searched):
         rows = np.flatnonzero(within.best.id >= 0)
         others = within.best.id[rows]
         # Two rows that are each other's best are compared once.
@@ -144,7 +144,7 @@ def decoy_log_odds(
         high = np.flatnonzero(score >= _LOWEST)
         used, at = np.unique(np.stack([one[high], other[high]]), return_inverse=True)
         at = at.reshape(2, len(high))  # NumPy 1 flattens it
-        lines = list(side.text.take(side.unique.rows[within.rows[used]]))
+        lines = list(sides[number].text.take(sides[number].unique.rows[within.rows[used]]))
         score[high[near_copies(lines, (at[0], at[1]), 0, _COPY_SHARE)]] = -np.inf
         found.append(score[pair])
     return found

@@ -36,10 +36,6 @@ from numpy.typing import NDArray
 from bitextmine.console import counted
 from bitextmine.languages.identify import Languages, is_installed
 from bitextmine.languages.scripts import UNSPACED_LETTER, letters_of
-from bitextmine.mining.choices import Retrieval
-from bitextmine.mining.gold import pair_codes
-from bitextmine.mining.margin import NEUTRAL, BestBothWays
-from bitextmine.mining.retrieval import ScoredPairs, retrieve
 from bitextmine.mining.sides import Side
 
 log = logging.getLogger(__name__)
@@ -120,7 +116,7 @@ def near_copy(src: str, tgt: str, fewest: int = 3, share: float = _COPY_SHARE) -
     """
     one, low = bare_words(src), _without_markup(tgt).lower()
     if sum(map(low.__contains__, one)) < share * len(one):
-        return False  # most pairs, and faster than cutting the target into words
+        return False  # most pairs; splitting the target into words would take longer
     return _alike((src, tgt), one, letters_of(low), fewest, share)
 
 
@@ -149,26 +145,6 @@ def _alike(both: tuple[str, str], one: list[str], other: list[str], fewest: int,
     if min(len(one), len(other)) < _COPY_WORDS or sum(map(set(other).__contains__, one)) < enough:
         return False  # most pairs; counting occurrences takes ten times as long
     return (Counter(one) & Counter(other)).total() >= enough
-
-
-class NearCopies:
-    """The near copies among the candidates of two sides, in several rounds: no pair is compared twice."""
-
-    def __init__(self, sides: tuple[Side, Side], margin: str) -> None:
-        self._sides, self._margin = sides, margin
-        self._compared = np.zeros(0, dtype=np.int64)
-
-    def of(self, best: BestBothWays) -> ScoredPairs:
-        """Return the one-to-one pairs that are near copies, of those that stand out and are new."""
-        pairs = retrieve(best, Retrieval.MAX, self._margin)
-        codes = pair_codes(pairs.src, pairs.tgt, len(self._sides[1].unique.rows))
-        new = (pairs.score > NEUTRAL[self._margin]) & ~np.isin(codes, self._compared)
-        pairs, self._compared = pairs.take(new), np.concatenate([self._compared, codes[new]])
-        src, tgt = (
-            side.text.take(side.unique.rows[rows])
-            for side, rows in zip(self._sides, (pairs.src, pairs.tgt), strict=True)
-        )
-        return pairs.take(np.fromiter(map(near_copy, src, tgt), dtype=bool, count=len(pairs)))
 
 
 def cleaning_notes(sides: Sequence[Side]) -> list[str]:

@@ -20,11 +20,11 @@ from bitextmine.files.corpus import Corpus
 from bitextmine.files.storage import same_place
 from bitextmine.mining.bitext import Bitext, check_output, inputs_of
 from bitextmine.mining.calibration import calibrated, decoy_log_odds, probability, search_decoys
-from bitextmine.mining.choices import Dedup, Duplicates, Margin
-from bitextmine.mining.cleaning import VERSION, NearCopies, clean_lines, cleaning_notes
+from bitextmine.mining.choices import Dedup, Duplicates, Margin, Retrieval
+from bitextmine.mining.cleaning import VERSION, clean_lines, cleaning_notes, near_copy
 from bitextmine.mining.dedup import closest_lines, every_line, first_lines
 from bitextmine.mining.gold import Gold, gold_in_rows, pair_codes, read_gold
-from bitextmine.mining.margin import LOG_ODDS, BestBothWays, candidates
+from bitextmine.mining.margin import LOG_ODDS, NEUTRAL, BestBothWays, candidates
 from bitextmine.mining.neighbours import find_neighbours
 from bitextmine.mining.noise import (
     MIN_LINES,
@@ -330,15 +330,15 @@ def mine_sides(
     options, basis, sides = options or MiningOptions(), basis or Basis(), (src, tgt)
     k, rescore, gold = basis.k or options.k, basis.rescore, basis.gold
     check_matching(options.retrieval, k, options.margin)
-    # The decoys' search takes as long as the comparison of words, and holds no lock of the interpreter.
+    # Near copies are compared in Python, on one processor; the decoys' search runs without the interpreter's lock.
     with ThreadPoolExecutor(1, thread_name_prefix="decoys") as pool:
-        within = pool.submit(search_decoys, sides) if rescore is not None else None
+        searched = pool.submit(search_decoys, sides if rescore is not None else ())
         neighbours, best = _without_near_copies(neighbours, sides, k, options.margin)
     log_odds = None
-    if rescore is None or within is None:
+    if rescore is None:
         pairs = retrieve(best, options.retrieval, options.margin)
     else:
-        decoys = decoy_log_odds(rescore, sides, within.result())
+        decoys = decoy_log_odds(rescore, sides, searched.result())
         log_odds = calibrated(rescore, rescore.scorer.share, best, neighbours, k, decoys)
         pairs = retrieve(log_odds(best, neighbours, k), options.retrieval, LOG_ODDS)
 
@@ -389,13 +389,24 @@ def mine_sides(
 def _without_near_copies(
     neighbours: Neighbours, sides: tuple[Side, Side], k: int, margin: str
 ) -> tuple[Neighbours, BestBothWays]:
-    """Return the neighbours and the best candidates without near copies, if the sides were cleaned."""
+    """Remove near copies from the neighbours, if both sides lost lines to cleaning; return the best candidates, too.
+
+    Only the one-to-one pairs that stand out from their neighbourhoods are compared.
+    """
     best = candidates(neighbours, k, margin)
     if not all(side.cleaned for side in sides):
         return neighbours, best
-    found = NearCopies(sides, margin)
+    compared = np.zeros(0, dtype=np.int64)
     for _ in range(k):  # the neighbour that moves up may be a copy, too
-        copies = found.of(best)
+        pairs = retrieve(best, Retrieval.MAX, margin)
+        codes = pair_codes(pairs.src, pairs.tgt, len(sides[1].unique.rows))
+        new = (pairs.score > NEUTRAL[margin]) & ~np.isin(codes, compared)
+        pairs, compared = pairs.take(new), np.concatenate([compared, codes[new]])
+        src, tgt = (
+            side.text.take(side.unique.rows[rows])
+            for side, rows in zip(sides, (pairs.src, pairs.tgt), strict=True)
+        )
+        copies = pairs.take(np.fromiter(map(near_copy, src, tgt), dtype=bool, count=len(pairs)))
         if not len(copies):
             break
         neighbours = without_pairs(neighbours, copies, neighbours.fwd_id.shape[1])
