@@ -9,7 +9,8 @@
 
 #include "native.h"
 
-/* What follows comes in versions for wider registers: VERSIONS(MAKE, name) makes them, BEST(name) is the one to take here. */
+/* What follows comes in versions for wider registers: VERSIONS(MAKE, name) makes them, each with its strip(), and BEST(name)
+ * is the one to take here. */
 #if X86 && defined(__GNUC__) && !defined(__clang__)
 #define T_VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vnni,prefer-vector-width=512")))
 #elif X86
@@ -17,7 +18,8 @@
 #endif
 #if X86
 #define VERSIONS(MAKE, NAME) \
-    MAKE(NAME##_plain, ) MAKE(NAME##_avx2, T_AVX2) MAKE(NAME##_avx512, T_512BW) MAKE(NAME##_vnni, T_VNNI)
+    MAKE(NAME##_plain, , strip_plain, 8) MAKE(NAME##_avx2, T_AVX2, strip_avx2, 8) \
+    MAKE(NAME##_avx512, T_512BW, strip_avx512, 16) MAKE(NAME##_vnni, T_VNNI, strip_vnni, 16)
 #define BEST(NAME)                            \
     (registers() == 3   ? NAME##_vnni         \
      : registers() == 2 ? NAME##_avx512       \
@@ -31,7 +33,7 @@ static int registers(void) {
     return __builtin_cpu_supports("avx2") ? 1 : 0;
 }
 #else
-#define VERSIONS(MAKE, NAME) MAKE(NAME##_plain, )
+#define VERSIONS(MAKE, NAME) MAKE(NAME##_plain, , strip_plain, 8)
 #define BEST(NAME) NAME##_plain
 #endif
 
@@ -41,70 +43,150 @@ static int registers(void) {
 
 static int64_t up_to(int64_t count, int64_t step) { return (count + step - 1) / step * step; }
 /* Numbers of a row of so many dimensions with zeros behind it, and of a row of products with so many pieces. */
-static int64_t stride(int64_t dim) { return up_to(dim, 32); }
+static int64_t stride(int64_t dim) { return up_to(dim > 0 ? dim : 1, 32); }
 static int64_t width(int64_t count) { return REACH + up_to(count, LANES) + LANES; }
+
+/* The numbers of a register with AVX2, and with AVX-512. Compilers take wider vectors apart, number by number, and GCC 12
+ * copies sums of type __m256i or __m512i in every step. */
+typedef float floats8 __attribute__((vector_size(32)));
+typedef int32_t numbers8 __attribute__((vector_size(32)));
+typedef float floats16 __attribute__((vector_size(64)));
+typedef int32_t numbers16 __attribute__((vector_size(64)));
 
 /* ---- products ---- */
 
-/* The products of 4 rows with 4 others, into totals (4, w). */
-INLINE void tile(const int16_t *x, const int16_t *y, int64_t dim, int32_t *totals, int64_t w) {
-    const int16_t *x0 = x, *x1 = x0 + dim, *x2 = x1 + dim, *x3 = x2 + dim;
-    const int16_t *y0 = y, *y1 = y0 + dim, *y2 = y1 + dim, *y3 = y2 + dim;
+/* The products of 4 rows of x with m rows of y, into totals (4, w). */
+typedef void strip(const int16_t *x, const int16_t *y, int64_t m, int64_t dim, int32_t *totals, int64_t w);
+
 #define EACH(DO) DO(0, 0) DO(0, 1) DO(0, 2) DO(0, 3) DO(1, 0) DO(1, 1) DO(1, 2) DO(1, 3) \
                  DO(2, 0) DO(2, 1) DO(2, 2) DO(2, 3) DO(3, 0) DO(3, 1) DO(3, 2) DO(3, 3)
+#define ROWS(NAME, FIRST, DIM) \
+    const int16_t *NAME##0 = (FIRST), *NAME##1 = NAME##0 + (DIM), *NAME##2 = NAME##1 + (DIM), *NAME##3 = NAME##2 + (DIM)
+
+static void strip_plain(const int16_t *x, const int16_t *y, int64_t m, int64_t dim, int32_t *totals, int64_t w) {
+    ROWS(x, x, dim);
+    for (int64_t j = 0; j < m; j += TILE) {
+        ROWS(y, y + j * dim, dim);
 #define START(R, C) int32_t t##R##C = 0;
 #define STEP(R, C) t##R##C += (int32_t)x##R[k] * y##C[k];
-#define STORE(R, C) totals[R * w + C] = t##R##C;
-    EACH(START)
-    for (int64_t k = 0; k < dim; k++) { EACH(STEP) }
-    EACH(STORE)
+#define STORE(R, C) totals[R * w + j + C] = t##R##C;
+        EACH(START)
+        for (int64_t k = 0; k < dim; k++) { EACH(STEP) }
+        EACH(STORE)
+    }
 }
 
-/* The products of 4 rows with m others, from `from` (a multiple of 4) on. */
-INLINE void strip(const int16_t *x, const int16_t *y, int64_t from, int64_t m, int64_t dim, int32_t *totals, int64_t w) {
-    for (int64_t j = from; j < m; j += TILE) tile(x, y + j * dim, dim, totals + j, w);
+#if X86
+/* The sums of the numbers of each of 4 registers. */
+T_AVX2 INLINE __m128i sum_each(__m256i a, __m256i b, __m256i c, __m256i d) {
+    const __m256i halves = _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));
+    return _mm_add_epi32(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1));
 }
 
-/* LANES numbers in registers, whatever their width. */
-typedef float floats __attribute__((vector_size(LANES * 4)));
-typedef int32_t numbers __attribute__((vector_size(LANES * 4)));
+/* Two rows of x at a time: the sums of four would not fit the 16 registers. */
+T_AVX2 static void strip_avx2(const int16_t *x, const int16_t *y, int64_t m, int64_t dim, int32_t *totals, int64_t w) {
+    for (int64_t j = 0; j < m; j += TILE) {
+        ROWS(y, y + j * dim, dim);
+        for (int r = 0; r < TILE; r += 2) {
+            const int16_t *x0 = x + r * dim, *x1 = x0 + dim;
+#define LOAD256(ROW) _mm256_loadu_si256((const __m256i *)(ROW + k))
+#define START256(R, C) numbers8 t##R##C = {0};
+#define STEP256(R, C) t##R##C += (numbers8)_mm256_madd_epi16(a##R, b##C);
+#define EACH256(DO) DO(0, 0) DO(0, 1) DO(0, 2) DO(0, 3) DO(1, 0) DO(1, 1) DO(1, 2) DO(1, 3)
+#define STORE256(R) \
+    _mm_storeu_si128((__m128i *)(totals + (r + R) * w + j), \
+                     sum_each((__m256i)t##R##0, (__m256i)t##R##1, (__m256i)t##R##2, (__m256i)t##R##3));
+            EACH256(START256)
+            int64_t k = 0;
+            do {
+                const __m256i a0 = LOAD256(x0), a1 = LOAD256(x1);
+                const __m256i b0 = LOAD256(y0), b1 = LOAD256(y1), b2 = LOAD256(y2), b3 = LOAD256(y3);
+                EACH256(STEP256)
+            } while ((k += 16) < dim);
+            STORE256(0)
+            STORE256(1)
+        }
+    }
+}
+
+#define START512(R, C) numbers16 t##R##C = {0};
+#define LOAD512(ROW) _mm512_loadu_si512(ROW + k)
+#define HALVES(SUM) \
+    _mm256_add_epi32(_mm512_castsi512_si256((__m512i)SUM), _mm512_extracti64x4_epi64((__m512i)SUM, 1))
+#define STORE512(R)                                             \
+    _mm_storeu_si128((__m128i *)(totals + R * w + j), \
+                     sum_each(HALVES(t##R##0), HALVES(t##R##1), HALVES(t##R##2), HALVES(t##R##3)));
+#define STRIP512(NAME, TARGET, STEP512)                                                                                 \
+    TARGET static void NAME(const int16_t *x, const int16_t *y, int64_t m, int64_t dim, int32_t *totals, int64_t w) {   \
+        ROWS(x, x, dim);                                                                                                \
+        for (int64_t j = 0; j < m; j += TILE) {                                                                      \
+            ROWS(y, y + j * dim, dim);                                                                                  \
+            EACH(START512)                                                                                              \
+            int64_t k = 0;                                                                                              \
+            do {                                                                                                        \
+                const __m512i a0 = LOAD512(x0), a1 = LOAD512(x1), a2 = LOAD512(x2), a3 = LOAD512(x3);                   \
+                const __m512i b0 = LOAD512(y0), b1 = LOAD512(y1), b2 = LOAD512(y2), b3 = LOAD512(y3);                   \
+                EACH(STEP512)                                                                                           \
+            } while ((k += 32) < dim);                                                                                  \
+            STORE512(0) STORE512(1) STORE512(2) STORE512(3)                                                             \
+        }                                                                                                               \
+    }
+#define STEP_512BW(R, C) t##R##C += (numbers16)_mm512_madd_epi16(a##R, b##C);
+#define STEP_VNNI(R, C) t##R##C = (numbers16)_mm512_dpwssd_epi32((__m512i)t##R##C, a##R, b##C);
+
+STRIP512(strip_avx512, T_512BW, STEP_512BW)
+STRIP512(strip_vnni, T_VNNI, STEP_VNNI)
+#endif
+
 #define CHOOSE(KIND, WHERE, ONE, OTHER) ((KIND)(((numbers)(ONE) & (WHERE)) | ((numbers)(OTHER) & ~(WHERE))))
 
 /* The best of both sides by a row of products: of row i of a with the m rows of b. Of equal ones the first counts. */
-INLINE void compare(const int32_t *totals, int64_t i, int64_t m, const float *a_inverse, const float *b_inverse,
-                    float *a_best, int32_t *a_match, float *b_best, int32_t *b_match) {
-    const numbers lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    const floats least = (floats){0} - 2;
-    floats best = least;
-    numbers match = {0};
-    for (int64_t c = 0; c < m; c += LANES) {
-        numbers total, theirs;
-        floats inverse, before;
-        memcpy(&total, totals + c, sizeof total);
-        memcpy(&inverse, b_inverse + c, sizeof inverse);
-        memcpy(&before, b_best + c, sizeof before);
-        const numbers at = lanes + (int32_t)c, there = at < (int32_t)m;
-        floats cosine = __builtin_convertvector(total, floats) * a_inverse[i] * inverse;
-        cosine = CHOOSE(floats, there, cosine, least);
-        numbers higher = cosine > before;
-        before = CHOOSE(floats, higher, cosine, before);
-        memcpy(b_best + c, &before, sizeof before);
-        if (b_match) {
-            memcpy(&theirs, b_match + c, sizeof theirs);
-            theirs = CHOOSE(numbers, higher, (numbers){0} + (int32_t)i, theirs);
-            memcpy(b_match + c, &theirs, sizeof theirs);
-        }
-        higher = cosine > best;
-        best = CHOOSE(floats, higher, cosine, best);
-        match = CHOOSE(numbers, higher, at, match);
+#define COMPARE(NAME, WIDTH, ...)                                                                                     \
+    INLINE void NAME(const int32_t *totals, int64_t i, int64_t m, const float *a_inverse, const float *b_inverse,     \
+                     float *a_best, int32_t *a_match, float *b_best, int32_t *b_match) {                              \
+        typedef floats##WIDTH floats;                                                                                 \
+        typedef numbers##WIDTH numbers;                                                                               \
+        const numbers lanes = {__VA_ARGS__};                                                                          \
+        const floats least = (floats){0} - 2;                                                                         \
+        floats best = least;                                                                                          \
+        numbers match = {0};                                                                                          \
+        for (int64_t c = 0; c < m; c += WIDTH) {                                                                      \
+            numbers total, theirs;                                                                                    \
+            floats inverse, before;                                                                                   \
+            memcpy(&total, totals + c, sizeof total);                                                                 \
+            memcpy(&inverse, b_inverse + c, sizeof inverse);                                                          \
+            memcpy(&before, b_best + c, sizeof before);                                                               \
+            const numbers at = lanes + (int32_t)c, there = at < (int32_t)m;                                           \
+            floats cosine = __builtin_convertvector(total, floats) * a_inverse[i] * inverse;                          \
+            cosine = CHOOSE(floats, there, cosine, least);                                                            \
+            numbers higher = cosine > before;                                                                         \
+            before = CHOOSE(floats, higher, cosine, before);                                                          \
+            memcpy(b_best + c, &before, sizeof before);                                                               \
+            if (b_match) {                                                                                            \
+                memcpy(&theirs, b_match + c, sizeof theirs);                                                          \
+                theirs = CHOOSE(numbers, higher, (numbers){0} + (int32_t)i, theirs);                                  \
+                memcpy(b_match + c, &theirs, sizeof theirs);                                                          \
+            }                                                                                                         \
+            higher = cosine > best;                                                                                   \
+            best = CHOOSE(floats, higher, cosine, best);                                                              \
+            match = CHOOSE(numbers, higher, at, match);                                                               \
+        }                                                                                                             \
+        float high = best[0];                                                                                         \
+        for (int l = 1; l < WIDTH; l++) high = best[l] > high ? best[l] : high;                                       \
+        a_best[i] = high;                                                                                             \
+        if (!a_match) return;                                                                                         \
+        int32_t first = INT32_MAX;                                                                                    \
+        for (int l = 0; l < WIDTH; l++) first = best[l] == high && match[l] < first ? match[l] : first;               \
+        a_match[i] = first;                                                                                           \
     }
-    float high = best[0];
-    for (int l = 1; l < LANES; l++) high = best[l] > high ? best[l] : high;
-    a_best[i] = high;
-    if (!a_match) return;
-    int32_t first = INT32_MAX;
-    for (int l = 0; l < LANES; l++) first = best[l] == high && match[l] < first ? match[l] : first;
-    a_match[i] = first;
+
+COMPARE(compare8, 8, 0, 1, 2, 3, 4, 5, 6, 7)
+COMPARE(compare16, 16, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+
+INLINE void compare(int lanes, const int32_t *totals, int64_t i, int64_t m, const float *a_inverse, const float *b_inverse,
+                    float *a_best, int32_t *a_match, float *b_best, int32_t *b_match) {
+    if (lanes == 16) compare16(totals, i, m, a_inverse, b_inverse, a_best, a_match, b_best, b_match);
+    else compare8(totals, i, m, a_inverse, b_inverse, a_best, a_match, b_best, b_match);
 }
 
 /* ---- pieces ---- */
@@ -120,23 +202,32 @@ typedef struct {
 } side;
 
 /* Matches all rows of two sentences; totals: room for 4 rows of width(b). */
-INLINE void match_pair(const side *a, const side *b, int64_t dim, int32_t *totals) {
+INLINE void match_pair(const side *a, const side *b, int64_t dim, strip *products, int lanes,
+                       int32_t *totals) {
     const int64_t na = a->count, nb = b->count, w = width(nb);
     for (int64_t p = 0; p < up_to(na, LANES); p++) a->best[p] = -2, a->match[p] = 0;
     for (int64_t p = 0; p < up_to(nb, LANES); p++) b->best[p] = -2, b->match[p] = 0;
     for (int64_t i = 0; i < na && nb; i += TILE) {
-        strip(a->rows + i * dim, b->rows, 0, nb, dim, totals, w);
+        products(a->rows + i * dim, b->rows, nb, dim, totals, w);
         for (int64_t r = 0; r < TILE && i + r < na; r++)
-            compare(totals + r * w, i + r, nb, a->inverse, b->inverse, a->best, a->match, b->best, b->match);
+            compare(lanes, totals + r * w, i + r, nb, a->inverse, b->inverse, a->best, a->match, b->best, b->match);
     }
+}
+
+/* Zeros behind the numbers of each row, and in the rows behind the last that are in its tile. */
+INLINE void clear_tails(int16_t *rows, int64_t count, int64_t dim) {
+    const int64_t wide = stride(dim);
+    for (int64_t i = 0; i < count && dim < wide; i++) memset(rows + i * wide + dim, 0, (wide - dim) * sizeof(int16_t));
+    memset(rows + count * wide, 0, (up_to(count, TILE) - count) * wide * sizeof(int16_t));
 }
 
 INLINE void widen(const side *s, const int8_t *values, const float *inverse, int64_t dim) {
     const int64_t wide = stride(dim);
-    memset(s->rows, 0, up_to(s->count, TILE) * wide * sizeof(int16_t));
+    clear_tails(s->rows, s->count, dim);
     for (int64_t i = 0; i < s->count; i++) {
-        const int8_t *row = values + s->ids[i] * dim;
-        for (int64_t k = 0; k < dim; k++) s->rows[i * wide + k] = row[k];
+        const int8_t *restrict row = values + s->ids[i] * dim;
+        int16_t *restrict to = s->rows + i * wide;
+        for (int64_t k = 0; k < dim; k++) to[k] = row[k];
         s->inverse[i] = inverse[s->ids[i]];
     }
     for (int64_t i = s->count; i < up_to(s->count, LANES); i++) s->inverse[i] = 0;
@@ -168,14 +259,14 @@ typedef void match(const int8_t *values, const float *inverse, int64_t dim, cons
                    side *both, int32_t *totals, float *const *best, int32_t *const *matches);
 
 INLINE void match_each(const int8_t *values, const float *inverse, int64_t dim, const sentences *from, int64_t pairs,
-                       side *both, int32_t *totals, float *const *best, int32_t *const *matches) {
+                       side *both, strip *products, int lanes, int32_t *totals, float *const *best, int32_t *const *matches) {
     for (int64_t i = 0; i < pairs; i++) {
         for (int v = 0; v < 2; v++) {
             both[v].ids = from[v].ids + from[v].offsets[i];
             both[v].count = from[v].offsets[i + 1] - from[v].offsets[i];
             widen(&both[v], values, inverse, dim);
         }
-        match_pair(&both[0], &both[1], stride(dim), totals);
+        match_pair(&both[0], &both[1], stride(dim), products, lanes, totals);
         for (int v = 0; v < 2; v++) {
             memcpy(best[v] + from[v].offsets[i], both[v].best, both[v].count * sizeof(float));
             memcpy(matches[v] + from[v].offsets[i], both[v].match, both[v].count * sizeof(int32_t));
@@ -183,10 +274,10 @@ INLINE void match_each(const int8_t *values, const float *inverse, int64_t dim, 
     }
 }
 
-#define MATCH(NAME, TARGET)                                                                                          \
-    TARGET static void NAME(const int8_t *values, const float *inverse, int64_t dim, const sentences *from,           \
+#define MATCH(NAME, TARGET, STRIP, LANES_)                                                                             \
+    TARGET static void NAME(const int8_t *values, const float *inverse, int64_t dim, const sentences *from,            \
                             int64_t pairs, side *both, int32_t *totals, float *const *best, int32_t *const *matches) { \
-        match_each(values, inverse, dim, from, pairs, both, totals, best, matches);                                   \
+        match_each(values, inverse, dim, from, pairs, both, STRIP, LANES_, totals, best, matches);                     \
     }
 
 VERSIONS(MATCH, match)
@@ -230,6 +321,7 @@ int64_t match_pieces(const int8_t *values, const float *inverse, int64_t dim, co
 #define WINDOWS_COUNT 2
 #define SIDE_FEATURES (LIMITS + 4 + WINDOWS_COUNT * (WINDOW_LIMITS + 2))
 #define PART_SUMS (2 + 3)
+#define SEGMENTS 4 /* The cuts of halves and thirds, in order, make four; each part is one of them, or two. */
 #define FEATURES (2 * SIDE_FEATURES + PART_SUMS + 2 + 2)
 
 static const float limits[LIMITS] = {0.0f, 0.1f, 0.2f, 0.3f, 0.4f, 0.5f, 0.6f, 0.7f, 0.8f};
@@ -252,8 +344,8 @@ typedef struct {
     int16_t *scaled;                     /* (count, stride) on one scale, zeros behind the last */
     float *inverses[WINDOWS_COUNT];      /* (count): 1 / length of each window, or 0 */
     float *best[WINDOWS_COUNT];          /* (count): the highest cosine of each window with one of the other sentence */
-    int64_t ends[PART_SUMS];             /* of halves and thirds: the piece behind the last one */
-    double lengths[PART_SUMS];
+    int64_t cuts[SEGMENTS + 1];          /* where each segment begins, and the number of pieces */
+    double lengths[PART_SUMS];           /* of halves and thirds */
     double *weight;                      /* (count) */
     int64_t row;                         /* which sentence this is */
 } prepared;
@@ -277,31 +369,29 @@ typedef struct {
     int32_t *totals;  /* (most, width): products of pieces */
     uint32_t *column; /* (width): sums of some of these rows */
     int32_t *row;     /* (width): and of neighbours in that */
-    int64_t *parts;   /* (PART_SUMS, width): sums of the rows of each part */
+    int64_t *sums;    /* (width): the sum of the rows of a segment */
+    int32_t *vectors; /* (SEGMENTS, stride): the sums of the pieces of each segment, or of a window */
 } workspace;
 
-static int64_t place_workspace(workspace *r, int64_t most, uintptr_t at) {
+static int64_t place_workspace(workspace *r, int64_t most, int64_t dim, uintptr_t at) {
     const uintptr_t begin = at;
     const int64_t w = width(most);
     r->totals = (int32_t *)at, at += lines(up_to(most, TILE) * w, 4);
     r->column = (uint32_t *)at, at += lines(w, 4);
     r->row = (int32_t *)at, at += lines(w, 4);
-    r->parts = (int64_t *)at, at += lines(PART_SUMS * w, 8);
+    r->sums = (int64_t *)at, at += lines(w, 8);
+    r->vectors = (int32_t *)at, at += lines(SEGMENTS * stride(dim), 4);
     return (int64_t)(at - begin);
 }
 
 /* The products (na, width(nb)) of all pieces on one scale, each row behind REACH zeros and with zeros behind it. */
-INLINE void all_products(const prepared *a, const prepared *b, int64_t dim, int32_t *totals) {
+INLINE void all_products(const prepared *a, const prepared *b, int64_t dim, strip *products, int32_t *totals) {
     const int64_t na = a->pieces.count, nb = b->pieces.count, w = width(nb);
-    memset(totals, 0, up_to(na, TILE) * w * sizeof(int32_t));
-    for (int64_t i = 0; i < na; i += TILE) {
-        int32_t *own = totals + REACH + i * w;
-        /* Of a sentence with itself, what is left of the diagonal is what is above it. */
-        strip(a->scaled + i * dim, b->scaled, a == b ? i : 0, nb, dim, own, w);
-        if (a == b)
-            for (int64_t r = 0; r < TILE; r++)
-                for (int64_t j = 0; j < i; j++) own[r * w + j] = totals[REACH + j * w + i + r];
+    for (int64_t i = 0; i < na; i++) {
+        memset(totals + i * w, 0, REACH * sizeof(int32_t));
+        memset(totals + i * w + REACH + nb, 0, (w - REACH - nb) * sizeof(int32_t));
     }
+    for (int64_t i = 0; i < na; i += TILE) products(a->scaled + i * dim, b->scaled, nb, dim, totals + REACH + i * w, w);
 }
 
 /* The sum of the rows of products up to `reach` away from row i, from that of row i - 1. Modulo 2^32: what is asked for
@@ -320,62 +410,99 @@ INLINE int32_t around(const uint32_t *column, int64_t j, int64_t reach) {
     return (int32_t)sum;
 }
 
-INLINE void match_windows(const prepared *a, const prepared *b, int v, int64_t reach, const workspace *room) {
+INLINE void match_windows(const prepared *a, const prepared *b, int v, int64_t reach, int lanes, const workspace *room) {
     const int64_t na = a->pieces.count, nb = b->pieces.count, w = width(nb);
     for (int64_t p = 0; p < up_to(nb, LANES); p++) b->best[v][p] = -2;
     for (int64_t i = 0; i < na; i++) {
         slide(room->totals, na, w, i, reach, room->column);
         for (int64_t j = 0; j < up_to(nb, LANES); j++) room->row[j] = around(room->column, j, reach);
-        compare(room->row, i, nb, a->inverses[v], b->inverses[v], a->best[v], NULL, b->best[v], NULL);
+        compare(lanes, room->row, i, nb, a->inverses[v], b->inverses[v], a->best[v], NULL, b->best[v], NULL);
     }
 }
 
-INLINE void window_lengths(const prepared *s, int v, int64_t reach, const workspace *room) {
+/* The lengths of a sentence's windows. The sum of one fits int16 (LONGEST in matches.py), and its square int32. */
+INLINE void window_lengths(const prepared *s, int v, int64_t reach, int64_t dim, int16_t *sum) {
     const int64_t count = s->pieces.count;
+    memset(sum, 0, dim * sizeof(int16_t));
     for (int64_t i = 0; i < count; i++) {
-        slide(room->totals, count, width(count), i, reach, room->column);
-        const int32_t square = around(room->column, i, reach);
+        if (i > reach) {
+            const int16_t *gone = s->scaled + (i - reach - 1) * dim;
+            for (int64_t k = 0; k < dim; k++) sum[k] = (int16_t)(sum[k] - gone[k]);
+        }
+        for (int64_t p = i ? i + reach : 0; p <= i + reach && p < count; p++)
+            for (int64_t k = 0; k < dim; k++) sum[k] = (int16_t)(sum[k] + s->scaled[p * dim + k]);
+        int32_t square = 0;
+        for (int64_t k = 0; k < dim; k++) square += (int32_t)sum[k] * sum[k];
         s->inverses[v][i] = square ? (float)(1 / sqrt((double)square)) : 0;
     }
     for (int64_t i = count; i < up_to(count, LANES); i++) s->inverses[v][i] = 0;
 }
 
-/* Where part q begins. */
-INLINE int64_t begin_of(const prepared *s, int q) { return q == 0 || q == 2 ? 0 : s->ends[q - 1]; }
+/* The first segment of each part, and the one behind its last. */
+static const int part_segments[PART_SUMS][2] = {{0, 2}, {2, 4}, {0, 1}, {1, 3}, {3, 4}};
 
-/* The sums of the rows of products of each part of a. */
-INLINE void sum_parts(const prepared *a, int64_t nb, const workspace *room) {
-    const int64_t w = width(nb), used = up_to(nb, LANES);
+/* The lengths of the sums of the pieces of each part. */
+INLINE void part_lengths(prepared *s, int64_t dim, int32_t *vectors) {
+    memset(vectors, 0, SEGMENTS * dim * sizeof(int32_t));
+    for (int x = 0; x < SEGMENTS; x++)
+        for (int64_t i = s->cuts[x]; i < s->cuts[x + 1]; i++) {
+            const int16_t *restrict row = s->scaled + i * dim;
+            int32_t *restrict vector = vectors + x * dim;
+            for (int64_t k = 0; k < dim; k++) vector[k] += row[k];
+        }
     for (int q = 0; q < PART_SUMS; q++) {
-        int64_t *sum = room->parts + q * w;
-        memset(sum, 0, used * sizeof(int64_t));
-        for (int64_t i = begin_of(a, q); i < a->ends[q]; i++)
-            for (int64_t j = 0; j < used; j++) sum[j] += room->totals[REACH + i * w + j];
+        const int first = part_segments[q][0], last = part_segments[q][1] - 1;
+        const int32_t *one = vectors + first * dim, *other = vectors + last * dim;
+        int64_t square = 0;
+        for (int64_t k = 0; k < dim; k++) {
+            const int32_t sum = first == last ? one[k] : one[k] + other[k];
+            square += (int64_t)sum * sum;
+        }
+        s->lengths[q] = sqrt((double)square);
     }
 }
 
-/* The product of part q of a with part r of b. */
-INLINE double part_product(const prepared *b, int q, int r, const workspace *room) {
-    const int64_t *sum = room->parts + q * width(b->pieces.count);
+/* The products of each segment of a with each of b. */
+INLINE void segment_products(const prepared *a, const prepared *b, const workspace *room,
+                             int64_t (*products)[SEGMENTS]) {
+    const int64_t w = width(b->pieces.count), used = up_to(b->pieces.count, LANES);
+    int64_t *restrict sums = room->sums;
+    for (int x = 0; x < SEGMENTS; x++) {
+        memset(sums, 0, used * sizeof(int64_t));
+        for (int64_t i = a->cuts[x]; i < a->cuts[x + 1]; i++) {
+            const int32_t *restrict row = room->totals + REACH + i * w;
+            for (int64_t j = 0; j < used; j++) sums[j] += row[j];
+        }
+        for (int y = 0; y < SEGMENTS; y++) {
+            products[x][y] = 0;
+            for (int64_t j = b->cuts[y]; j < b->cuts[y + 1]; j++) products[x][y] += sums[j];
+        }
+    }
+}
+
+/* The product of part q of one sentence with part r of the other. */
+INLINE double part_product(int64_t (*products)[SEGMENTS], int q, int r) {
     int64_t total = 0;
-    for (int64_t j = begin_of(b, r); j < b->ends[r]; j++) total += sum[j];
+    for (int x = part_segments[q][0]; x < part_segments[q][1]; x++)
+        for (int y = part_segments[r][0]; y < part_segments[r][1]; y++) total += products[x][y];
     return (double)total;
 }
 
-INLINE void cut_parts(prepared *s, const int64_t *whole) {
+/* A piece belongs to the part in which the middle of its weight lies. */
+INLINE void cut_segments(prepared *s, const int64_t *whole) {
+    static const int64_t cuts[SEGMENTS - 1][2] = {{1, 3}, {1, 2}, {2, 3}};
     const int64_t count = s->pieces.count;
-    int64_t total = 0;
+    int64_t total = 0, until = 0;
     for (int64_t i = 0; i < count; i++) total += whole[s->pieces.ids[i]];
-    for (int64_t parts = 2, first = 0; parts <= 3; first += parts++) {
-        int64_t until = 0, at = 0;
-        for (int64_t i = 0; i < count; i++) {
-            const int64_t own = whole[s->pieces.ids[i]], middle = 2 * until + own;
-            until += own;
-            while (at < parts - 1 && middle * parts >= (at + 1) * (2 * total > 1 ? 2 * total : 1))
-                s->ends[first + at++] = i;
-        }
-        while (at < parts) s->ends[first + at++] = count;
+    const int64_t all = 2 * total > 1 ? 2 * total : 1;
+    int at = 0;
+    s->cuts[0] = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t own = whole[s->pieces.ids[i]], middle = 2 * until + own;
+        until += own;
+        while (at < SEGMENTS - 1 && middle * cuts[at][1] >= all * cuts[at][0]) s->cuts[++at] = i;
     }
+    while (at < SEGMENTS) s->cuts[++at] = count;
 }
 
 INLINE void prepare(prepared *s, const vocabulary *v, const sentences *from, int64_t row, const workspace *room) {
@@ -385,21 +512,19 @@ INLINE void prepare(prepared *s, const vocabulary *v, const sentences *from, int
     own->ids = from->ids + from->offsets[row];
     own->count = from->offsets[row + 1] - from->offsets[row];
     widen(own, v->values, v->inverse, dim);
-    memset(s->scaled, 0, up_to(own->count, TILE) * wide * sizeof(int16_t));
+    clear_tails(s->scaled, own->count, dim);
     for (int64_t i = 0; i < own->count; i++) {
         const int32_t by = v->factor[own->ids[i]];
-        const int16_t *from_row = own->rows + i * wide;
-        int16_t *to = s->scaled + i * wide;
+        const int16_t *restrict from_row = own->rows + i * wide;
+        int16_t *restrict to = s->scaled + i * wide;
         for (int64_t k = 0; k < wide; k++) to[k] = (int16_t)((from_row[k] * by + (1 << 15)) >> 16);
         s->weight[i] = v->weights[own->ids[i]];
     }
-    cut_parts(s, v->whole);
-    all_products(s, s, wide, room->totals);
+    cut_segments(s, v->whole);
     /* One by one: with a constant reach the sums need no loop. */
-    window_lengths(s, 0, 2, room);
-    window_lengths(s, 1, REACH, room);
-    sum_parts(s, own->count, room);
-    for (int q = 0; q < PART_SUMS; q++) s->lengths[q] = sqrt(part_product(s, q, q, room));
+    window_lengths(s, 0, 2, wide, (int16_t *)room->vectors);
+    window_lengths(s, 1, REACH, wide, (int16_t *)room->vectors);
+    part_lengths(s, wide, room->vectors);
 }
 
 static double at_least(double value, double least) { return value > least ? value : least; }
@@ -454,13 +579,14 @@ INLINE void pair_features(const prepared *a, const prepared *b, const workspace 
     side_features(a, b, out);
     side_features(b, a, out + SIDE_FEATURES);
     out += 2 * SIDE_FEATURES;
-    sum_parts(a, b->pieces.count, room);
+    int64_t products[SEGMENTS][SEGMENTS];
+    segment_products(a, b, room, products);
     for (int parts = 2, first = 0; parts <= 3; first += parts++) {
         double others = 0;
         for (int x = first; x < first + parts; x++)
             for (int y = first; y < first + parts; y++) {
                 const double both = a->lengths[x] * b->lengths[y];
-                const float cosine = both > 0 ? (float)(part_product(b, x, y, room) / both) : 0;
+                const float cosine = both > 0 ? (float)(part_product(products, x, y) / both) : 0;
                 if (x == y) *out++ = cosine;
                 else others += cosine;
             }
@@ -491,8 +617,8 @@ INLINE void ask_for(const vocabulary *v, const listed *l, int64_t row) {
 typedef void features(const vocabulary *v, const listed *l, int64_t pairs, prepared *both, const workspace *room,
                       float *out);
 
-INLINE void each_pair(const vocabulary *v, const listed *l, int64_t pairs, prepared *both, const workspace *room,
-                      float *out) {
+INLINE void each_pair(const vocabulary *v, const listed *l, int64_t pairs, prepared *both, strip *products, int lanes,
+                      const workspace *room, float *out) {
     for (int64_t i = 0; i < pairs; i++, out += FEATURES) {
         int64_t least = INT64_MAX;
         for (int s = 0; s < 2; s++) {
@@ -501,7 +627,7 @@ INLINE void each_pair(const vocabulary *v, const listed *l, int64_t pairs, prepa
             if (both[s].row != row) prepare(&both[s], v, &l[s].from, row, room);
             if (both[s].pieces.count < least) least = both[s].pieces.count;
         }
-        match_pair(&both[0].pieces, &both[1].pieces, stride(v->dim), room->totals);
+        match_pair(&both[0].pieces, &both[1].pieces, stride(v->dim), products, lanes, room->totals);
         for (int s = 0; s < 2; s++)
             if (l[s].best)
                 memcpy(l[s].best + l[s].from.offsets[l[s].rows[i]], both[s].pieces.best,
@@ -510,17 +636,17 @@ INLINE void each_pair(const vocabulary *v, const listed *l, int64_t pairs, prepa
             memset(out, 0, FEATURES * sizeof(float));
             continue;
         }
-        all_products(&both[0], &both[1], stride(v->dim), room->totals);
-        match_windows(&both[0], &both[1], 0, 2, room);
-        match_windows(&both[0], &both[1], 1, REACH, room);
+        all_products(&both[0], &both[1], stride(v->dim), products, room->totals);
+        match_windows(&both[0], &both[1], 0, 2, lanes, room);
+        match_windows(&both[0], &both[1], 1, REACH, lanes, room);
         pair_features(&both[0], &both[1], room, out);
     }
 }
 
-#define EACH_PAIR(NAME, TARGET)                                                                            \
-    TARGET static void NAME(const vocabulary *v, const listed *l, int64_t pairs, prepared *both,            \
-                            const workspace *room, float *out) {                                           \
-        each_pair(v, l, pairs, both, room, out);                                                           \
+#define EACH_PAIR(NAME, TARGET, STRIP, LANES_)                                                   \
+    TARGET static void NAME(const vocabulary *v, const listed *l, int64_t pairs, prepared *both, \
+                            const workspace *room, float *out) {                                 \
+        each_pair(v, l, pairs, both, STRIP, LANES_, room, out);                                  \
     }
 
 VERSIONS(EACH_PAIR, features)
@@ -546,13 +672,13 @@ int64_t match_features(const int8_t *values, const float *inverse, const int32_t
     prepared both[2];
     workspace room;
     const int64_t longest = most[0] > most[1] ? most[0] : most[1];
-    int64_t bytes = place_workspace(&room, longest, 0);
+    int64_t bytes = place_workspace(&room, longest, dim, 0);
     for (int s = 0; s < 2; s++) bytes += place_prepared(&both[s], most[s], dim, 0);
     void *whole_room;
     uintptr_t at = make_room(bytes, &whole_room);
     if (!at) return -1;
     for (int s = 0; s < 2; s++) at += place_prepared(&both[s], most[s], dim, at);
-    place_workspace(&room, longest, at);
+    place_workspace(&room, longest, dim, at);
     one(&v, l, pairs, both, &room, out);
     free(whole_room);
     return 0;
