@@ -113,13 +113,13 @@ T_AVX2 static void strip_avx2(const int16_t *x, const int16_t *y, int64_t m, int
 #define LOAD512(ROW) _mm512_loadu_si512(ROW + k)
 #define HALVES(SUM) \
     _mm256_add_epi32(_mm512_castsi512_si256((__m512i)SUM), _mm512_extracti64x4_epi64((__m512i)SUM, 1))
-#define STORE512(R)                                             \
+#define STORE512(R) \
     _mm_storeu_si128((__m128i *)(totals + R * w + j), \
                      sum_each(HALVES(t##R##0), HALVES(t##R##1), HALVES(t##R##2), HALVES(t##R##3)));
 #define STRIP512(NAME, TARGET, STEP512)                                                                                 \
     TARGET static void NAME(const int16_t *x, const int16_t *y, int64_t m, int64_t dim, int32_t *totals, int64_t w) {   \
         ROWS(x, x, dim);                                                                                                \
-        for (int64_t j = 0; j < m; j += TILE) {                                                                      \
+        for (int64_t j = 0; j < m; j += TILE) {                                                                         \
             ROWS(y, y + j * dim, dim);                                                                                  \
             EACH(START512)                                                                                              \
             int64_t k = 0;                                                                                              \
