@@ -370,7 +370,8 @@ typedef struct {
     uint32_t *column; /* (width): sums of some of these rows */
     int32_t *row;     /* (width): and of neighbours in that */
     int64_t *sums;    /* (width): the sum of the rows of a segment */
-    int32_t *vectors; /* (SEGMENTS, stride): the sums of the pieces of each segment, or of a window */
+    int16_t *window;  /* (stride): the sum of the pieces of a window */
+    int32_t *vectors; /* (SEGMENTS, stride): the sums of the pieces of each segment */
 } workspace;
 
 static int64_t place_workspace(workspace *r, int64_t most, int64_t dim, uintptr_t at) {
@@ -380,6 +381,7 @@ static int64_t place_workspace(workspace *r, int64_t most, int64_t dim, uintptr_
     r->column = (uint32_t *)at, at += lines(w, 4);
     r->row = (int32_t *)at, at += lines(w, 4);
     r->sums = (int64_t *)at, at += lines(w, 8);
+    r->window = (int16_t *)at, at += lines(stride(dim), 2);
     r->vectors = (int32_t *)at, at += lines(SEGMENTS * stride(dim), 4);
     return (int64_t)(at - begin);
 }
@@ -521,9 +523,8 @@ INLINE void prepare(prepared *s, const vocabulary *v, const sentences *from, int
         s->weight[i] = v->weights[own->ids[i]];
     }
     cut_segments(s, v->whole);
-    /* One by one: with a constant reach the sums need no loop. */
-    window_lengths(s, 0, 2, wide, (int16_t *)room->vectors);
-    window_lengths(s, 1, REACH, wide, (int16_t *)room->vectors);
+    window_lengths(s, 0, 2, wide, room->window);
+    window_lengths(s, 1, REACH, wide, room->window);
     part_lengths(s, wide, room->vectors);
 }
 
@@ -637,6 +638,7 @@ INLINE void each_pair(const vocabulary *v, const listed *l, int64_t pairs, prepa
             continue;
         }
         all_products(&both[0], &both[1], stride(v->dim), products, room->totals);
+        /* One by one: with a constant reach the sums need no loop. */
         match_windows(&both[0], &both[1], 0, 2, lanes, room);
         match_windows(&both[0], &both[1], 1, REACH, lanes, room);
         pair_features(&both[0], &both[1], room, out);
