@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from bitextmine.encoder.columns import LONGEST, length_table, steps, wave
 from bitextmine.encoder.config import EncoderConfig
@@ -10,6 +11,7 @@ from bitextmine.encoder.config import EncoderConfig
 # Standard deviation of the initial piece vectors. It must be small: a piece that training hardly sees keeps its random
 # vector, which is noise of that size in every sum.
 INITIAL_STD = 0.01
+WITHOUT_CUDNN = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
 class PieceVectors(nn.Embedding):
@@ -152,17 +154,25 @@ def with_length(units: Tensor, characters: Tensor, share: float, table: Tensor) 
     return both * (units != 0).any(dim=1, keepdim=True)
 
 
+def fused_attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, dropout: float = 0.0
+) -> Tensor:
+    """Apply scaled dot-product attention, on a GPU without cuDNN, which prepares anew for each shape of a batch."""
+    if q.device.type == "cpu":
+        return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)
+    with sdpa_kernel(WITHOUT_CUDNN):
+        return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)
+
+
 def _attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
-    """Apply scaled dot-product attention, on a CPU always in float32.
+    """Apply attention, on a CPU always in float32.
 
     Its backward pass in bfloat16 takes nine times as long there (torch 2.13, 256 sentences of 12 pieces).
     """
     if q.device.type != "cpu" or q.dtype == torch.float32:
-        return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)
+        return fused_attention(q, k, v, mask, dropout)
     with torch.autocast("cpu", enabled=False):
-        return functional.scaled_dot_product_attention(
-            q.float(), k.float(), v.float(), attn_mask=mask, dropout_p=dropout
-        )
+        return fused_attention(q.float(), k.float(), v.float(), mask, dropout)
 
 
 class Layer(nn.Module):

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.model import SentenceModel, unit_vectors
+from bitextmine.encoder.model import SentenceModel, fused_attention, unit_vectors
 from bitextmine.encoder.pieces import Network, Pieces, offsets_of
 from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.weights import BOTTLENECK, PIECES, SCALE, piece_vectors
@@ -206,7 +206,7 @@ class Transformer(TorchNetwork):
                 attended = torch.bmm(weights, v).view(rows, heads, length, size)
             else:  # MOST_ROWS at a time
                 parts = zip(*(one.split(MOST_ROWS) for one in split), strict=True)
-                found = [functional.scaled_dot_product_attention(*part) for part in parts]
+                found = [fused_attention(*part) for part in parts]
                 attended = found[0] if len(found) == 1 else torch.cat(found)
             out[begin:end].view(rows, length, heads, size).copy_(attended.transpose(1, 2))
         return out

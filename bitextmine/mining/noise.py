@@ -51,7 +51,7 @@ from bitextmine.mining.margin import (
 from bitextmine.mining.options import MiningOptions
 from bitextmine.mining.retrieval import ScoredPairs, retrieve
 from bitextmine.mining.threshold import Estimate
-from bitextmine.search.exact import search_one
+from bitextmine.search.exact import search_self
 from bitextmine.search.neighbours import Neighbours
 
 # Fewer lines than this give no rate of a few percent.
@@ -118,7 +118,7 @@ def search_within(vectors: NDArray, k: int, margin: str, seed: int = 1) -> Withi
     rows = np.sort(np.random.default_rng(seed).permutation(len(vectors))[:SAMPLE])
     some = np.ascontiguousarray(vectors[rows])
     n = len(some)
-    found = search_one(some, some, min(k + 1, n))
+    found = search_self(some, min(k + 1, n))
     own = found[1] == np.arange(n)[:, None]
     own[~own.any(axis=1), -1] = True  # many equal rows: itself is not among them, and the last goes
     sim, ids = (array[~own].reshape(n, -1) for array in found)

@@ -1,4 +1,8 @@
-"""Exact search with torch: blocked products, survivors selected by threshold and rescored exactly; CPU and CUDA."""
+"""Exact search with torch: blocked products, survivors selected by threshold and rescored exactly; CPU and CUDA.
+
+On a GPU everything stays there until a block of rows is done: the candidates, their exact products, the k best so far
+of both sides and, if there is room, all rows of y.
+"""
 
 import math
 from collections.abc import Callable
@@ -12,11 +16,14 @@ from numpy.typing import NDArray
 from bitextmine.errors import BitextmineError
 from bitextmine.search.neighbours import TopK
 from bitextmine.search.options import Arithmetic, SearchOptions, default_arithmetic
-from bitextmine.search.products import pair_products
+from bitextmine.search.products import LANES, pair_products
 from bitextmine.search.rows import VectorRows, check_length
 
 _SMALLEST = 64
-_GPU_BLOCK, _CPU_BLOCK = (8192, 4096), (4096, 1024)  # rows of x, of y at a time; on a CPU, to stay in cache
+# Rows of x, of y at a time. On a GPU there are the fewer candidates the more rows of y are compared at once.
+_GPU_BLOCK, _CPU_BLOCK = (16384, 65536), (4096, 1024)
+_GPU_BYTES = 16  # per pair of rows of a block, twice as many as it takes
+_GPU_PAIRS = 1 << 18  # multiplied exactly at a time
 _TYPES = {
     Arithmetic.FLOAT32: torch.float32,
     Arithmetic.BFLOAT16: torch.bfloat16,
@@ -26,8 +33,9 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class _Loaded:
-    """Rows x on the device, divided by `scale` and rounded to x', with the largest |x|, |x'| and |x - x'|."""
+    """Rows x on the device, and divided by `scale` and rounded to x', with the largest |x|, |x'| and |x - x'|."""
 
+    stored: torch.Tensor
     rows: torch.Tensor
     scale: float
     long: float
@@ -63,11 +71,16 @@ class BlockSearch:
         self._device = torch.device(options.device)
         self._dtype = _TYPES[options.arithmetic or default_arithmetic(options.device)]
         self._x, self._y = x, y
-        block = _CPU_BLOCK if self._device.type == "cpu" else _GPU_BLOCK
+        block = _CPU_BLOCK
         while self._device.type == "cpu" and max(block) > _SMALLEST and memory < _working(*block, x.dim):
             block = max(_SMALLEST, block[0] // 2), max(_SMALLEST, block[1] // 2)
+        if self._device.type == "cuda":
+            block = _GPU_BLOCK
+            while block[1] > block[0] and math.prod(block) * _GPU_BYTES > _free(self._device)[0]:
+                block = block[0], block[1] // 2
         self.block_rows, self._tile = block[0], tile or block[1]
         self._product = product or (lambda a, b: a @ b.T)
+        self._kept: dict[tuple[int, int], _Loaded] = {}  # rows of y that stay on a GPU
 
     @staticmethod
     def least_memory(x: VectorRows) -> int:
@@ -75,29 +88,44 @@ class BlockSearch:
         return _working(_SMALLEST, _SMALLEST, x.dim)
 
     def _load(self, rows: NDArray[Any]) -> _Loaded:
-        exact = torch.from_numpy(np.array(rows)).to(self._device).float()
+        stored = torch.from_numpy(np.array(rows)).to(self._device)
+        exact = stored.float()
         long = float(_longest(exact))
         check_length(long, "vectors")
         if self._dtype == torch.float32:
-            return _Loaded(exact, 1.0, long, long, 0.0)
+            return _Loaded(stored, exact, 1.0, long, long, 0.0)
         scale = 1.0
         if self._dtype == torch.float16 and long > 16:  # products of float16 end at 65504
             scale = 2.0 ** math.ceil(math.log2(long))
             exact, long = exact / scale, long / scale
         rounded = exact.to(self._dtype)
         lost = float(_longest(exact - rounded))
-        return _Loaded(rounded, scale, long, long + lost, lost)
+        return _Loaded(stored, rounded, scale, long, long + lost, lost)
+
+    def _load_target(self, start: int, stop: int) -> _Loaded:
+        found = self._kept.get((start, stop))
+        if found is None:
+            found = self._load(self._y.block(start, stop))
+            if self._device.type == "cuda":
+                free, total = _free(self._device)
+                if free > total // 2:
+                    self._kept[start, stop] = found
+        return found
 
     def block(self, start: int, stop: int, fwd: TopK, bwd: TopK | None) -> None:
-        """Compare x's rows start..stop with every row of y and merge the results into `fwd` and `bwd`."""
-        stop = min(stop, len(self._x))
+        """Compare x's rows start..stop with every row of y and merge the results into `fwd` and `bwd`.
+
+        If both are one, so are x and y: one direction does.
+        """
+        stop, bwd = min(stop, len(self._x)), None if bwd is fwd else bwd
+        best = _Best(fwd, start, stop, self._device)
+        back = None if bwd is None else _Best(bwd, 0, len(self._y), self._device)
         while True:
             try:
                 rows = self._load(self._x.block(start, stop))
                 for begin in range(0, len(self._y), self._tile):
                     cols = begin, min(begin + self._tile, len(self._y))
-                    for best, row, ids, sim in self._compare(rows, (start, stop), cols, fwd, bwd):
-                        best.merge(row, ids, sim)
+                    self._compare(rows, (start, stop), cols, best, back)
                 break
             except (RuntimeError, MemoryError) as error:
                 if not _out_of_memory(error):
@@ -107,14 +135,18 @@ class BlockSearch:
                         f"out of memory on {self._device} even with blocks of {stop - start} x {self._tile} vectors; "
                         "free memory there or use --device cpu"
                     ) from error
+            self._kept.clear()
             if self._device.type == "cuda":
                 torch.cuda.empty_cache()
             self._tile = max(_SMALLEST, self._tile // 2)
+        best.store()
+        if back is not None:
+            back.store()
 
     def _compare(
-        self, block: _Loaded, rows: tuple[int, int], cols: tuple[int, int], fwd: TopK, bwd: TopK | None
-    ) -> list[tuple[TopK, NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]]:
-        a, b = block, self._load(self._y.block(*cols))
+        self, a: _Loaded, rows: tuple[int, int], cols: tuple[int, int], fwd: "_Best", bwd: "_Best | None"
+    ) -> None:
+        b = self._load_target(*cols)
         sims = self._product(a.rows, b.rows)
         roundoff = torch.finfo(self._dtype).eps / 2
         # A GPU may round partial sums to the type of the output.
@@ -125,38 +157,97 @@ class BlockSearch:
         error = a.lost * b.long + a.near * b.lost + relative * a.near * b.near
         error += 1e-37  # where float32 begins to lose digits
         scale = a.scale * b.scale
-        hit = sims >= self._limit(sims, 1, fwd, rows, error, scale)[:, None]
-        out = [(fwd, *self._select(hit, rows, cols))]
+
+        def exact(hit: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+            row, col = _true(hit)
+            if self._device.type == "cpu":  # compiled, if possible
+                x, y = self._x.block(*rows), self._y.block(*cols)
+                found = pair_products(x, y, row.numpy(), col.numpy(), self._x.dtype)
+                return row, col, torch.from_numpy(found)
+            parts = zip(row.split(_GPU_PAIRS), col.split(_GPU_PAIRS), strict=True)
+            return row, col, torch.cat([exact_products(a.stored[i], b.stored[j]) for i, j in parts])
+
+        hit = sims >= self._limit(sims, 1, fwd.sim, error, scale)[:, None]
+        row, col, sim = exact(hit)
+        fwd.merge(row, col + cols[0], sim)
         if bwd is not None:
-            hit = torch.ge(sims, self._limit(sims, 0, bwd, cols, error, scale)[None, :], out=hit)
-            row, col, sim = self._select(hit, rows, cols)
-            out.append((bwd, col, row, sim))
-        return out
+            limit = self._limit(sims, 0, bwd.sim[slice(*cols)], error, scale)
+            row, col, sim = exact(torch.ge(sims, limit[None, :], out=hit))
+            bwd.merge(col + cols[0], row + rows[0], sim)
 
     def _limit(
-        self, sims: torch.Tensor, dim: int, best: TopK, span: tuple[int, int], error: float, scale: float
+        self, sims: torch.Tensor, dim: int, best: torch.Tensor, error: float, scale: float
     ) -> torch.Tensor:
         """Return the least computed product that may matter.
 
-        That is the k-th best so far less one error; while there are fewer than k, a lower bound of this tile's k-th
-        best less two errors.
+        That is the k-th ``best`` (n, k) so far less one error; while there are fewer than k, a lower bound of this
+        tile's k-th best less two errors.
         """
-        limit = torch.from_numpy(best.limit(*span) / np.float32(scale) - np.float32(error)).to(sims.device)
+        limit, k = best[:, -1] / scale - error, best.shape[1]
         fresh = torch.isinf(limit)
-        if bool(fresh.any()) and sims.shape[dim] >= best.k:
-            limit[fresh] = _kth(sims, dim, best.k).float()[fresh] - 2 * error
+        if bool(fresh.any()) and sims.shape[dim] >= k:
+            limit[fresh] = _kth(sims, dim, k).float()[fresh] - 2 * error
         if sims.dtype == torch.float32:
             return limit
         narrow = torch.finfo(sims.dtype)  # rounded down
         return (limit - limit.abs() * narrow.eps - narrow.tiny).to(sims.dtype)
 
-    def _select(
-        self, hit: torch.Tensor, rows: tuple[int, int], cols: tuple[int, int]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
-        at = _true(hit)
-        row, col = at // hit.shape[1], at % hit.shape[1]
-        x, y = self._x.block(*rows), self._y.block(*cols)
-        return row + rows[0], col + cols[0], pair_products(x, y, row, col, self._x.dtype)
+
+class _Best:
+    """Rows start..stop of a `TopK` on a device: sim (n, k) float32 and id (n, k) int64; on a CPU its own memory."""
+
+    def __init__(self, best: TopK, start: int, stop: int, device: torch.device) -> None:
+        self._best, self._rows = best, slice(start, stop)
+        self.sim, self.id = (torch.from_numpy(all[start:stop]).to(device) for all in (best.sim, best.id))
+
+    def store(self) -> None:
+        """Write the rows back."""
+        if self.sim.device.type != "cpu":
+            self._best.sim[self._rows] = self.sim.cpu().numpy()
+            self._best.id[self._rows] = self.id.cpu().numpy()
+
+    def merge(self, row: torch.Tensor, ids: torch.Tensor, sim: torch.Tensor) -> None:
+        """Do as `TopK.merge`; the ids of a row ascend."""
+        if not len(row):
+            return
+        k = self.sim.shape[1]
+        order = torch.sort(sim, descending=True, stable=True).indices
+        order = order[torch.sort(row[order], stable=True).indices]
+        row, ids, sim = row[order], ids[order], sim[order]
+        rows, place, count = torch.unique_consecutive(row, return_inverse=True, return_counts=True)
+        rank = torch.arange(len(row), device=row.device) - (count.cumsum(0) - count)[place]
+        keep = rank < k
+        at = place[keep], rank[keep]
+        new_sim = self.sim.new_full((len(rows), k), -math.inf)
+        new_id = self.id.new_full((len(rows), k), -1)
+        new_sim[at], new_id[at] = sim[keep], ids[keep]
+        old_sim, old_id = self.sim[rows], self.id[rows]
+        known = (new_id[:, :, None] == old_id[:, None, :]).any(dim=2)
+        new_sim[known], new_id[known] = -math.inf, -1
+        both_sim, both_id = torch.cat([old_sim, new_sim], dim=1), torch.cat([old_id, new_id], dim=1)
+        # By id, missing ones last, then by similarity.
+        order = torch.sort(both_id.where(both_id >= 0, torch.iinfo(torch.int64).max), dim=1).indices
+        best = torch.sort(both_sim.gather(1, order), dim=1, descending=True, stable=True).indices
+        order = order.gather(1, best[:, :k])
+        self.sim[rows], self.id[rows] = both_sim.gather(1, order), both_id.gather(1, order)
+
+
+def exact_products(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Return `products.products` of x (p, d) and y (p, d), float16 or float32, on their device, to the bit."""
+    acc = torch.zeros((len(x), LANES), dtype=torch.float64, device=x.device)
+    for at in range(0, x.shape[1], LANES):
+        a, b = x[:, at : at + LANES].double(), y[:, at : at + LANES].double()
+        acc[:, : a.shape[1]].addcmul_(a, b)  # exact products: a fused addition rounds alike
+    s = (acc[:, :8] + acc[:, 8:16]) + (acc[:, 16:24] + acc[:, 24:])
+    s = s[:, :4] + s[:, 4:]
+    return ((s[:, 0] + s[:, 2]) + (s[:, 1] + s[:, 3])).float() + 0.0
+
+
+def _free(device: torch.device) -> tuple[int, int]:
+    """Return the bytes of a GPU that are free for this process, and all of them."""
+    free, total = torch.cuda.mem_get_info(device)
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return free + kept, total
 
 
 def _narrowed(device: torch.device) -> float:
@@ -189,15 +280,15 @@ def _working(rows: int, tile: int, dim: int) -> int:
     return (rows + tile) * (dim * 12 + 2000) + rows * tile * 6 + (8 << 20)
 
 
-def _true(hit: torch.Tensor) -> NDArray[np.int64]:
-    """Return the flat positions of True, ascending; few are, so eight are looked at together."""
+def _true(hit: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the rows and columns of True, row by row; few are, so a CPU looks at eight together."""
     if hit.device.type != "cpu" or hit.numel() % 8:
-        flat: NDArray[np.int64] = hit.view(-1).nonzero()[:, 0].cpu().numpy()
-        return flat
-    words = hit.view(-1).view(torch.int64).nonzero()[:, 0]
-    word, byte = hit.view(-1, 8)[words].numpy().nonzero()
-    where: NDArray[np.int64] = words.numpy()[word] * 8 + byte
-    return where
+        flat = hit.view(-1).nonzero()[:, 0]
+    else:
+        words = hit.view(-1).view(torch.int64).nonzero()[:, 0]
+        word, byte = hit.view(-1, 8)[words].numpy().nonzero()
+        flat = words[torch.from_numpy(word)] * 8 + torch.from_numpy(byte)
+    return flat // hit.shape[1], flat % hit.shape[1]
 
 
 def _kth(sims: torch.Tensor, dim: int, k: int) -> torch.Tensor:

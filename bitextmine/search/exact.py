@@ -69,6 +69,21 @@ def search_one(
     return unfold(best.sim, best.id, *folded.groups)
 
 
+def search_self(
+    rows: Vectors, k: int, options: SearchOptions = _AS_IT_COMES
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return the k nearest rows of each row of a matrix, itself among them: `search_one` of it in itself.
+
+    The compiled search multiplies every two rows once.
+    """
+    dtype = check_pair(rows, rows, *options.names)
+    groups, digest = scan(rows, options.names[0])
+    side = VectorRows(rows, dtype, None if groups is None else groups.first)
+    folded = Folded(side, side, (groups, groups), digest)
+    best, _ = _search(folded, k, False, options, silent, None)
+    return unfold(best.sim, best.id, groups, groups)
+
+
 @dataclass(frozen=True)
 class Folded:
     """The distinct rows of both sides, their groups of identical rows, and a digest of all rows."""
@@ -103,7 +118,7 @@ def _search(
     progress: Progress,
     checkpoint: Checkpoint | None,
 ) -> tuple[TopK, TopK]:
-    """Return the neighbours between distinct rows; no rows of y's unless `both`."""
+    """Return the neighbours between distinct rows; no rows of y's unless `both`. If x is y, each pair is met once."""
     x, y, memory = sides.x, sides.y, options.memory
     done, of, total, back = 0, len(x), len(x.vectors), len(y) * both
     answer = 12 * k * (of + back) + sum(_unfolding(each, k) for each in sides.groups)
@@ -124,6 +139,8 @@ def _search(
         log.info("search: %s of %s lines are done, going on", f"{total * done // of:,}", f"{total:,}")
         progress(total * done // of)
     step = min(options.block_rows or engine.block_rows, engine.block_rows)
+    if x is y:
+        step, both, bwd = engine.block_rows, True, fwd
     while done < of:
         start, done = done, min(done + step, of)
         engine.block(start, done, fwd, bwd if both else None)

@@ -167,6 +167,8 @@ class FusedSearch:
                 self._tile //= 2
             else:
                 self.block_rows = max(_LEAST_ROWS, self.block_rows // 2)
+        if x is y:  # blocks are of whole tiles
+            self.block_rows = self._tile = min(self.block_rows, self._tile)
         self._tiles = range(0, len(y), self._tile)
         kept = len(self._tiles) * self._tile * (self._dpad + 16)
         self._keep = not self._wide and self._working(self.block_rows, self._tile) + kept <= memory
@@ -235,7 +237,11 @@ class FusedSearch:
         return (error * (1 + 1e-6)).astype(np.float32), None
 
     def block(self, start: int, stop: int, fwd: TopK, bwd: TopK | None) -> None:
-        """Compare x's rows start..stop with every row of y and merge the results into `fwd` and `bwd`."""
+        """Compare x's rows start..stop with every row of y and merge the results into `fwd` and `bwd`.
+
+        If both are one, so are x and y: rows before the block have met it, and those after it count in both ways.
+        """
+        itself = bwd is fwd
         rows, y, step, dpad, cap = self._x.block(start, stop), self._y, self._tile, self._dpad, _room(fwd.k)
         q = self._pack(0, rows, start)
         row_sim, row_id, locks = fwd.sim[start:stop], fwd.id[start:stop], np.zeros(len(rows), dtype=np.uint8)
@@ -251,7 +257,8 @@ class FusedSearch:
             if self._keep:
                 self._packed[number] = packed
             xloss, yloss = self._errors(q, packed)
-            col = (None, None) if bwd is None else (bwd.sim[j : j + step], bwd.id[j : j + step])
+            back = None if itself and j < stop else bwd
+            col = (None, None) if back is None else (back.sim[j : j + step], back.id[j : j + step])
             tile = Tile(
                 *(*how, len(rows), self._bases[0] + start),
                 *_addresses(q.codes, q.scale, xloss, q.sum, rows, row_sim, row_id, locks),
@@ -260,8 +267,9 @@ class FusedSearch:
             )
             return int(self._lib.fused_tile(ctypes.byref(tile)))
 
-        with in_threads(min(self._threads, len(self._tiles))) as mapped:
-            sum(mapped(work, range(len(self._tiles))))  # the numbers of exact products
+        numbers = range(start // step if itself else 0, len(self._tiles))
+        with in_threads(min(self._threads, len(numbers))) as mapped:
+            sum(mapped(work, numbers))  # the numbers of exact products
 
 
 def _addresses(*arrays: NDArray[Any] | None) -> list[int | None]:

@@ -97,7 +97,7 @@ def test_pieces_are_kept_or_made(corpus, model, monkeypatch):
 
 
 def test_a_line_that_comes_again_has_the_row_it_had(corpus, model, monkeypatch):
-    encoder = load_encoder(model)
+    encoder = load_encoder(model, "cpu")
     corpus.write_text("\n".join(LINES * 3 + ["new"]) + "\n")
     encoded = 0
     encode = encoder.encode_pieces

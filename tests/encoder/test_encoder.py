@@ -64,7 +64,7 @@ def oracle(folder, line):
 
 
 def test_rows_are_unit_or_zero_and_never_nan(folder):
-    vectors = load_encoder(folder).encode(LINES)
+    vectors = load_encoder(folder, "cpu").encode(LINES)
     assert vectors.dtype == np.float32 and vectors.shape == (len(LINES), 16)
     assert np.isfinite(vectors).all()
     lengths = np.linalg.norm(vectors, axis=1)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bitextmine.errors import BitextmineError
 from bitextmine.search import fused
 from bitextmine.search.blocks import BlockSearch
-from bitextmine.search.exact import open_engine, search_both, search_one
+from bitextmine.search.exact import open_engine, search_both, search_one, search_self
 from bitextmine.search.neighbours import TopK
 from bitextmine.search.options import Arithmetic, Engine, SearchOptions
 from bitextmine.search.rows import VectorRows
@@ -26,7 +26,8 @@ if HERE:
 PLAIN = {"engine": Engine.TORCH, "arithmetic": Arithmetic.FLOAT32}
 FLOAT32 = SearchOptions(arithmetic=Arithmetic.FLOAT32)
 TORCH = [{"engine": Engine.TORCH, "arithmetic": a} for a in (Arithmetic.BFLOAT16, Arithmetic.FLOAT16)]
-METHODS = [*COMPILED, PLAIN, *TORCH]
+ON_GPU = [{**way, "device": "cuda"} for way in (PLAIN, *TORCH) if torch.cuda.is_available()]
+METHODS = [*COMPILED, PLAIN, *TORCH, *ON_GPU]
 each_method = pytest.mark.parametrize("method", METHODS, ids=lambda method: "-".join(method.values()))
 
 
@@ -232,6 +233,17 @@ def test_one_direction_is_half_of_both(method, block):
     whole = search_both(x, y, 4)
     sim, ids = search_one(x, y, 4, SearchOptions(**method, block_rows=block))
     assert_same((sim, ids, whole.bwd_sim, whole.bwd_id), arrays(whole))
+
+
+@each_method
+@pytest.mark.parametrize("n", [1, 700, 2900])
+def test_a_matrix_in_itself(method, n):
+    rng = np.random.default_rng(n)
+    x = oracle.corpus(rng, n, 40, 0.1, 0.02)
+    x[n // 2 :: 7] = x[: len(x[n // 2 :: 7])]
+    sim, ids, *_ = oracle.both(x, x, 5)
+    got = search_self(x, 5, SearchOptions(**method, threads=3, block_rows=600))
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(got, (sim, ids), strict=True))
 
 
 def test_rows_that_are_memory_mapped_or_not_contiguous(tmp_path):

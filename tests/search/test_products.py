@@ -2,10 +2,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
+from bitextmine.search.blocks import exact_products
 from bitextmine.search.products import pair_products, products, rescore
 
 from . import oracle
@@ -45,11 +47,14 @@ def test_float16_products_are_the_exact_ones(way):
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 @pytest.mark.parametrize("d", [1, 31, 32, 33, 100, 512])
-def test_compiled_products_are_those_of_numpy(dtype, d):
+def test_products_in_c_and_torch_are_those_of_numpy(dtype, d):
     rng = np.random.default_rng(d)
     x, y = (3 * rng.standard_normal((n, d)).astype(dtype) for n in (40, 50))
     i, j = rng.integers(0, 40, 300), rng.integers(0, 50, 300)
     want = products(x[i], y[j])
+    for device in ("cpu", "cuda")[: 1 + torch.cuda.is_available()]:
+        rows = (torch.from_numpy(side).to(device) for side in (x[i], y[j]))
+        assert exact_products(*rows).cpu().numpy().tobytes() == want.tobytes()
     assert pair_products(x, y, i, j, np.dtype(dtype)).tobytes() == want.tobytes()
     assert pair_products(x[:, ::-1][:, ::-1], y, i, j, np.dtype(dtype)).tobytes() == want.tobytes()
 

@@ -108,7 +108,7 @@ def test_vectors_are_those_of_the_equations(make):
     folder = make()
     content = weights(4 + len(dictionary(folder)))
     assert any(UNKNOWN in rows_of(line, folder) for line in LINES)
-    encoder = load_encoder(folder)
+    encoder = load_encoder(folder, "cpu")
     wanted = np.array(list(expected(folder, content)))
     assert (encoder.name, encoder.dim) == ("laser", 2 * HIDDEN)
     np.testing.assert_allclose(encoder.encode(LINES), wanted, atol=1e-6)
