@@ -34,7 +34,7 @@ from bitextmine.system import ahead, processors
 
 log = logging.getLogger(__name__)
 
-_LINES_AT_ONCE = 1 << 16
+_LINES_AT_ONCE = 1 << 12
 
 
 @dataclasses.dataclass(frozen=True)

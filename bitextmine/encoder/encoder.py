@@ -91,8 +91,8 @@ class Encoder:
     ) -> Any:
         """Return the vector (dim,) of one string or the vectors (n, dim) of n strings, float32, row i for sentence i.
 
-        Rows have length 1 (from a GPU to within 0.001), so that the product of two is their cosine. A sentence without pieces (empty, or blanks
-        only) gets zeros. Equal sentences have equal vectors.
+        Rows have length 1 (from a GPU to within 0.001), so that the product of two is their cosine. A sentence
+        without pieces (empty, or blanks only) gets zeros. Equal sentences have equal vectors.
 
         Args:
             sentences: one string, strings, or MTEB's batches, dicts with a list "text".

@@ -201,6 +201,16 @@ class CompiledTable:
 
     def scan(self, text: str, lines: int, known: int) -> tuple[np.ndarray, np.ndarray, list[str]]:
         """Return the number of each word, the end of each line's words, and the words from number ``known`` on."""
+        number, ends, places, raw = self._scan(text, lines, known)
+        at = places.tolist()
+        fresh = [raw[begin : begin + size].decode() for begin, size in zip(at[::2], at[1::2], strict=True)]
+        return number, ends, fresh
+
+    def numbers(self, text: str, lines: int, known: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the first two of `scan`; the words are those of the table if their number is below ``known``."""
+        return self._scan(text, lines, known)[:2]
+
+    def _scan(self, text: str, lines: int, known: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, bytes]:
         raw = text.encode()
         room = raw.count(b" ") + lines
         number, ends = np.empty(room, dtype=np.int32), np.empty(lines, dtype=np.int64)
@@ -211,9 +221,7 @@ class CompiledTable:
             raise ValueError(f"{known} words cannot be known to a table of {self.count()}")
         if found < 0:
             raise MemoryError(f"no room for a table of {self.count()} words")
-        at = places[: 2 * found].tolist()
-        fresh = [raw[begin : begin + size].decode() for begin, size in zip(at[::2], at[1::2], strict=True)]
-        return number, ends, fresh
+        return number, ends, places[: 2 * found], raw
 
     def count(self) -> int:
         """Return the number of words in the table."""
@@ -250,6 +258,10 @@ class PlainTable(dict[str, int]):
         fresh = list(itertools.islice(reversed(self), len(self) - known))
         return number, ends, fresh[::-1]
 
+    def numbers(self, text: str, lines: int, known: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the same as `CompiledTable.numbers`."""
+        return self.scan(text, lines, known)[:2]
+
     def pieces(self, number: np.ndarray, ends: np.ndarray, known: Pieces, most: int) -> tuple[Pieces, int]:
         """Return the same as `CompiledTable.pieces`."""
         words = known.take(number)
@@ -257,7 +269,12 @@ class PlainTable(dict[str, int]):
         return Pieces(words.ids, offsets).first(most)
 
 
+def word_table() -> CompiledTable | PlainTable:
+    """Return an empty table of words."""
+    library = compiled.library("encoder")
+    return PlainTable() if library is None else CompiledTable(library)
+
+
 def _nothing() -> tuple[CompiledTable | PlainTable, Pieces]:
     """Return an empty table and the pieces of known words, of word i in row i."""
-    library = compiled.library("encoder")
-    return PlainTable() if library is None else CompiledTable(library), Pieces.from_lists([])
+    return word_table(), Pieces.from_lists([])

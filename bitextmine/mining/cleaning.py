@@ -27,13 +27,14 @@ import logging
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import counted
+from bitextmine.encoder.tokenizer import word_table
 from bitextmine.languages.identify import Languages, is_installed
 from bitextmine.languages.scripts import UNSPACED_LETTER, letters_of
 from bitextmine.mining.sides import Side
@@ -51,6 +52,7 @@ _TAG = re.compile(r"<[^<>]{1,300}>")
 _CHARACTERS, _WORDS = 8, 6  # the shortest line that counts as repeated
 _VARIED = 16  # different characters at the beginning; with more of them none is over half of a usual line
 _BEGINNING = 80  # characters: as telling as the whole line, in a third of the time
+_BLANKS = [chr(code) for code in range(0x3001) if chr(code).isspace() and chr(code) not in " \n"]
 _TIMES, _SHARE = 100, 1000  # boilerplate
 _SAMPLE = 20_000  # lines of a side to weigh words by
 _ASKED = 2_000  # lines of the sample to identify
@@ -83,11 +85,14 @@ class Cleaning:
     identified: bool
 
 
-def is_junk(line: str) -> str | None:
-    """Return the first of the rules no_letters and repeated that a line matches, or None."""
+def is_junk(line: str, varied: bool = False) -> str | None:
+    """Return the first of the rules no_letters and repeated that a line matches, or None.
+
+    ``varied``: more than _VARIED different characters are known to be at the beginning.
+    """
     if _TWO_LETTERS.search(line) is None:
         return "no_letters"
-    if len(line) >= _CHARACTERS and len(set(line[:_BEGINNING])) <= _VARIED:
+    if not varied and len(line) >= _CHARACTERS and len(set(line[:_BEGINNING])) <= _VARIED:
         solid = "".join(line.split())
         if len(solid) >= _CHARACTERS and 2 * max(Counter(solid).values()) > len(solid):
             return "repeated"
@@ -95,6 +100,16 @@ def is_junk(line: str) -> str | None:
         if len(words) >= _WORDS and 2 * max(Counter(words).values()) > len(words):
             return "repeated"
     return None
+
+
+def _varied(lines: Sequence[str]) -> NDArray[np.bool_]:
+    """Return a mask (n,) of lines with more than _VARIED different characters at the beginning; it may lack some."""
+    codes = np.array(lines, dtype=f"U{_BEGINNING}").view(np.uint32).reshape(len(lines), _BEGINNING)
+    # By the codes modulo 64. The zeros after a short line count as one character more.
+    seen = np.bitwise_or.reduce(np.left_shift(np.uint64(1), (codes & 63).astype(np.uint64)), axis=1)
+    bits = np.unpackbits(seen.view(np.uint8).reshape(-1, 8), axis=1)
+    found: NDArray[np.bool_] = bits.sum(axis=1) > _VARIED + 1
+    return found
 
 
 def bare_words(line: str) -> list[str]:
@@ -173,7 +188,8 @@ def clean_lines(sides: Sequence[Side], langs: Sequence[str]) -> Cleaning:
             )
     if asked[0].code == asked[1].code:  # then neither can be told from the other
         asked = [_Asked(None, lang, ()) for lang in langs]
-    weights = _weights([own.of_it(sample) for own, sample in zip(asked, samples, strict=True)])
+    samples = [own.of_it(sample) for own, sample in zip(asked, samples, strict=True)]
+    weights = _Weights(samples) if min(map(len, samples)) >= _LINES else None
     looked = [
         _look(side, weights, number, one) for number, (side, one) in enumerate(zip(sides, asked, strict=True))
     ]
@@ -228,6 +244,52 @@ class _Asked:
         return long
 
 
+class _Weights:
+    """The weights of words, positive for the first side, which has ``samples[0]``."""
+
+    def __init__(self, samples: Sequence[Sequence[str]]) -> None:
+        each = ((set(line.lower().split()) for line in sample) for sample in samples)
+        one, other = (Counter(itertools.chain.from_iterable(words)) for words in each)
+        scale = math.log(len(samples[1]) / len(samples[0]))
+        known = {
+            word: min(_HEAVIEST, max(-_HEAVIEST, math.log((one[word] + 0.5) / (other[word] + 0.5)) + scale))
+            for word in one.keys() | other.keys()
+            if one[word] + other[word] >= _SEEN
+        }
+        self._table, self._weight = word_table(), np.fromiter(known.values(), np.float64, len(known))
+        self._table.numbers(_plain(" ".join(known)), 1, 0)
+
+    def of(self, lows: Sequence[str], sign: float) -> NDArray[np.float64]:
+        """Return the sum of the words' weights of each line (n,): of its beginning, or of all if that is unclear."""
+        found = sign * self._sums([low[:_BEGINNING] for low in lows])
+        long = np.fromiter(map(len, lows), np.int64, len(lows)) > _BEGINNING
+        unclear = np.flatnonzero(long & (found < _AT_HOME))
+        found[unclear] = sign * self._sums([lows[i] for i in unclear.tolist()])
+        return found
+
+    def _sums(self, lines: Sequence[str]) -> NDArray[np.float64]:
+        text = "\n".join(lines)
+        if text.count("\n") >= len(lines):  # not from a file, then
+            text = "\n".join(line.replace("\n", " ") for line in lines)
+        number, ends = self._table.numbers(_plain(text), max(1, len(lines)), len(self._weight))
+        number = number[: ends[-1]]
+        weight = np.concatenate(
+            [self._weight, np.zeros(max(0, int(number.max(initial=0)) + 1 - len(self._weight)))]
+        )
+        found, begins = np.zeros(len(lines)), np.append(0, ends[:-1])[: len(lines)]
+        some = begins < ends[: len(lines)]
+        if some.any():
+            found[some] = np.add.reduceat(weight[number], begins[some])
+        return found
+
+
+def _plain(text: str) -> str:
+    """Return a text whose words are between spaces and line feeds, and that has a UTF-8 form."""
+    for blank in _BLANKS:
+        text = text.replace(blank, " ")
+    return text.encode("utf-8", "replace").decode()
+
+
 @dataclass(frozen=True)
 class _Looked:
     """Findings by row (u,): the number of the matching rule (0: none), a hash up to case, the weight of the words.
@@ -240,7 +302,7 @@ class _Looked:
     weight: NDArray[np.float64]
 
 
-def _look(side: Side, weights: Mapping[str, float] | None, number: int, asked: _Asked) -> _Looked:
+def _look(side: Side, weights: _Weights | None, number: int, asked: _Asked) -> _Looked:
     """Apply the rules that look at one line by itself."""
     rows = len(side.unique.rows)
     reason, key, weight = np.zeros(rows, np.int8), np.empty(rows, np.int64), np.zeros(rows)
@@ -252,11 +314,11 @@ def _look(side: Side, weights: Mapping[str, float] | None, number: int, asked: _
         lines = itertools.compress(lines, wanted.tolist())
     while block := list(itertools.islice(lines, _BLOCK)):
         part = slice(row, row + len(block))
-        junk = [is_junk(line) for line in block]
+        junk = list(map(is_junk, block, _varied(block).tolist()))
         lows = [line.strip().lower() for line in block]
         key[part] = np.fromiter(map(hash, lows), np.int64, len(block))
         if weights is not None:
-            weight[part] = _weighed(lows, weights, 1.0 if number == 0 else -1.0)
+            weight[part] = weights.of(lows, 1.0 if number == 0 else -1.0)
         doubtful = []
         for i, (rule, low, found) in enumerate(zip(junk, lows, weight[part].tolist(), strict=True)):
             if rule is not None:
@@ -270,16 +332,6 @@ def _look(side: Side, weights: Mapping[str, float] | None, number: int, asked: _
             reason[row + np.array(doubtful)[foreign]] = _NUMBER["language"]
         row += len(block)
     return _Looked(reason, key, weight)
-
-
-def _weighed(lows: Sequence[str], weights: Mapping[str, float], sign: float) -> list[float]:
-    """Return the sum of the words' weights of each line: of its beginning, or of the whole line if that is unclear."""
-    known, nothing = weights.get, itertools.repeat(0.0)
-    found = [sign * sum(map(known, low[:_BEGINNING].split(), nothing)) for low in lows]
-    for i, (low, weight) in enumerate(zip(lows, found, strict=True)):
-        if weight < _AT_HOME and len(low) > _BEGINNING:
-            found[i] = sign * sum(map(known, low.split(), nothing))
-    return found
 
 
 def _copies(sides: Sequence[Side], looked: Sequence[_Looked], number: int) -> NDArray[np.int64]:
@@ -300,25 +352,6 @@ def _copies(sides: Sequence[Side], looked: Sequence[_Looked], number: int) -> ND
 def _digest(line: str) -> int:
     low = line.strip().lower().encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(low, digest_size=8).digest(), "little")
-
-
-def _weights(samples: Sequence[Sequence[str]]) -> dict[str, float] | None:
-    """Return the weight of each word, positive for the first side; None for samples that are too small."""
-    if min(map(len, samples)) < _LINES:
-        return None
-    counts = []
-    for sample in samples:
-        words: Counter[str] = Counter()
-        for line in sample:
-            words.update(set(line.lower().split()))
-        counts.append(words)
-    one, other = counts
-    scale = math.log(len(samples[1]) / len(samples[0]))
-    return {
-        word: min(_HEAVIEST, max(-_HEAVIEST, math.log((one[word] + 0.5) / (other[word] + 0.5)) + scale))
-        for word in one.keys() | other.keys()
-        if one[word] + other[word] >= _SEEN
-    }
 
 
 def _is_long(line: str) -> bool:

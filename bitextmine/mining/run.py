@@ -38,7 +38,7 @@ from bitextmine.mining.noise import (
 from bitextmine.mining.options import MiningOptions, WorkOptions, check_matching, split_options
 from bitextmine.mining.piece_features import Sentences
 from bitextmine.mining.retrieval import ScoredPairs, retrieve
-from bitextmine.mining.scorer import Rescorer, open_scoring
+from bitextmine.mining.scorer import Rescorer, Scoring, open_scoring
 from bitextmine.mining.sides import IN_MEMORY, Side, load_side
 from bitextmine.mining.texts import Pair, text_of
 from bitextmine.mining.threshold import RATE, Cut, Estimate, NoEstimate, cut_by_estimate, cut_by_gold, rule_of
@@ -161,7 +161,6 @@ def mine_texts(
         BitextmineError: corpora are missing, the same file, or without a line to mine; gold does not fit them; files of
             other programs are in the places of embeddings.
     """
-    from bitextmine.embeddings.embed import corpus_pieces
     from bitextmine.encoder import as_encoder
 
     options, work, (src, tgt) = options or MiningOptions(), work or WorkOptions(), texts
@@ -183,18 +182,28 @@ def mine_texts(
         with _unchanged(sides, checkpoint), contextlib.ExitStack() as during:
             # One neighbour more than the margin needs: the null distribution takes one away.
             spare = 1 if options.estimates_noise else 0
-            neighbours, way = find_neighbours(sides[0], sides[1], k + spare, work, checkpoint=checkpoint)
+            with ThreadPoolExecutor(1, thread_name_prefix="tokenise") as pool:
+                cut = None if scoring is None else pool.submit(_tokenise, sides, scoring)
+                neighbours, way = find_neighbours(sides[0], sides[1], k + spare, work, checkpoint=checkpoint)
             cluster.close()
             made_by |= {"search": way, "dedup": options.dedup, "clean": cleaning}
             rescore = None
-            if scoring is not None:
-                pieces = (corpus_pieces(side.text, scoring.encoder) for side in sides)
-                a, b = (Sentences(of, side.unique.rows) for of, side in zip(pieces, sides, strict=True))
+            if scoring is not None and cut is not None:
                 made_by["scorer"] = scoring.scorer.hash
                 bar = during.enter_context(work.run.progress(None, "compare pieces", "pairs"))
-                rescore = Rescorer(scoring.pieces, a, b, scoring.scorer, bar.update)
+                rescore = Rescorer(scoring.pieces, *cut.result(), scoring.scorer, bar.update)
             mined = mine_sides(*sides, neighbours, options, Basis(k, rescore, made_by, gold))
     return replace(mined, checkpoint=checkpoint)
+
+
+def _tokenise(sides: tuple[Side, Side], scoring: Scoring) -> tuple[Sentences, Sentences]:
+    """Return the pieces of both sides' rows, for rescoring."""
+    import scipy.optimize  # noqa: F401  # takes a tenth of a second, which the calibration then need not wait for
+
+    from bitextmine.embeddings.embed import corpus_pieces
+
+    src, tgt = (Sentences(corpus_pieces(side.text, scoring.encoder), side.unique.rows) for side in sides)
+    return src, tgt
 
 
 def embed_all(

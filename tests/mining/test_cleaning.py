@@ -1,6 +1,8 @@
 """Which lines and pairs are left out before and after the search."""
 
+import math
 import random
+from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
@@ -47,6 +49,36 @@ GERMAN = [
 )
 def test_junk(line, rule):
     assert is_junk(line) == rule
+
+
+@given(
+    st.lists(st.text(st.sampled_from("ab \u00a0\u2003\t\n\0é好\ud800"), max_size=120), max_size=9), st.data()
+)
+def test_words_weigh_in_lines_as_word_by_word(lines, data):
+    samples = [
+        data.draw(st.lists(st.sampled_from(["a b", "b é", "好 a\u2003a", "bb b"]), min_size=9))
+        for _ in (0, 1)
+    ]
+    weights = cleaning._Weights(samples)
+    counts = [Counter(word for line in some for word in set(line.split())) for some in samples]
+
+    def of_word(word):
+        one, other = (count[word] for count in counts)
+        weight = math.log((one + 0.5) / (other + 0.5)) + math.log(len(samples[1]) / len(samples[0]))
+        return min(3.0, max(-3.0, weight)) if one + other >= 5 else 0.0
+
+    wanted = []
+    for line in lines:
+        begun, whole = (sum(map(of_word, part.split())) for part in (line[:80], line))
+        wanted.append(whole if begun < 1 and len(line) > 80 else begun)
+    np.testing.assert_allclose(weights.of(lines, 1.0), wanted, atol=1e-9)
+
+
+@given(st.lists(st.text(max_size=99), min_size=1, max_size=9))
+def test_lines_that_count_as_varied_are(lines):
+    assert all(
+        len(set(line[:80])) > 16 for line, mask in zip(lines, cleaning._varied(lines), strict=True) if mask
+    )
 
 
 @pytest.mark.parametrize(
