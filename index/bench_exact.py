@@ -6,8 +6,8 @@ Example:  python index/bench_exact.py --rows 60000 --repeats 3
 
 Without files it makes random vectors of length 1, half of which have a neighbour planted on the other side.
 Each method also runs once in a process of its own, which maps the files and gives its peak memory. --scaling compares
-sizes instead of methods, without faiss. On a CPU it leaves out the time of those with more than 200,000 rows: it measures
-the peak with all of the target side and 2,000 rows of the source side there.
+sizes instead of methods, without faiss. On a CPU it does not time those with more than 200,000 rows: it measures the
+peak with all of the target side and 2,000 rows of the source side there.
 """
 
 from __future__ import annotations

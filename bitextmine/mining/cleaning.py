@@ -254,10 +254,10 @@ class _Weights:
         known = {
             word: min(_HEAVIEST, max(-_HEAVIEST, math.log((one[word] + 0.5) / (other[word] + 0.5)) + scale))
             for word in one.keys() | other.keys()
-            if one[word] + other[word] >= _SEEN
+            if one[word] + other[word] >= _SEEN and word == _utf8(word)
         }
         self._table, self._weight = word_table(), np.fromiter(known.values(), np.float64, len(known))
-        self._table.numbers(_plain(" ".join(known)), 1, 0)
+        self._table.numbers(" ".join(known), 1, 0)
 
     def of(self, lows: Sequence[str], sign: float) -> NDArray[np.float64]:
         """Return the sum of the words' weights of each line (n,): of its beginning, or of all if that is unclear."""
@@ -284,9 +284,14 @@ class _Weights:
 
 
 def _plain(text: str) -> str:
-    """Return a text whose words are between spaces and line feeds, and that has a UTF-8 form."""
+    """Return a text that has a UTF-8 form, with its words between spaces and line feeds."""
     for blank in _BLANKS:
         text = text.replace(blank, " ")
+    return _utf8(text)
+
+
+def _utf8(text: str) -> str:
+    """Return a text with a question mark for each lone surrogate, which text made in Python may have."""
     return text.encode("utf-8", "replace").decode()
 
 

@@ -22,7 +22,7 @@ from bitextmine.search.rows import VectorRows, check_length
 _SMALLEST = 64
 # Rows of x, of y at a time. On a GPU there are the fewer candidates the more rows of y are compared at once.
 _GPU_BLOCK, _CPU_BLOCK = (16384, 65536), (4096, 1024)
-_GPU_BYTES = 16  # per pair of rows of a block, twice as many as it takes
+_GPU_BYTES = 16  # per pair of rows of a block, with room to spare
 _GPU_PAIRS = 1 << 18  # multiplied exactly at a time
 _TYPES = {
     Arithmetic.FLOAT32: torch.float32,
@@ -198,7 +198,7 @@ class _Best:
 
     def __init__(self, best: TopK, start: int, stop: int, device: torch.device) -> None:
         self._best, self._rows = best, slice(start, stop)
-        self.sim, self.id = (torch.from_numpy(all[start:stop]).to(device) for all in (best.sim, best.id))
+        self.sim, self.id = (torch.from_numpy(side[start:stop]).to(device) for side in (best.sim, best.id))
 
     def store(self) -> None:
         """Write the rows back."""
