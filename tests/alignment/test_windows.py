@@ -135,8 +135,5 @@ def test_align_in_python(tmp_path):
         (tmp_path / name).write_text("\n".join(lines) + "\n")
     again = bitextmine.align(tmp_path / "doc.en", tmp_path / "doc.fr")
     assert again.links == found.links and again.langs == ("en", "fr")
-    for wrong in ({"src_lang": "English"}, {"max_size": 1}):
-        with pytest.raises(bitextmine.UsageError, match=r"English|max_size"):
-            bitextmine.align(en, fr, **wrong)
     with pytest.raises(bitextmine.UsageError, match="found 3"):
         bitextmine.align([*en, 3], fr)

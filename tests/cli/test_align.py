@@ -422,12 +422,8 @@ def test_the_format_by_the_file_name(bm, tmp_path):
         assert "-o x." in bm.refused("align", "doc.en", "doc.fr", *wrong, *NO_MODEL, code=2)
 
 
-@pytest.mark.parametrize(
-    ("content", "program"),
-    [(b"%PDF-1.7\n1 0 obj", "pdftotext"), (b"{\\rtf1 One.}", "pandoc"), (b"<?xml ?>\n<xliff>", "xliff2po")],
-)
-def test_documents_of_other_programs_name_a_converter(bm, tmp_path, content, program):
-    (tmp_path / "a.en").write_bytes(content)
+def test_documents_of_other_programs_name_a_converter(bm, tmp_path):
+    (tmp_path / "a.en").write_bytes(b"%PDF-1.7\n1 0 obj")
     (tmp_path / "a.fr").write_text("Un.\nDeux.\n")
     error = bm.fails("align", "a.en", "a.fr")
-    assert "a.en: " in error and program in error
+    assert "a.en: " in error and "pdftotext" in error

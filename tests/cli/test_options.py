@@ -52,8 +52,8 @@ WRONG = [  # a command, its option, values that it must refuse
         MINE,
         "--threshold",
         [
-            "",
-            *["abc", "nan", "inf", "1,2", "precision=1", "precision=", "precision", "fpr=0", "fpr=nan", "f0"],
+            *["", "abc", "nan", "inf", "1,2"],
+            *["precision=1", "precision=", "precision", "fpr=0", "fpr=95%", "fpr=nan", "f0"],
         ],
     ),
     (RETRIEVAL, "--pairs", ["en", "en-", "en-fr;fr-en", ""]),

@@ -461,7 +461,7 @@ def test_memory_does_not_grow_with_the_input(tmp_path):
     assert peaks[1] < peaks[0] + 10
 
 
-def test_a_crawl_becomes_a_translation_memory(root, bitextmine, tmp_path):
+def test_a_crawl_becomes_a_translation_memory(root, bitextmine, bm, tmp_path):
     """From WARC to TMX by one pipe: nothing of the navigation, and each unit says where it is from."""
     subprocess.run(
         [sys.executable, root / "mine" / "make_crawl.py", "crawl.warc.gz"], cwd=tmp_path, check=True
@@ -470,7 +470,6 @@ def test_a_crawl_becomes_a_translation_memory(root, bitextmine, tmp_path):
         "bitextmine split crawl.warc.gz --by-language -o 'crawl.{lang}' && bitextmine mine crawl.en crawl.fr --origin "
         "| bitextmine score --src en --tgt fr | bitextmine filter --src en --tgt fr -o pairs.tmx"
     )
-    here = Here(bitextmine, tmp_path, {})
     assert bitextmine.shell(pipe, cwd=tmp_path).returncode == 0
     text = (tmp_path / "pairs.tmx").read_text()
     assert text.count("<tu>") > 255
@@ -480,17 +479,16 @@ def test_a_crawl_becomes_a_translation_memory(root, bitextmine, tmp_path):
         r'"src_origin">https://\w+.example/en/(\d+).*?"tgt_origin">https://\w+.example/fr/(\d+)', text
     )
     assert len(origins) == text.count("<tu>")
-    here("report", "pairs.tmx", "-o", "report.html")
+    bm("report", "pairs.tmx", "-o", "report.html")
     assert "<small>https://" in (tmp_path / "report.html").read_text()
     assert sum(src == tgt for src, tgt in origins) > 0.98 * len(origins)
-    here("filter", "pairs.tmx", "--preset", "none", "--join", "document", "-o", "pages.jsonl")
+    bm("filter", "pairs.tmx", "--preset", "none", "--join", "document", "-o", "pages.jsonl")
     pages = [json.loads(line) for line in (tmp_path / "pages.jsonl").read_text().splitlines()]
     assert len(pages) < len(origins) / 2, pages[0]
     assert sum(page["translation"]["en"].count(".") for page in pages) > 200
 
 
-def test_mined_pairs_tell_their_origin_and_can_be_normalised(bitextmine, tmp_path):
-    here = Here(bitextmine, tmp_path, {})
+def test_mined_pairs_tell_their_origin_and_can_be_normalised(bm, tmp_path):
     english = ["The old harbour is closed.", "Bread is sold at the market.", "Nobody spoke on the boat."]
     french = [
         "Le vieux port est fermé.",
@@ -499,22 +497,21 @@ def test_mined_pairs_tell_their_origin_and_can_be_normalised(bitextmine, tmp_pat
     ]
     (tmp_path / "a.en.txt").write_text("\n\n".join(english))
     (tmp_path / "a.fr.txt").write_text("\n\n".join(french))
-    here("split", "a.en.txt", "a.fr.txt", "-o", "c.{lang}")
+    bm("split", "a.en.txt", "a.fr.txt", "-o", "c.{lang}")
     (tmp_path / "c.fr").write_text("".join(f"<p>{line}</p>\n" for line in french))
     mine = ("mine", "c.en", "c.fr", "--threshold", "none")
-    rows = [line.split("\t")[1:] for line in here(*mine, "--origin").out.splitlines()]
+    rows = [line.split("\t")[1:] for line in bm(*mine, "--origin").out.splitlines()]
     assert sorted(rows)[2][0] == english[0] and sorted(rows)[2][1] == f"<p>{french[0]}</p>"
     assert sorted(rows)[2][2:] == ["a.en.txt 1.1", "a.fr.txt 1.1"]
-    rows = [line.split("\t")[1:] for line in here(*mine, "--normalize").out.splitlines()]
+    rows = [line.split("\t")[1:] for line in bm(*mine, "--normalize").out.splitlines()]
     assert sorted(rows) == sorted([list(pair) for pair in zip(english, french, strict=True)])
     (tmp_path / "c.fr.origin.tsv").write_text("a\t\t1\t1\n")
-    assert "c.fr.origin.tsv" in here.fails(*mine, "--origin")
+    assert "c.fr.origin.tsv" in bm.fails(*mine, "--origin")
     (tmp_path / "c.fr.origin.tsv").unlink()
-    assert "c.fr.origin.tsv" in here.fails(*mine, "--origin")
+    assert "c.fr.origin.tsv" in bm.fails(*mine, "--origin")
 
 
-def test_pairs_join_to_paragraphs_and_documents(bitextmine, tmp_path):
-    here = Here(bitextmine, tmp_path, {})
+def test_pairs_join_to_paragraphs_and_documents(bm, tmp_path):
     rows = [
         "5\tC.\tc.\thttp://a b/1 2.1\td.fr#1 2.1",
         "3\tB.\tb.\thttp://a b/1 1.2\td.fr#1 1.2",
@@ -526,16 +523,16 @@ def test_pairs_join_to_paragraphs_and_documents(bitextmine, tmp_path):
     ]
     (tmp_path / "pairs.tsv").write_text("\n".join(rows) + "\n")
     join = ("filter", "pairs.tsv", "--preset", "none", "--join")
-    assert here(*join, "paragraph").out.splitlines() == [
+    assert bm(*join, "paragraph").out.splitlines() == [
         "5.000000\tC.\tc.\thttp://a b/1 2.1\td.fr#1 2.1",
         "2.000000\tA. B.\ta. b. z.\thttp://a b/1 1.1\td.fr#1 1.1",
         "2.000000\tE.\te.\thttp://a b/2 1.1\td.fr#2 1.1",
         "2.000000\tF. G.\t你好。再见。\thttp://a b/3 1.1\td.zh#1 1.1",
     ]
-    assert here(*join, "document").out.splitlines() == [
+    assert bm(*join, "document").out.splitlines() == [
         "2.750000\tA. B. C.\ta. b. z. c.\thttp://a b/1\td.fr#1",
         "2.000000\tE.\te.\thttp://a b/2\td.fr#2",
         "2.000000\tF. G.\t你好。再见。\thttp://a b/3\td.zh#1",
     ]
     (tmp_path / "pairs.tsv").write_text("A.\ta.\n")
-    assert "--origin" in here.fails(*join, "paragraph")
+    assert "--origin" in bm.fails(*join, "paragraph")

@@ -101,17 +101,13 @@ def test_killed_and_run_again(bm, folder):
         assert (folder / "killed" / name).read_bytes() == (folder / "whole" / name).read_bytes(), name
 
 
-def test_foreign_files_in_a_model_folder(bm, folder):
+def test_an_existing_model(bm, folder):
+    """Foreign files, another recipe and a finished model without a checkpoint need --force; the same recipe has nothing
+    left to do."""
     (folder / "model").mkdir()
     (folder / "model" / "README.md").write_text("# My project\n")
     message = bm.refused(*TRAIN)
     assert "model: the folder is not empty" in message and "--force" in message
-
-
-def test_an_existing_model(bm, folder):
-    """The same recipe has nothing left to do; another one, or a finished model without a checkpoint, needs --force."""
-    (folder / "model").mkdir()
-    (folder / "model" / "README.md").write_text("# My project\n")
     bm(*TRAIN, "--force")
     assert "bitextmine encoder" in (folder / "model" / "README.md").read_text()
     bm(*TRAIN)

@@ -8,7 +8,16 @@ from bitextmine.executor import LocalWorkers, Task
 
 from ..encoder.conftest import make_folder, tiny_tokenizer
 
-__all__ = ["Here", "make_folder", "tiny_tokenizer"]
+__all__ = ["Here", "Stopped", "make_folder", "same", "tiny_tokenizer"]
+
+
+class Stopped(Exception):
+    """What a test stops a run with."""
+
+
+def same(found, wanted):
+    for name in ("fwd_sim", "fwd_id", "bwd_sim", "bwd_id"):
+        assert getattr(found, name).tobytes() == getattr(wanted, name).tobytes(), name
 
 
 class Here(LocalWorkers):

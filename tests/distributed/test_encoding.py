@@ -10,7 +10,7 @@ from bitextmine.embeddings.embed import EmbedOptions, embed_corpus
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.encoder import load_encoder
 
-from .conftest import Here
+from .conftest import Here, Stopped
 
 LINES = [f"the cat number {i % 37} sat on mat {i - i % 5}" if i % 11 else "" for i in range(900)]
 
@@ -51,10 +51,6 @@ def test_shards_are_put_together_to_the_same_bytes(rows, corpus, model, tmp_path
     made = len(cluster.made)
     assert embedded(corpus, model, cluster, tmp_path / "shards.npy") == wanted
     assert len(cluster.made) == made, "up to date: no worker is asked"
-
-
-class Stopped(Exception):
-    pass
 
 
 def test_finished_shards_are_not_done_again(corpus, model, tmp_path, monkeypatch):

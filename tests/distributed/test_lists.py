@@ -17,7 +17,7 @@ from bitextmine.search import checkpoint as checkpoints
 
 from ..indexing.conftest import build_index
 from ..search.oracle import corpus
-from .conftest import Here
+from .conftest import Here, Stopped, same
 
 
 class Side:
@@ -48,11 +48,6 @@ def search(x, y, k, cluster=None, folder=None, **more):
 @pytest.fixture(autouse=True)
 def small_sample(monkeypatch):
     monkeypatch.setattr(both, "SAMPLE", 200)
-
-
-def same(found, wanted):
-    for name in ("fwd_sim", "fwd_id", "bwd_sim", "bwd_id"):
-        assert getattr(found, name).tobytes() == getattr(wanted, name).tobytes(), name
 
 
 @pytest.fixture
@@ -91,10 +86,6 @@ def test_workers_find_what_one_process_finds(n, m, rows, k, how, sides, tmp_path
     same(found, search(x, y, k))
     assert len([key for key in cluster.made if key is not None]) >= 2
     assert sum(told) <= n + m
-
-
-class Stopped(Exception):
-    pass
 
 
 @pytest.mark.parametrize(("at", "saves"), [(1, True), (9, False), (25, True)])

@@ -16,7 +16,7 @@ from bitextmine.search.neighbours import Neighbours
 from bitextmine.search.options import SearchOptions
 
 from ..search.oracle import both, corpus
-from .conftest import Here
+from .conftest import Here, Stopped, same
 
 
 def search_tiles(workers, x, y, k, **how):
@@ -27,11 +27,6 @@ def written(path, rows, lines=None):
     path.write_bytes(npy_header(*rows.shape) + np.ascontiguousarray(rows, "<f2").tobytes())
     vectors = open_vectors(path)
     return FileRows(path, lines, vectors if lines is None else np.array(vectors[lines]))
-
-
-def same(found, wanted):
-    for name in ("fwd_sim", "fwd_id", "bwd_sim", "bwd_id"):
-        assert getattr(found, name).tobytes() == getattr(wanted, name).tobytes(), name
 
 
 @pytest.fixture
@@ -105,10 +100,6 @@ def test_a_file_that_is_gone_or_damaged_is_made_again(tmp_path, work):
     same(search_tiles(cluster, x, y, 4, folder=work), search_both(x.vectors, y.vectors, 4))
     assert len(harmed) == 2
     assert len(cluster.made) == 16 + 2
-
-
-class Stopped(Exception):
-    pass
 
 
 @pytest.mark.parametrize("at", [1, 6, 13])

@@ -14,15 +14,13 @@ from bitextmine.encoder.folder import TOKENIZER, packaged
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import CHARACTERS_PER_PIECE, Tokenizer, Words
 
+from .test_pieces import lists
+
 PACKAGED = packaged("default") / TOKENIZER
 
 some = st.one_of(
     st.text(max_size=30), st.text(alphabet=" \t\n\r\u00a0\u0301\u0308aéœß.1漢한ﬁ\u200b\u2581²", max_size=40)
 )
-
-
-def lists(pieces):
-    return [pieces.ids[a:b].tolist() for a, b in zip(pieces.offsets[:-1], pieces.offsets[1:], strict=True)]
 
 
 @pytest.fixture(scope="module", params=["compiled", "plain"])

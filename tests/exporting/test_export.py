@@ -70,24 +70,12 @@ def python(code, given):
     return done.stdout.decode()
 
 
-@pytest.fixture(scope="session")
-def vocabulary(sentence_pairs, tmp_path_factory):
-    """A SentencePiece model of 150 pieces, made as training makes it."""
-    from bitextmine.training.recipe import load_recipe
-    from bitextmine.training.vocabulary import train_vocabulary
-
-    path = tmp_path_factory.mktemp("vocabulary") / "tokenizer.model"
-    recipe = load_recipe(None, {"vocabulary.size": 150}, pairs=["x.en-fr.tsv"])
-    train_vocabulary(recipe, path, [side for pair in sentence_pairs[:400] for side in pair])
-    return path
-
-
 @pytest.fixture
-def made(vocabulary, tmp_path):
+def made(tiny_tokenizer, tmp_path):
     """A model folder with random weights."""
 
     def make(name="model", dtype="int8", **settings):
-        tokenizer = Tokenizer(vocabulary)
+        tokenizer = Tokenizer(tiny_tokenizer)
         config = EncoderConfig(
             tokenizer.vocab_size, **{"dim": 48, "heads": 4, "ffn": 64, "max_pieces": 40, **settings}
         )
@@ -100,7 +88,7 @@ def made(vocabulary, tmp_path):
             weights[CHARACTERS] = piece_characters(tokenizer.pieces(), config.ngrams)
         assert weights[PIECES].shape == (config.rows, config.stored_dim)
         ngrams = ["▁le", "ach", "bicy"][: config.ngrams]
-        write_folder(tmp_path / name, config, weights, vocabulary, ngrams=ngrams, dtype=dtype)
+        write_folder(tmp_path / name, config, weights, tiny_tokenizer, ngrams=ngrams, dtype=dtype)
         return tmp_path / name
 
     return make

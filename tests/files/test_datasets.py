@@ -6,18 +6,16 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.layout import Columns
 from bitextmine.files.tables import open_table
 
+from .test_formats import get
+
 PAIRS = [("A cat.", "Eine Katze."), ("A dog.", "Ein Hund."), ("Two\nlines", "Zwei\nZeilen")]
 ROWS = {"id": ["a", "b", "c"], "translation": [{"en": src, "de": tgt} for src, tgt in PAIRS]}
 
 
 def pairs(path):
-    table = open_table(path, Columns(src="en", tgt="de"))  # the library sorts them
-    assert table.langs() == ("en", "de")
-    found: list[tuple[str, str]] = []
-    for block in table.rows.blocks():
-        rows = range(len(block))
-        found += zip(block.texts(table.layout.src, rows), block.texts(table.layout.tgt, rows), strict=True)
-    return found
+    columns = Columns(src="en", tgt="de")  # the library sorts them
+    assert open_table(path, columns).langs() == ("en", "de")
+    return get(path, columns)
 
 
 def test_parquet_with_translations(tmp_path):

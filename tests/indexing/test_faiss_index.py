@@ -152,8 +152,6 @@ def test_recall_of_a_flat_index_is_one_and_seeded():
 
 
 def test_the_same_rows_make_the_same_index():
-    import faiss
-
     pool = oracle.vectors(np.random.default_rng(12), 2000, 32)
     for kind in ("flat", "ivf"):
         one, two = (faiss.serialize_index(build_index(pool, kind, seed=5).faiss).tobytes() for _ in range(2))

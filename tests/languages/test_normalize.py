@@ -1,5 +1,6 @@
 """Normalisation in pieces: the same as that of the whole text, in linear time."""
 
+import resource
 import time
 import unicodedata
 
@@ -106,7 +107,15 @@ def test_eight_times_as_long_a_line_takes_about_eight_times_as_long(line, level)
     assert seconds(lambda: line_key(line * 8, level)) < 30 * once
 
 
-def test_filter_and_score_take_no_quadratic_time_on_combining_marks(bitextmine, tmp_path, child_seconds):
+def child_seconds(command, *args):
+    """The processor time that a command takes."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command(*args, fresh=True)  # a fork would be no child of this process
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def test_filter_and_score_take_no_quadratic_time_on_combining_marks(bitextmine, tmp_path):
     """Against the same rows without the marks in disorder: 300,000 of these would take two minutes to sort."""
     for name, mark in (("order", "\u0301\u0301"), ("disorder", "\u0301\u0316")):
         line = "a" + mark * 150_000
@@ -123,17 +132,3 @@ def test_filter_and_score_take_no_quadratic_time_on_combining_marks(bitextmine, 
         ]
         assert took[1] < 10 * took[0], args
     assert len((tmp_path / "disorder.out.tsv").read_text(encoding="utf-8").splitlines()) == 4
-
-
-@pytest.fixture
-def child_seconds():
-    """Runs a command; the processor time that it took."""
-    import resource
-
-    def run(command, *args):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        command(*args, fresh=True)  # a fork would be no child of this process
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-    return run

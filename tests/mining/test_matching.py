@@ -1,7 +1,5 @@
 """Matchings against trying every one there is."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +7,8 @@ from hypothesis import strategies as st
 
 from bitextmine.mining.margin import NEUTRAL, Margin, candidates
 from bitextmine.mining.retrieval import ScoredPairs, heaviest, retrieve
+
+from .test_scorer import neighbours
 
 
 def best_total(edges):
@@ -40,17 +40,7 @@ def test_the_total_is_the_highest_there_is_and_no_row_comes_twice(edges):
 
 @pytest.mark.parametrize("kind", Margin)
 def test_retrieve_matches_within_the_union_and_never_below_greedy(kind):
-    rng = np.random.default_rng(3)
-    x, y = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in rng.standard_normal((2, 40, 8)))
-    cos = x @ y.T
-    order, back = np.argsort(-cos, axis=1)[:, :5], np.argsort(-cos.T, axis=1)[:, :5]
-    neighbours = SimpleNamespace(
-        fwd_sim=np.take_along_axis(cos, order, 1),
-        fwd_id=order,
-        bwd_sim=np.take_along_axis(cos.T, back, 1),
-        bwd_id=back,
-    )
-    best = candidates(neighbours, 4, kind)
+    best = candidates(neighbours(40, 40, 5), 4, kind)
     found = {how: retrieve(best, how, kind) for how in ("union", "max", "matching")}
     sets = {how: set(zip(p.src.tolist(), p.tgt.tolist(), strict=True)) for how, p in found.items()}
     assert sets["matching"] <= sets["union"]

@@ -29,8 +29,21 @@ def two_sides(n, m, true, *, dim=64, noise=0.9, topics=60, seed=0):
     return sides
 
 
-def estimate(null):
-    return null.estimate
+def searched(x, y, k=4, margin="ratio"):
+    """The neighbours, one to spare, and the best candidates among them."""
+    neighbours = search_both(x, y, k + 1)
+    return neighbours, candidates(neighbours, k, margin)
+
+
+def scored_by(change):
+    """A rescorer whose scores are the margins changed."""
+
+    def rescore(both, found, k):
+        assert k == 4
+        sides = (both.forward, both.backward)
+        return BestBothWays(*(BestCandidates(side.id, change(side.score)) for side in sides))
+
+    return rescore
 
 
 def decoys_of(*sides, k=4, margin="ratio"):
@@ -48,8 +61,7 @@ def true_rate(pairs, true, lines, by_source, threshold):
 def test_within_a_small_factor(k, true, factor):
     n, m = 5000, 5500
     x, y = two_sides(n, m, true)
-    neighbours = search_both(x, y, k + 1)
-    best = candidates(neighbours, k)
+    neighbours, best = searched(x, y, k)
     null = fit_null(neighbours, best, decoys_of(x, y, k=k), MiningOptions(k))
     assert null.estimate.side == "source"
     pairs = retrieve(best, "max")
@@ -63,8 +75,7 @@ def test_within_a_small_factor(k, true, factor):
 def test_every_margin_and_retrieval(margin, retrieval):
     n, m, true = 5000, 4500, 1500
     x, y = two_sides(n, m, true, noise=0.7)
-    neighbours = search_both(x, y, 5)
-    best = candidates(neighbours, 4, margin)
+    neighbours, best = searched(x, y, margin=margin)
     decoys = decoys_of(x, y, margin=margin)
     null = fit_null(neighbours, best, decoys, MiningOptions(4, margin, retrieval))
     by_source = retrieval == "forward"
@@ -75,12 +86,11 @@ def test_every_margin_and_retrieval(margin, retrieval):
 
 def test_the_estimates_hang_together():
     x, y = two_sides(3000, 3000, 1000, noise=0.7)
-    neighbours = search_both(x, y, 5)
-    best = candidates(neighbours, 4)
+    neighbours, best = searched(x, y)
     null = fit_null(neighbours, best, decoys_of(x, y))
     again = fit_null(neighbours, best, decoys_of(x, y))
     assert np.array_equal(null.estimate.true, again.estimate.true)
-    assert estimate(null).without_translation == pytest.approx(2 / 3, abs=0.06)
+    assert null.estimate.without_translation == pytest.approx(2 / 3, abs=0.06)
     cuts = [null.threshold(rate) for rate in (0.2, 0.05, 0.01, 0.001, 1e-5)]
     assert cuts == sorted(cuts)
     for rate, cut in zip((0.2, 0.05, 0.01), cuts, strict=False):
@@ -91,46 +101,32 @@ def test_the_estimates_hang_together():
     pairs = retrieve(best, "max")
     kept = pairs.take(pairs.score >= cuts[2])
     true = float(((kept.src == kept.tgt) & (kept.src < 1000)).mean())
-    assert estimate(null).precision(cuts[2]) == pytest.approx(true, abs=0.03)
-    assert estimate(null).precision(99) == 1.0
+    assert null.estimate.precision(cuts[2]) == pytest.approx(true, abs=0.03)
+    assert null.estimate.precision(99) == 1.0
 
 
 def test_rates_are_those_of_other_scores_where_there_are_any():
     x, y = two_sides(3000, 3000, 600, noise=0.4)
-    neighbours = search_both(x, y, 5)
-    best = candidates(neighbours, 4)
-
-    def rescore(both, found, k):
-        assert k == 4
-        return BestBothWays(
-            *(BestCandidates(side.id, 7 * np.log(side.score)) for side in (both.forward, both.backward))
-        )
-
-    plain, other = (fit_null(neighbours, best, decoys_of(x, y), rescore=scores) for scores in (None, rescore))
+    neighbours, best = searched(x, y)
+    plain, other = (
+        fit_null(neighbours, best, decoys_of(x, y), rescore=scores)
+        for scores in (None, scored_by(lambda score: 7 * np.log(score)))
+    )
     for rate in (0.01, 0.05, 0.2):
         cut = plain.threshold(rate)
         # At 1% the margins' tail is already carried on, that of the other scores counted.
         assert other.threshold(rate) == pytest.approx(7 * np.log(cut), abs=0.05 if rate > 0.01 else 0.15)
         assert other.rate(7 * np.log(cut)) == pytest.approx(plain.rate(cut), abs=1e-4)
-        assert estimate(other).precision(7 * np.log(cut)) == pytest.approx(
-            estimate(plain).precision(cut), abs=1e-4
+        assert other.estimate.precision(7 * np.log(cut)) == pytest.approx(
+            plain.estimate.precision(cut), abs=1e-4
         )
 
 
 def test_thin_tails_of_bounded_scores_end_where_the_sample_does():
     """A few hundred lines, scores that level off: the tail of a margin, carried on, would lie above all of them."""
     x, y = two_sides(400, 400, 150, noise=0.4)
-    neighbours = search_both(x, y, 5)
-    best = candidates(neighbours, 4)
-
-    def rescore(both, found, k):
-        return BestBothWays(
-            *(
-                BestCandidates(side.id, np.tanh(4 * (side.score - 1)))
-                for side in (both.forward, both.backward)
-            )
-        )
-
+    neighbours, best = searched(x, y)
+    rescore = scored_by(lambda score: np.tanh(4 * (score - 1)))
     null = fit_null(neighbours, best, decoys_of(x, y), rescore=rescore)
     assert null.bounded
     highest = null.score[0]
@@ -147,8 +143,7 @@ def test_thin_tails_of_bounded_scores_end_where_the_sample_does():
 def test_scores_that_know_more_than_margins_let_no_more_noise_through_than_stated(true):
     n, m = 5000, 5500
     x, y = two_sides(n, m, true)
-    neighbours = search_both(x, y, 5)
-    best = candidates(neighbours, 4)
+    neighbours, best = searched(x, y)
 
     def evidence(src, tgt, score):
         """The margin, and a hint at the truth that is the same whenever a pair is asked for."""
@@ -179,12 +174,11 @@ def test_scores_that_know_more_than_margins_let_no_more_noise_through_than_state
 def test_all_lines_translated():
     """No noise to speak of: the threshold must not cost true pairs."""
     x, y = two_sides(2000, 2000, 2000, noise=0.3)
-    neighbours = search_both(x, y, 5)
-    best = candidates(neighbours, 4)
+    neighbours, best = searched(x, y)
     null = fit_null(neighbours, best, decoys_of(x, y))
     pairs = retrieve(best, "max")
     assert (pairs.score >= null.threshold(0.01)).mean() > 0.97
-    assert estimate(null).without_translation < 0.05
+    assert null.estimate.without_translation < 0.05
 
 
 def test_without_pairs_is_a_search_in_which_they_never_met():
@@ -245,9 +239,8 @@ def sides_with_near_copies(n, true, *, dim=64, seed=0):
 def test_decoys_see_near_copies():
     n, true = 5000, 60
     x, y = sides_with_near_copies(n, true)
-    neighbours = search_both(x, y, 5)
-    best = candidates(neighbours, 4)
-    without, seen = (estimate(fit_null(neighbours, best, decoys)) for decoys in (list, decoys_of(x, y)))
+    neighbours, best = searched(x, y)
+    without, seen = (fit_null(neighbours, best, decoys).estimate for decoys in (list, decoys_of(x, y)))
     pairs = retrieve(best, "max")
     right = (pairs.src == pairs.tgt) & (pairs.src < true)
     for kept in (100, 200):
@@ -291,9 +284,8 @@ def test_above_is_the_share_of_decoys_where_scales_and_pools_are_the_same():
 
 def test_the_lowest_score_of_a_precision():
     x, y = two_sides(3000, 3000, 600, noise=0.7)
-    neighbours = search_both(x, y, 5)
-    best = candidates(neighbours, 4)
-    null = estimate(fit_null(neighbours, best, decoys_of(x, y)))
+    neighbours, best = searched(x, y)
+    null = fit_null(neighbours, best, decoys_of(x, y)).estimate
     pairs = retrieve(best, "max")
     right = (pairs.src == pairs.tgt) & (pairs.src < 600)
     for wanted in (0.5, 0.8, 0.95):

@@ -39,6 +39,8 @@ from bitextmine.mining.scorer import (
     packaged_scorer,
 )
 
+from ..encoder.test_matches import cosine
+
 VOCABULARY, DIM = 30, 12
 RNG = np.random.default_rng(5)
 ROWS = RNG.integers(-127, 128, (VOCABULARY, DIM)).astype(np.int8)
@@ -89,11 +91,6 @@ def slow_matches(a, b):
     places.append(math.log1p(sum(WEIGHTS[p] for p, m in zip(a, mutual, strict=True) if not m)))
     places.append(sum(s for s, m in zip(sure, mutual, strict=True) if m) / sum(WEIGHTS[p] for p in a))
     return unmatched, places
-
-
-def cosine(x, y):
-    lengths = np.linalg.norm(x) * np.linalg.norm(y)
-    return float(x @ y / lengths) if lengths > 0 else 0.0
 
 
 def slow_windows(a, b, width):

@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from ..cli.helpers import Here
+
 SCORES = ("cosine", "margin", "length_ratio", "numbers", "copy", "quality")
 
 
@@ -20,13 +22,8 @@ def mined(bitextmine, tiny_model, parallel_text, tmp_path_factory):
 
 @pytest.fixture
 def bm(bitextmine, tiny_model, tmp_path):
-    """Run a command in the test's folder."""
-    environment = {"BITEXTMINE_MODEL": str(tiny_model)}
-
-    def run(*args, **options):
-        return bitextmine(*args, cwd=tmp_path, env=environment, **options)
-
-    return run
+    """The command in the test's folder, with the tiny model as the default."""
+    return Here(bitextmine, tmp_path, {"BITEXTMINE_MODEL": str(tiny_model)})
 
 
 @pytest.mark.parametrize("name", ["plain", "ids"])

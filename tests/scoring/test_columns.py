@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from bitextmine.embeddings.embed import embed_corpus
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.folder import QUALITY, packaged
 from bitextmine.errors import BitextmineError
@@ -253,8 +254,6 @@ def test_quality_of_languages_that_the_encoder_does_not_know_goes_by_the_texts(m
 @pytest.mark.parametrize("model", ["europe5", "europe20"])
 @pytest.mark.parametrize("stated", [True, False])
 def test_quality_tells_right_pairs_from_spoilt_ones(model, stated):
-    from bitextmine.encoder import load_encoder
-
     pytest.importorskip("py3langid")
     langs = ("en", "fr") if stated else ("", "")
     tools = Request(("quality",), *langs).tools(load_encoder(model))
@@ -514,9 +513,6 @@ def test_margins_over_indexes_are_those_of_mining(bitextmine, tiny_model, parall
 
 
 def test_an_index_of_another_model_is_refused(tiny_model, other_model, tmp_path):
-    from bitextmine.embeddings.embed import embed_corpus
-    from bitextmine.encoder import load_encoder
-
     for lang in ("en", "fr"):
         (tmp_path / f"c.{lang}").write_text("the doctor\nthe teacher\n")
         embed_corpus(tmp_path / f"c.{lang}", load_encoder(tiny_model))
@@ -526,8 +522,6 @@ def test_an_index_of_another_model_is_refused(tiny_model, other_model, tmp_path)
 
 def test_all_columns_of_odd_pairs_are_in_their_range(tiny_model):
     pytest.importorskip("py3langid")
-    from bitextmine.encoder import load_encoder
-
     odd = ["", " ", "\x00", "a", "12", "💥" * 50, "\u202eabc", "x\u2028y", "ﬁ½", "\ud800", "۳", "A" * 20_000]
     src, tgt = zip(*[(s, t) for s in odd for t in odd], strict=True)
     request = Request(tuple(COLUMNS), "en", "fr").checked()

@@ -1,5 +1,6 @@
 """Every objective against a slow float64 oracle that follows the paper's formulas word for word."""
 
+import json
 import math
 
 import numpy as np
@@ -20,6 +21,7 @@ from bitextmine.training.objectives.registry import MASK, Objectives, Setup, Vie
 from bitextmine.training.objectives.sentence import align_loss, sim_loss
 from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.recipe import load_recipe
+from bitextmine.training.trainer import train
 
 V, D = 23, 8
 UNTAUGHT = [
@@ -293,10 +295,6 @@ def test_recomputing_gives_the_same_gradients_dropout_included():
 
 
 def test_the_papers_sum_trains_end_to_end(make_recipe, tmp_path):
-    import json
-
-    from bitextmine.training.trainer import train
-
     recipe = make_recipe(
         train__objective={"ugt": 1.0, "align": 2.0, "sim": 2.0},
         train__steps=60,

@@ -139,6 +139,15 @@ def table(folder):
     return piece_vectors(read_weights(config, folder / WEIGHTS)).astype(np.float64)
 
 
+def twelve_axes(folder, sentence_pairs):
+    """The first principal axes of an encoder's vectors of what it was trained on, each pair once."""
+    lines = [line for pair in dict.fromkeys(sentence_pairs[:1600]) for line in pair]
+    units = load_encoder(folder).encode(lines).astype(np.float64)[:, :24]
+    units /= np.linalg.norm(units, axis=1, keepdims=True)
+    _, axes = np.linalg.eigh(units.T @ units)
+    return axes[:, ::-1][:, :12]
+
+
 def test_cut_to_the_principal_axes_of_what_was_trained_on(make_recipe, tmp_path, sentence_pairs):
     whole = train(make_recipe(**SETTINGS), tmp_path / "whole")
     cut = {"reduce__dim": 12 + 8 + COLUMNS, "reduce__order_columns": 8, "reduce__order_weight": 0.5}
@@ -152,12 +161,7 @@ def test_cut_to_the_principal_axes_of_what_was_trained_on(make_recipe, tmp_path,
     )
     assert config.length_share == 0.1
 
-    # The rows in use are the same pairs for both; each once, as their file names none twice.
-    lines = [line for pair in dict.fromkeys(sentence_pairs[:1600]) for line in pair]
-    units = load_encoder(whole).encode(lines).astype(np.float64)[:, :24]
-    units /= np.linalg.norm(units, axis=1, keepdims=True)
-    _, axes = np.linalg.eigh(units.T @ units)
-    expected = table(whole) @ axes[:, ::-1][:, :12]
+    expected = table(whole) @ twelve_axes(whole, sentence_pairs)
     found = table(small)
     signs = np.sign((expected * found).sum(axis=0))  # an axis may point either way
     np.testing.assert_allclose(found, expected * signs, atol=2e-4 * np.abs(expected).max())
@@ -177,10 +181,6 @@ def test_long_piece_vectors_shortened_before_the_cut(make_recipe, tmp_path, sent
     np.testing.assert_allclose(table(uncut), expected, atol=1e-5 * np.abs(expected).max())
 
     small = train(make_recipe(**SETTINGS, **power, reduce__dim=12 + COLUMNS), tmp_path / "small")
-    lines = [line for pair in dict.fromkeys(sentence_pairs[:1600]) for line in pair]
-    units = load_encoder(uncut).encode(lines).astype(np.float64)[:, :24]
-    units /= np.linalg.norm(units, axis=1, keepdims=True)
-    _, axes = np.linalg.eigh(units.T @ units)
-    cut = expected @ axes[:, ::-1][:, :12]
+    cut = expected @ twelve_axes(uncut, sentence_pairs)
     signs = np.sign((cut * table(small)).sum(axis=0))
     np.testing.assert_allclose(table(small), cut * signs, atol=2e-4 * np.abs(cut).max())

@@ -15,6 +15,7 @@ from bitextmine.encoder.folder import TOKENIZER, packaged, save_folder
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.ngrams import LENGTHS, SPACE, folded
 from bitextmine.encoder.pieces import Pieces
+from bitextmine.training.run import validate
 from bitextmine.training.spelling import (
     ACROSS_WEIGHT,
     MEAN_WEIGHT,
@@ -130,8 +131,6 @@ def slow_across(sentence):
 
 
 def test_training_and_validation_see_what_the_finished_model_sees(make_recipe, begin, tmp_path):
-    from bitextmine.training.run import validate
-
     recipe = make_recipe(
         vocabulary__tokenizer=PACKAGED,
         model__spelling=True,

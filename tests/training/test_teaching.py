@@ -16,14 +16,18 @@ from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
 from bitextmine.training import teacher as lessons_module
+from bitextmine.training.cache import open_caches
 from bitextmine.training.objectives import teaching
 from bitextmine.training.objectives.catalogue import OBJECTIVES
-from bitextmine.training.objectives.registry import Views
+from bitextmine.training.objectives.registry import Setup, Views, objective_class
 from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.pairs import pair_chunks
 from bitextmine.training.recipe import Training
-from bitextmine.training.teacher import chosen_lines, shares, text_key
-from bitextmine.training.trainer import train
+from bitextmine.training.recipe.keys import Teacher
+from bitextmine.training.run import Inputs, TrainingRun
+from bitextmine.training.teacher import chosen_lines, open_teacher, shares, text_key
+from bitextmine.training.trainer import load_checkpoint, save_checkpoint, train
+from bitextmine.training.vocabulary import open_vocabulary
 
 
 def units(seed, n, d):
@@ -73,10 +77,6 @@ ORACLES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
 
 
 def loss_of(name, student, teacher, keys):
-    from bitextmine.encoder.config import EncoderConfig
-    from bitextmine.training.objectives.registry import Setup, objective_class
-    from bitextmine.training.recipe.keys import Teacher, Training
-
     torch.manual_seed(3)
     config = EncoderConfig(9, student.shape[1], 0)
     part = objective_class(name)(Setup(Training(), config, Teacher("x"), teacher.shape[1]))
@@ -215,10 +215,6 @@ def test_a_teacher_of_one_language_reads_that_side_only_and_once(make_recipe, tm
 
 
 def test_no_pair_that_shares_a_sentence_with_a_held_out_one_is_taught(make_recipe, tmp_path, tiny_model):
-    from bitextmine.training.cache import open_caches
-    from bitextmine.training.teacher import open_teacher
-    from bitextmine.training.vocabulary import open_vocabulary
-
     recipe = make_recipe(
         teacher__model=str(tiny_model), teacher__lines=5000, train__objective={"structure": 1.0}
     )
@@ -239,14 +235,6 @@ def test_a_teacher_with_passes_of_its_own_teaches_in_these_from_its_first_lesson
     make_recipe, tmp_path, tiny_model
 ):
     """Up to there the weights are those of a training without it; taken up in the middle it goes on alike."""
-    import torch
-
-    from bitextmine.training.cache import open_caches
-    from bitextmine.training.run import Inputs, TrainingRun
-    from bitextmine.training.teacher import open_teacher
-    from bitextmine.training.trainer import load_checkpoint, save_checkpoint
-    from bitextmine.training.vocabulary import open_vocabulary
-
     both = {"contrastive": 1.0, "structure": 5.0}
     recipes = [
         make_recipe(train__steps=6, train__objective={"contrastive": 1.0}),

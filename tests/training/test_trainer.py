@@ -5,10 +5,12 @@ import signal
 
 import numpy as np
 import pytest
+import torch
 
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError
 from bitextmine.files.journal import Journal
+from bitextmine.training.objectives.sentence import Contrastive
 from bitextmine.training.trainer import train
 
 
@@ -83,8 +85,6 @@ def _timeless(log):
 
 
 def _step(checkpoint):
-    import torch
-
     try:
         return int(torch.load(checkpoint, weights_only=True)["step"])
     except (OSError, RuntimeError, EOFError):
@@ -113,8 +113,6 @@ def test_a_folder_that_another_process_trains_into_is_refused(make_recipe, tmp_p
 
 
 def test_a_loss_that_is_not_finite_stops_and_names_the_step(make_recipe, tmp_path, monkeypatch):
-    from bitextmine.training.objectives.sentence import Contrastive
-
     call = Contrastive.forward
     count = 0
 
@@ -126,6 +124,4 @@ def test_a_loss_that_is_not_finite_stops_and_names_the_step(make_recipe, tmp_pat
     monkeypatch.setattr(Contrastive, "forward", sick)
     with pytest.raises(BitextmineError, match="step 7: the loss is nan"):
         train(make_recipe(train__checkpoint_seconds=0.0), tmp_path / "out")
-    import torch
-
     assert torch.load(tmp_path / "out" / "work" / "checkpoint.pt", weights_only=True)["step"] == 6

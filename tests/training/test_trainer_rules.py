@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from bitextmine.encoder import load_encoder
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
@@ -205,8 +206,6 @@ def test_training_on_a_gpu_learns(make_recipe, tmp_path):
 
 @pytest.mark.parametrize("layers", [0, 3])
 def test_any_number_of_layers_with_either_vocabulary(make_recipe, tmp_path, layers):
-    from bitextmine.encoder import load_encoder
-
     kind, precision = ("bpe", "bfloat16") if layers else ("unigram", "auto")
     settings = {**LAYER, "model__layers": layers, "train__autocast": precision}
     recipe = make_recipe(**settings, vocabulary__type=kind, train__steps=3)
