@@ -119,6 +119,12 @@ def keep_freed_memory() -> None:
         mallopt(_TRIM_THRESHOLD, (1 << 31) - 1)
 
 
+def return_freed_memory() -> None:
+    """Have glibc's allocator return freed memory to the system, for a stage that needs other sizes of blocks."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def ahead(items: Iterable[Item]) -> Generator[Item]:
     """Yield the items (none is None), the next one made on a thread while one is used."""
     from concurrent.futures import ThreadPoolExecutor  # here: --help does without

@@ -122,6 +122,7 @@ def scripts_of(code: str) -> frozenset[str]:
 def count_scripts(texts: Iterable[str], characters: int) -> Counter[str]:
     """Count the letters of each script in the first ``characters`` of each text."""
     letters: Counter[str] = Counter()
-    for text in texts:
-        letters.update(script(c) for c in text[:characters] if c.isalpha())
+    for letter, times in Counter("".join(text[:characters] for text in texts)).items():
+        if letter.isalpha():
+            letters[script(letter)] += times
     return letters

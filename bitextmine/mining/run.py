@@ -46,6 +46,7 @@ from bitextmine.run import Run
 from bitextmine.search.checkpoint import remove_checkpoint
 from bitextmine.search.neighbours import Neighbours
 from bitextmine.signature import signature
+from bitextmine.system import return_freed_memory
 
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
@@ -192,6 +193,8 @@ def mine_texts(
                 made_by["scorer"] = scoring.scorer.hash
                 bar = during.enter_context(work.run.progress(None, "compare pieces", "pairs"))
                 rescore = Rescorer(scoring.pieces, *cut.result(), scoring.scorer, bar.update)
+                scoring = cut = None  # the tokenizer is no longer needed
+                return_freed_memory()
             mined = mine_sides(*sides, neighbours, options, Basis(k, rescore, made_by, gold))
     return replace(mined, checkpoint=checkpoint)
 
@@ -283,6 +286,7 @@ def _cleaned_sides(
     if not options.clean:
         return (src, tgt), "none"
     found = clean_lines((src, tgt), [text.lang for text in texts])
+    return_freed_memory()  # of millions of words; the search needs large blocks
     src, tgt = (
         side.without(dropped, counts)
         for side, dropped, counts in zip((src, tgt), found.dropped, found.counts, strict=True)
