@@ -248,16 +248,22 @@ class _Weights:
     """The weights of words, positive for the first side, which has ``samples[0]``."""
 
     def __init__(self, samples: Sequence[Sequence[str]]) -> None:
-        each = ((set(line.lower().split()) for line in sample) for sample in samples)
-        one, other = (Counter(itertools.chain.from_iterable(words)) for words in each)
+        self._table, self._known = word_table(), 0
+        counts = []
+        for sample in samples:
+            number, ends = self._words([line.lower() for line in sample])
+            self._known = max(self._known, int(number.max(initial=-1)) + 1)
+            codes = np.sort(np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0)) * self._known + number)
+            once = np.append(True, codes[1:] != codes[:-1])[: len(codes)]  # in each line
+            counts.append(codes[once] % max(1, self._known))
+        one, other = (np.bincount(count, minlength=self._known) for count in counts)
         scale = math.log(len(samples[1]) / len(samples[0]))
-        known = {
-            word: min(_HEAVIEST, max(-_HEAVIEST, math.log((one[word] + 0.5) / (other[word] + 0.5)) + scale))
-            for word in one.keys() | other.keys()
-            if one[word] + other[word] >= _SEEN and word == _utf8(word)
-        }
-        self._table, self._weight = word_table(), np.fromiter(known.values(), np.float64, len(known))
-        self._table.numbers(" ".join(known), 1, 0)
+        often = np.flatnonzero(one + other >= _SEEN)
+        self._weight = np.zeros(self._known)
+        self._weight[often] = [
+            min(_HEAVIEST, max(-_HEAVIEST, math.log((some + 0.5) / (others + 0.5)) + scale))
+            for some, others in zip(one[often].tolist(), other[often].tolist(), strict=True)
+        ]
 
     def of(self, lows: Sequence[str], sign: float) -> NDArray[np.float64]:
         """Return the sum of the words' weights of each line (n,): of its beginning, or of all if that is unclear."""
@@ -268,30 +274,30 @@ class _Weights:
         return found
 
     def _sums(self, lines: Sequence[str]) -> NDArray[np.float64]:
-        text = "\n".join(lines)
-        if text.count("\n") >= len(lines):  # not from a file, then
-            text = "\n".join(line.replace("\n", " ") for line in lines)
-        number, ends = self._table.numbers(_plain(text), max(1, len(lines)), len(self._weight))
-        number = number[: ends[-1]]
-        weight = np.concatenate(
-            [self._weight, np.zeros(max(0, int(number.max(initial=0)) + 1 - len(self._weight)))]
-        )
+        number, ends = self._words(lines)
+        weight = np.concatenate([self._weight, np.zeros(max(0, int(number.max(initial=0)) + 1 - self._known))])
         found, begins = np.zeros(len(lines)), np.append(0, ends[:-1])[: len(lines)]
         some = begins < ends[: len(lines)]
         if some.any():
             found[some] = np.add.reduceat(weight[number], begins[some])
         return found
 
+    def _words(self, lines: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Return the number of each word, new words from ``_known`` on, and the end of each line's words (n,)."""
+        text = "\n".join(lines)
+        if text.count("\n") >= len(lines):  # not from a file, then
+            text = "\n".join(line.replace("\n", " ") for line in lines)
+        number, ends = self._table.numbers(_plain(text), max(1, len(lines)), self._known)
+        return number[: ends[-1]], ends[: len(lines)]
+
 
 def _plain(text: str) -> str:
-    """Return a text that has a UTF-8 form, with its words between spaces and line feeds."""
+    """Return a text with words between spaces and line feeds, and question marks for lone surrogates.
+
+    Only text made in Python has such surrogates, and they have no UTF-8 form.
+    """
     for blank in _BLANKS:
         text = text.replace(blank, " ")
-    return _utf8(text)
-
-
-def _utf8(text: str) -> str:
-    """Return a text with a question mark for each lone surrogate, which text made in Python may have."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -319,19 +325,17 @@ def _look(side: Side, weights: _Weights | None, number: int, asked: _Asked) -> _
         lines = itertools.compress(lines, wanted.tolist())
     while block := list(itertools.islice(lines, _BLOCK)):
         part = slice(row, row + len(block))
-        junk = list(map(is_junk, block, _varied(block).tolist()))
         lows = [line.strip().lower() for line in block]
         key[part] = np.fromiter(map(hash, lows), np.int64, len(block))
         if weights is not None:
             weight[part] = weights.of(lows, 1.0 if number == 0 else -1.0)
-        doubtful = []
-        for i, (rule, low, found) in enumerate(zip(junk, lows, weight[part].tolist(), strict=True)):
-            if rule is not None:
-                reason[row + i] = _NUMBER[rule]
-            elif weights is None or (asked.code is not None and (found < _AT_HOME or asked.all)):
-                doubtful.append(i)
-            elif found < _AT_HOME and (found <= _ELSEWHERE or len(low.split()) >= _ENOUGH_WORDS):
-                reason[row + i] = _NUMBER["language"]
+        reason[part] = [_NUMBER.get(rule or "", 0) for rule in map(is_junk, block, _varied(block).tolist())]
+        # Without weights all lines are.
+        doubtful = np.flatnonzero((reason[part] == 0) & ((weight[part] < _AT_HOME) | asked.all)).tolist()
+        if weights is not None and asked.code is None:
+            for i in doubtful:
+                if weight[row + i] <= _ELSEWHERE or len(lows[i].split()) >= _ENOUGH_WORDS:
+                    reason[row + i] = _NUMBER["language"]
         if asked.code is not None and doubtful:
             foreign = asked.foreign([block[i] for i in doubtful])
             reason[row + np.array(doubtful)[foreign]] = _NUMBER["language"]
