@@ -275,7 +275,9 @@ class _Weights:
 
     def _sums(self, lines: Sequence[str]) -> NDArray[np.float64]:
         number, ends = self._words(lines)
-        weight = np.concatenate([self._weight, np.zeros(max(0, int(number.max(initial=0)) + 1 - self._known))])
+        weight = np.concatenate(
+            [self._weight, np.zeros(max(0, int(number.max(initial=0)) + 1 - self._known))]
+        )
         found, begins = np.zeros(len(lines)), np.append(0, ends[:-1])[: len(lines)]
         some = begins < ends[: len(lines)]
         if some.any():
