@@ -4,13 +4,20 @@ import tempfile
 from pathlib import Path
 
 import faiss
+import pytest
 
 from bitextmine.indexing.build import build_on_disk, make_plan
 from bitextmine.indexing.faiss_index import Index
 
 from ..search.conftest import one_thread, way
 
-__all__ = ["build_index", "one_thread", "way"]
+__all__ = ["build_index", "no_gpu", "one_thread", "way"]
+
+
+@pytest.fixture(autouse=True)
+def no_gpu(monkeypatch):
+    """Indexes are searched on the CPU, also with faiss-gpu (index/check_gpu.py compares both)."""
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 0)
 
 
 def build_index(vectors, kind="auto", *, seed=1):

@@ -28,6 +28,8 @@ TRANSFORMER, STATIC = "Transformer", "StaticEmbedding"
 SUPPORTED = {TRANSFORMER, STATIC, "Pooling", "Dense", "LayerNorm", "Normalize"}
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 
+# Older ones ignore the weights and the shared rows of Model2Vec encoders, and so return other vectors.
+OLDEST = 6, 2
 # The longest sentence of a model that does not state one.
 LONGEST = {TRANSFORMER: 512, STATIC: 8192}
 
@@ -87,6 +89,12 @@ def _load(folder: Path) -> Any:
         raise BitextmineError(
             f"{folder}: needs sentence-transformers: pip install 'bitextmine[transformers]'"
         ) from None
+    version = sentence_transformers.__version__
+    if tuple(map(int, version.split(".")[:2])) < OLDEST:
+        raise BitextmineError(
+            f"{folder}: needs sentence-transformers {'.'.join(map(str, OLDEST))} or newer, found {version}: pip "
+            "install --upgrade 'bitextmine[transformers]'"
+        )
     quiet = transformers.utils.logging
     level = quiet.get_verbosity()
     quiet.set_verbosity_error()

@@ -260,6 +260,12 @@ def test_without_the_library_the_extra_is_named(static, monkeypatch):
         load_encoder(static)
 
 
+def test_an_older_library_is_refused(static, monkeypatch):
+    monkeypatch.setattr("sentence_transformers.__version__", "6.1.0")
+    with pytest.raises(BitextmineError, match=r"6\.2 or newer, found 6\.1\.0"):
+        load_encoder(static)
+
+
 def test_a_static_embedding_is_cut_where_its_tokenizer_says(static):
     line = "the cat sat on the mat and the dog in the café"
     before = load_encoder(static).encode(line)
