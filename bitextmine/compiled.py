@@ -55,14 +55,15 @@ MODULES = {
     "alignment": Module("alignment/_dp", 2, {"dp_advance": "vPULFLLPL"}),
     "encoder": Module(
         "encoder/_native",
-        3,
+        4,
         {
             "words_new": "Pv",
             "words_free": "vP",
             "words_count": "lP",
             "words_scan": "lPlUlILL",
             "words_pieces": "lILlILlLI",
-            "sum_pieces": "vPFlILllFlF",
+            "weigh_repeats": "vILlFlF",
+            "sum_pieces": "vPFlILlFlFlF",
             "adam_rows": "vFFFFLllF",
             "match_pieces": "lBFlILILlFIFI",
             "match_features": "lBFIPLlLlF",

@@ -1,4 +1,4 @@
-"""Columns of a sentence vector that are no sums of piece vectors: the order of its pieces, and its length.
+"""Columns of a sentence vector that are no plain sums of piece vectors, and the weights of repeated pieces.
 
 A sum of piece vectors does not depend on their order. Weighted by a cosine that falls from 1 at the beginning of a
 sentence to -1 at its end, it distinguishes early pieces from late ones: the second coefficient of a discrete cosine
@@ -11,6 +11,9 @@ of a few multiples of its logarithm (with SLACK added, as a word more or less sa
 that the product of those of two sentences falls with the ratio of their lengths: 1 for equal ones, 0.4 for 100 and 180
 characters, below 0 from a ratio of 2.5 on. Weighted by a normal curve's spectrum they follow exp(-d^2 / (2 SPREAD^2))
 of the difference d of the logarithms, less its mean.
+
+A piece that a sentence repeats (an article, a comma) says little new the second time, and its translation repeats others.
+So n of them count n ** (1 - damping), as term frequencies do in retrieval.
 """
 
 from collections.abc import Sequence
@@ -19,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from bitextmine import compiled
 from bitextmine.encoder.pieces import Pieces, offsets_of
 
 STEPS = 1024  # resolution of places
@@ -26,6 +30,7 @@ COLUMNS = 8  # for the length
 SPREAD = 0.5
 PERIOD = 6.0  # the product returns to 1 where logarithms differ by this, and rises from half of it on
 SLACK = 5  # characters on top of each length
+MOST_REPEATS = 64  # more of a piece count as this many in the weight of each
 LONGEST = 600  # a longer sentence counts as this: the product with a single character is then still below 0
 
 
@@ -48,6 +53,26 @@ def waves(pieces: Pieces, weight: float) -> np.ndarray:
     place = np.arange(len(pieces.ids)) - np.repeat(pieces.offsets[:-1], lengths)
     found: np.ndarray = (wave() * np.float32(weight))[steps(place, np.repeat(lengths, lengths))]
     return found
+
+
+@cache
+def repeat_table(damping: float) -> np.ndarray:
+    """Return (MOST_REPEATS,) float32, the weight of each of 1, 2, ... equal pieces of a sentence; read-only."""
+    table = (np.arange(1, MOST_REPEATS + 1, dtype=np.float64) ** -damping).astype(np.float32)
+    table.flags.writeable = False
+    return table
+
+
+def repeat_weights(pieces: Pieces, damping: float) -> np.ndarray:
+    """Return each piece's weight by the number of its equals in the sentence, (pieces,) float32."""
+    table, times = repeat_table(damping), np.empty(len(pieces.ids), dtype=np.float32)
+    if library := compiled.library("encoder"):
+        library.weigh_repeats(pieces.ids, pieces.offsets, len(pieces), table, len(table), times)
+        return times
+    sentence = np.repeat(np.arange(len(pieces)), pieces.lengths)
+    codes = sentence << 32 | pieces.ids
+    _, which, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    return table[np.minimum(counts, MOST_REPEATS)[which] - 1]
 
 
 @cache

@@ -24,12 +24,13 @@ OPTIONAL = (
     "ngrams",
     "order_columns",
     "order_weight",
+    "repeat_damping",
     "length_share",
     "bottleneck",
     "recurrent",
     "pairs",
 )
-SUMS_ONLY = ("ngrams", "length_share", "order_columns")
+SUMS_ONLY = ("ngrams", "length_share", "order_columns", "repeat_damping")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +47,7 @@ class EncoderConfig:
             (`columns`).
         order_columns: columns before those, which hold the order of the pieces: sums of the first
             columns of the pieces' vectors, weighted by place and by order_weight.
+        repeat_damping: n equal pieces of a sentence count n ** (1 - repeat_damping) in its vector (`columns`).
         bottleneck: with layers, dimensions of the piece vectors, which a matrix brings to dim (0: dim, no matrix).
         languages: codes of the languages that it knows.
         pairs: training pairs by language, also of languages with too few to know them; empty if unknown.
@@ -68,6 +70,7 @@ class EncoderConfig:
     length_share: Share = 0.0
     order_columns: CountOrZero = 0
     order_weight: Annotated[float, Meta(ge=0, lt=1e9)] = 0.0
+    repeat_damping: Share = 0.0
     bottleneck: CountOrZero = 0
     recurrent: CountOrZero = 0
     pairs: dict[str, CountOrZero] = dataclasses.field(default_factory=dict)
@@ -120,7 +123,7 @@ class EncoderConfig:
 
     def describe(self) -> dict[str, Any]:
         """Return the shape for `bitextmine info`, without zeros."""
-        extras = ("ngrams", "order_columns", "length_share", "bottleneck", "recurrent")
+        extras = ("ngrams", "order_columns", "length_share", "repeat_damping", "bottleneck", "recurrent")
         found = {key: getattr(self, key) for key in extras if getattr(self, key)}
         return {"dim": self.dim, "layers": self.layers, "vocab_size": self.vocab_size, **found}
 

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from bitextmine.encoder.columns import LONGEST, length_table, steps, wave
+from bitextmine.encoder.columns import LONGEST, length_table, repeat_table, steps, wave
 from bitextmine.encoder.config import EncoderConfig
 
 # Standard deviation of the initial piece vectors. It must be small: a piece that training hardly sees keeps its random
@@ -25,12 +25,12 @@ class PieceVectors(nn.Embedding):
 class SentenceModel(nn.Module):
     """Encodes sentences given as pieces; one set of parameters for all languages.
 
-    layers = 0: the sum of the sentence's piece vectors (only its direction counts), then config.order_columns for the
-    order of the pieces; with config.length_share this has length 1, and columns for the sentence's length follow
-    (`columns`). layers > 0: pre-norm transformer (Vaswani et al. 2017; learned positions, GELU, final LayerNorm), then
-    the mean over the sentence's positions, as in Mao et al. 2021, section 3.1. With config.bottleneck a matrix brings
-    the piece vectors to the layers' dimension, with config.recurrent the layers are repeated (both after Lan et al.
-    2020, "ALBERT").
+    layers = 0: the sum of the sentence's piece vectors (only its direction counts; with config.repeat_damping, repeated
+    pieces count less), then config.order_columns for the order of the pieces; with config.length_share this has length
+    1, and columns for the sentence's length follow (`columns`). layers > 0: pre-norm transformer (Vaswani et al. 2017;
+    learned positions, GELU, final LayerNorm), then the mean over the sentence's positions, as in Mao et al. 2021,
+    section 3.1. With config.bottleneck a matrix brings the piece vectors to the layers' dimension, with
+    config.recurrent the layers are repeated (both after Lan et al. 2020, "ALBERT").
     """
 
     def __init__(self, config: EncoderConfig) -> None:
@@ -40,6 +40,10 @@ class SentenceModel(nn.Module):
         if config.order_columns:
             self.wave: Tensor
             self.register_buffer("wave", torch.from_numpy(wave().copy()), persistent=False)
+        if config.repeat_damping:
+            self.repeat_table: Tensor
+            table = torch.from_numpy(repeat_table(config.repeat_damping).copy())
+            self.register_buffer("repeat_table", table, persistent=False)
         if config.length_share:
             self.length_share_in_training = config.length_share
             self.characters: Tensor
@@ -79,12 +83,14 @@ class SentenceModel(nn.Module):
         """
         if not self.config.layers:
             places, rows = self.embedding.gathered(ids)
-            sums = _sums(places, rows, offsets)
+            times = self._repeat_weights(ids, offsets) if self.config.repeat_damping else None
+            sums = _sums(places, rows, offsets, times)
             if columns := self.config.order_columns:
                 lengths = offsets.diff()
                 place = torch.arange(len(ids), device=ids.device) - offsets[:-1].repeat_interleave(lengths)
-                times = self.wave[steps(place, lengths.repeat_interleave(lengths))] * self.config.order_weight
-                sums = torch.cat([sums, _sums(places, rows[:, :columns].contiguous(), offsets, times)], dim=1)
+                wave = self.wave[steps(place, lengths.repeat_interleave(lengths))] * self.config.order_weight
+                wave = wave if times is None else wave * times
+                sums = torch.cat([sums, _sums(places, rows[:, :columns].contiguous(), offsets, wave)], dim=1)
             if not self.config.length_share:
                 return sums
             share = self.length_share_in_training if self.training else self.config.length_share
@@ -104,6 +110,14 @@ class SentenceModel(nn.Module):
         states = self.states(padded, inside, full)
         total = (states * inside[:, :, None]).sum(1)
         return total / lengths.clamp(min=1)[:, None]
+
+    def _repeat_weights(self, ids: Tensor, offsets: Tensor) -> Tensor:
+        """Return each piece's weight by the number of its equals in the sentence, (total pieces,) float32."""
+        lengths = offsets.diff()
+        sentence = torch.arange(len(lengths), device=ids.device).repeat_interleave(lengths)
+        codes = sentence * self.config.rows + ids
+        _, which, counts = codes.unique(return_inverse=True, return_counts=True)
+        return self.repeat_table[counts[which].clamp(max=len(self.repeat_table)) - 1]
 
     def piece_states(self, ids: Tensor) -> Tensor:
         """Return (..., piece_dim) states of ids (...,) int64 before the first layer, without positions."""

@@ -31,8 +31,9 @@ typedef struct table table; /* words.c */
     F(int64_t, words_scan, table *, int64_t, const uint8_t *, int64_t, int32_t *, int64_t *, int64_t *)             \
     F(int64_t, words_pieces, const int32_t *, const int64_t *, int64_t, const int32_t *, const int64_t *, int64_t,  \
       int64_t *, int32_t *)                                                                                         \
-    F(void, sum_pieces, const void *, const float *, int64_t, const int32_t *, const int64_t *, int64_t, int64_t,   \
-      const float *, int64_t, float *)                                                                              \
+    F(void, weigh_repeats, const int32_t *, const int64_t *, int64_t, const float *, int64_t, float *)              \
+    F(void, sum_pieces, const void *, const float *, int64_t, const int32_t *, const int64_t *, int64_t,            \
+      const float *, int64_t, const float *, int64_t, float *)                                                      \
     F(void, adam_rows, float *, float *, float *, const float *, const int64_t *, int64_t, int64_t, const float *)  \
     F(int64_t, match_pieces, const int8_t *, const float *, int64_t, const int32_t *, const int64_t *,              \
       const int32_t *, const int64_t *, int64_t, float *, int32_t *, float *, int32_t *)                            \

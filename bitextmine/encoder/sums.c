@@ -111,16 +111,31 @@ static sum *best_sum(void) {
     return sum_plain;
 }
 
+/* times = by the number of pieces of the sentence that equal each one, from 1, an entry of `table`: the last of its `most`
+ * for more. Sentences as in `sum_pieces`. Most have a few dozen pieces, which are compared sooner than sorted. */
+void weigh_repeats(const int32_t *ids, const int64_t *offsets, int64_t rows, const float *table, int64_t most,
+                   float *times) {
+    for (int64_t i = 0; i < rows; i++) {
+        const int32_t *sentence = ids + offsets[i];
+        int64_t count = offsets[i + 1] - offsets[i];
+        for (int64_t p = 0; p < count; p++) {
+            int32_t same = 0;
+            for (int64_t q = 0; q < count; q++) same += sentence[q] == sentence[p];
+            times[offsets[i] + p] = table[(same < most ? same : most) - 1];
+        }
+    }
+}
+
 /* Unit-length sums of piece vectors: values (pieces, dim) are int8 with a scale per row, or float32 with scale null;
- * sentence i has the pieces ids[offsets[i]] to ids[offsets[i + 1] - 1]; out (rows, stride), of which each
- * row's first dim + columns are written. The last of these are the sums of the first ones times `waves`, which has a
- * number for each piece of each sentence. All ids must be in range. */
+ * sentence i has the pieces ids[offsets[i]] to ids[offsets[i + 1] - 1], each with a weight in `times` (null: 1); out
+ * (rows, stride), of which each row's first dim + columns are written. The last of these are the sums of the first ones
+ * weighted by `waves`, which includes the weights. All ids must be in range. */
 void sum_pieces(const void *values, const float *scale, int64_t dim, const int32_t *ids, const int64_t *offsets,
-                       int64_t rows, int64_t columns, const float *waves, int64_t stride, float *out) {
+                int64_t rows, const float *times, int64_t columns, const float *waves, int64_t stride, float *out) {
     sum *one = best_sum();
     for (int64_t i = 0; i < rows; i++, out += stride) {
         int64_t at = offsets[i], count = offsets[i + 1] - at;
-        one(values, scale, NULL, dim, dim, ids + at, count, out);
+        one(values, scale, times ? times + at : NULL, dim, dim, ids + at, count, out);
         if (columns) one(values, scale, waves + at, dim, columns, ids + at, count, out + dim);
         unit(out, dim + columns);
     }

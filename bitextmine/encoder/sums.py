@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bitextmine import compiled
-from bitextmine.encoder.columns import length_table, sentence_characters, waves
+from bitextmine.encoder.columns import length_table, repeat_weights, sentence_characters, waves
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.pieces import Network, Pieces
 from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, quantize_rows, restore_rows
@@ -74,6 +74,8 @@ class PieceSums(Network):
         at = self.values[pieces.ids, column[row]].astype(np.float64)
         if self.scale is not None:
             at *= self.scale[pieces.ids]
+        if self.config.repeat_damping:
+            at *= repeat_weights(pieces, self.config.repeat_damping)
         unit = sums[np.arange(len(sums)), column].astype(np.float64)
         whole = np.bincount(row, weights=at, minlength=len(pieces))
         length = np.divide(whole, unit, out=np.zeros(len(unit)), where=unit != 0)
@@ -89,18 +91,24 @@ class PieceSums(Network):
         if len(pieces.ids) and not 0 <= int(pieces.ids.min()) <= int(pieces.ids.max()) < self.rows:
             raise ValueError(f"piece ids must lie in 0..{self.rows - 1}")
         out = np.empty((len(pieces), width), dtype=np.float32)
-        columns = self.config.order_columns
+        columns, damping = self.config.order_columns, self.config.repeat_damping
+        times = repeat_weights(pieces, damping) if damping else None
         wave = waves(pieces, self.config.order_weight) if columns else None
+        if wave is not None and times is not None:
+            wave *= times
         library = compiled.library("encoder")
         if library is None:
             for start in range(0, len(pieces), BLOCK_ROWS):
                 stop = min(start + BLOCK_ROWS, len(pieces))
                 part = slice(pieces.offsets[start], pieces.offsets[stop])
-                sums = self._sums(pieces.take(np.arange(start, stop)), None if wave is None else wave[part])
+                weights = (None if one is None else one[part] for one in (times, wave))
+                sums = self._sums(pieces.take(np.arange(start, stop)), *weights)
                 _unit(sums, out[start:stop, : self._sum_dim])
             return out
         sentences = (pieces.ids, pieces.offsets, len(pieces))
-        library.sum_pieces(self.values, self.scale, self._piece_dim, *sentences, columns, wave, width, out)
+        library.sum_pieces(
+            self.values, self.scale, self._piece_dim, *sentences, times, columns, wave, width, out
+        )
         return out
 
     def _add_length(self, out: np.ndarray, pieces: Pieces, characters: np.ndarray) -> None:
@@ -113,22 +121,25 @@ class PieceSums(Network):
         zero = np.flatnonzero(units[:, 0] == 0)
         out[zero[~units[zero].any(axis=1)]] = 0
 
-    def _sums(self, pieces: Pieces, wave: np.ndarray | None) -> np.ndarray:
-        """Add up in the order of the pieces: the first of each sentence, then the second, and so on."""
+    def _sums(self, pieces: Pieces, times: np.ndarray | None, wave: np.ndarray | None) -> np.ndarray:
+        """Add up in the order of the pieces: the first of each sentence, then the second, and so on.
+
+        times, wave: (pieces,) float32 weights of each piece in the sum and in the order columns (None: 1, no columns).
+        """
         sums = np.zeros((len(pieces), self._sum_dim), dtype=np.float32)
         lengths = pieces.lengths
         order = np.argsort(-lengths, kind="stable")
+        scales = np.float32(1) if self.scale is None else self.scale[pieces.ids]
+        times = np.broadcast_to(scales if times is None else scales * times, len(pieces.ids))
+        wave = None if wave is None else scales * wave
         for place in range(int(lengths.max(initial=0))):
             rows = order[: int((lengths > place).sum())]
             at = pieces.offsets[rows] + place
-            ids = pieces.ids[at]
-            found = self.values[ids]
-            sums[rows, : self._piece_dim] += (
-                found if self.scale is None else restore_rows(found, self.scale[ids])
-            )
+            found = self.values[pieces.ids[at]]
+            sums[rows, : self._piece_dim] += restore_rows(found, times[at])
             if wave is not None:
-                times = wave[at] if self.scale is None else self.scale[ids] * wave[at]
-                sums[rows, self._piece_dim :] += restore_rows(found[:, : self.config.order_columns], times)
+                columns = found[:, : self.config.order_columns]
+                sums[rows, self._piece_dim :] += restore_rows(columns, wave[at])
         return sums
 
     def piece_rows(self) -> tuple[np.ndarray, np.ndarray]:

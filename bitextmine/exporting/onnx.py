@@ -45,6 +45,10 @@ class PaddedModel(nn.Module):
         else:
             hidden = self.rows[ids].float() * self.scale[ids].float().unsqueeze(-1)
         hidden = hidden * mask.unsqueeze(-1)
+        if config.repeat_damping:
+            same = ((ids.unsqueeze(1) == ids.unsqueeze(2)) * mask.unsqueeze(1)).sum(2)
+            table = model.repeat_table
+            hidden = hidden * table[same.clamp(1, len(table)) - 1].unsqueeze(-1)
         sums = hidden.sum(1)
         if columns := config.order_columns:
             # Places of padding are those of the last piece; its pieces have no vector.

@@ -1,5 +1,7 @@
 """Sums of piece vectors: against float64, and compiled against plain, to the bit."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -21,6 +23,10 @@ def weights(dim, kind):
         return {PIECES: table}
     values, scale = quantize_rows(table)
     return {PIECES: values, SCALE: scale}
+
+
+def lists(pieces):
+    return [ids.tolist() for ids in np.split(pieces.ids, pieces.offsets[1:-1])]
 
 
 def some_pieces():
@@ -45,6 +51,28 @@ def test_unit_sums(dim, kind, monkeypatch):
     assert PieceSums(state).vectors(pieces).tobytes() == found.tobytes()
 
 
+@pytest.mark.parametrize("kind", ["int8", "float32"])
+def test_repeated_pieces_count_less(kind, monkeypatch):
+    state = weights(24, kind)
+    pieces = Pieces.from_lists([[3, 9, 3, 3], *lists(some_pieces()), [7] * 90 + [8]])
+    config = EncoderConfig(
+        VOCABULARY, 24 + 8, layers=0, order_columns=8, order_weight=0.5, repeat_damping=0.4
+    )
+    table = state[PIECES].astype(np.float64) * state.get(SCALE, np.ones(VOCABULARY))[:, None]
+    found = PieceSums(state, config).vectors(pieces)
+    for row, ids in zip(found, lists(pieces), strict=True):
+        total = sum(
+            (min(n, 64) ** -0.4 * n * table[piece] for piece, n in Counter(ids).items()), np.zeros(24)
+        )
+        if np.linalg.norm(total) > 1e-3:
+            plain = row[:24] / np.linalg.norm(row[:24])
+            np.testing.assert_allclose(plain, total / np.linalg.norm(total), atol=2e-5)
+    parts = PieceSums(state, config).parts(pieces).sums
+    np.testing.assert_allclose(parts[0, :24], 3**0.6 * table[3] + table[9], rtol=1e-4)
+    monkeypatch.setenv("BITEXTMINE_COMPILED", "off")
+    assert PieceSums(state, config).vectors(pieces).tobytes() == found.tobytes()
+
+
 def test_company_does_not_change_a_bit():
     sums, pieces = PieceSums(weights(48, "int8")), some_pieces()
     whole = sums.vectors(pieces)
@@ -60,15 +88,14 @@ def test_a_piece_out_of_range_never_reaches_c(bad):
 
 
 @pytest.mark.parametrize("kind", ["int8", "float32"])
-@pytest.mark.parametrize(("order", "share"), [(0, 0.0), (4, 0.0), (4, 0.2)])
+@pytest.mark.parametrize(("order", "share", "damping"), [(0, 0.0, 0.0), (4, 0.0, 0.5), (4, 0.2, 0.0)])
 @pytest.mark.parametrize("batch_tokens", [50, None])
-def test_sums_in_torch_agree(kind, order, share, batch_tokens):
+def test_sums_in_torch_agree(kind, order, share, damping, batch_tokens):
     """The path of --device cuda, here on the CPU."""
     state, pieces = weights(24, kind), some_pieces().take(np.arange(200))
     dim = 24 + order + (COLUMNS if share else 0)
-    config = EncoderConfig(
-        VOCABULARY, dim, layers=0, order_columns=order, order_weight=order / 8, length_share=share
-    )
+    columns = {"order_columns": order, "order_weight": order / 8, "length_share": share}
+    config = EncoderConfig(VOCABULARY, dim, layers=0, repeat_damping=damping, **columns)
     if share:
         state[CHARACTERS] = np.random.default_rng(2).integers(0, 9, VOCABULARY).astype(np.uint8)
     sums = DeviceSums(config, state, Run(device="cpu"))

@@ -42,7 +42,14 @@ for folder in folders:
     np.save(folder + "/vectors.npy", session.run(["sentence_embedding"], inputs)[0])
 """
 
-COLUMNS = {"layers": 0, "dim": 56, "order_columns": 16, "order_weight": 0.6, "length_share": 0.12}
+COLUMNS = {
+    "layers": 0,
+    "dim": 56,
+    "order_columns": 16,
+    "order_weight": 0.6,
+    "length_share": 0.12,
+    "repeat_damping": 0.5,
+}
 MODELS = [
     {"layers": 0},
     {"layers": 2},

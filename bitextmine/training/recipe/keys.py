@@ -186,14 +186,20 @@ class Reduce:
     order_weight: Positive = 0.6
     pairs: Count = 5_000
     norm_power: ShareAboveZero = 1.0
+    repeat_damping: ShareBelowOne = 0.0
 
     def applied(self, config: EncoderConfig) -> EncoderConfig:
         """Return the configuration after the reduction."""
         if not self.dim:
             return config
         weight = self.order_weight if self.order_columns else 0.0
+        damping = self.repeat_damping or config.repeat_damping
         return dataclasses.replace(
-            config, dim=self.dim, order_columns=self.order_columns, order_weight=weight
+            config,
+            dim=self.dim,
+            order_columns=self.order_columns,
+            order_weight=weight,
+            repeat_damping=damping,
         )
 
 
