@@ -12,8 +12,8 @@ that the product of those of two sentences falls with the ratio of their lengths
 characters, below 0 from a ratio of 2.5 on. Weighted by a normal curve's spectrum they follow exp(-d^2 / (2 SPREAD^2))
 of the difference d of the logarithms, less its mean.
 
-A piece that a sentence repeats (an article, a comma) says little new the second time, and its translation repeats others.
-So n of them count n ** (1 - damping), as term frequencies do in retrieval.
+A piece that a sentence repeats (an article, a comma) says little new the second time, and translations repeat other
+pieces. So n of them count n ** (1 - damping), as term frequencies do in retrieval.
 """
 
 from collections.abc import Sequence
