@@ -34,8 +34,7 @@ def test_flat_indexes_find_what_exact_search_finds(bm, indexed):
     bm("index", "corpus.fr", "--type", "flat", "--force")
     assert "recall" in (indexed / "corpus.fr.faiss.json").read_text()
     exact = set(texts(bm(*MINE).out))
-    through = bm(*THROUGH).out
-    assert set(texts(through)) == exact
+    assert set(texts(bm(*THROUGH).out)) == exact
 
 
 def flipped(path):

@@ -234,8 +234,7 @@ def test_several_pairs_of_languages(bm, three):
     """The same bytes as from separate runs; each corpus is embedded once."""
     together = ("mine", "--src", "en", "--tgt", "fr", "--tgt", "de", "-o", "out/{src}-{tgt}.tsv")
     (three / "out").mkdir()
-    result = bm(*together)
-    assert result.err.count("corpus.en.npy") == 1
+    assert bm(*together).err.count("corpus.en.npy") == 1
     for tgt in ("fr", "de"):
         alone = bm("mine", "--src", "en", "--tgt", tgt).out
         assert (three / "out" / f"en-{tgt}.tsv").read_text() == alone

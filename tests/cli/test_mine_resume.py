@@ -98,8 +98,7 @@ def test_the_state_of_another_search_is_discarded(bm, saving, text):
     args = ("mine", "--src", "en", "--tgt", "fr", "-o", "out.tsv")
     died = bm(*args, env={"DIE_AT": "3"}, hooks=saving, cwd=text, code=None)
     assert died.code == -signal.SIGKILL
-    done = bm(*args, "-k", "3", cwd=text)
-    assert "corpus.en-corpus.fr.search.part: " in done.err
+    assert "corpus.en-corpus.fr.search.part: " in bm(*args, "-k", "3", cwd=text).err
     assert not list(text.glob("*.part*"))
 
 

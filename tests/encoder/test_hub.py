@@ -154,8 +154,7 @@ def test_a_model_of_the_hub(bitextmine, published, env, tmp_path):
 
     # In the cache now: no network is needed, and what is there is not made again.
     before = len(published.asked)
-    again = embed(REPOSITORY, HF_HUB_OFFLINE="1")
-    assert "up to date" in again.err
+    assert "up to date" in embed(REPOSITORY, HF_HUB_OFFLINE="1").err
     assert len(published.asked) == before
     said = bitextmine("info", f"{REPOSITORY}@v1", cwd=tmp_path, env=env).out
     assert f"name: {REPOSITORY}\n" in said and f"hash: {REPOSITORY}@{OLD}\n" in said and "dim: 16\n" in said

@@ -87,8 +87,7 @@ def test_rows_that_are_long_come_in_smaller_blocks_however_a_file_is_cut(tmp_pat
         assert lines == rows
         assert [block.start for block in blocks][:2] == [1, 1 + len(blocks[0])]
         for block in blocks[:-1]:
-            size = sum(map(len, block.lines()))
-            assert len(block) == 10 or size >= 200
+            assert len(block) == 10 or sum(map(len, block.lines())) >= 200
             assert sum(map(len, block.lines()[:-1])) < 200
         seen.append([len(block) for block in blocks])
     assert seen[0] == seen[1] == seen[2]

@@ -95,8 +95,7 @@ def test_what_is_written_is_what_a_file_here_would_hold(folder, suffix, tmp_path
     assert read_lines(Remote(there)) == LINES
     assert b"".join(read_blocks(there)) == TEXT.encode()
     assert corpus_language(there) == "de"
-    names = [remote.name for remote in Remote(folder).iterdir()]
-    assert names == [f"corpus.de{suffix}"]
+    assert [remote.name for remote in Remote(folder).iterdir()] == [f"corpus.de{suffix}"]
     assert list(temporary.iterdir()) == []
 
 

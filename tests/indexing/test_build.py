@@ -1,4 +1,5 @@
 from types import SimpleNamespace
+from unittest import mock
 
 import faiss
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.errors import BitextmineError
 from bitextmine.files.journal import Journal, read_head
-from bitextmine.indexing import build, faiss_index
+from bitextmine.indexing import build
 from bitextmine.indexing.build import build_on_disk, make_plan
 from bitextmine.indexing.file import index_paths, load_index
 
@@ -123,9 +124,18 @@ def test_a_full_disk_half_way(npy, monkeypatch):
         patch.setattr(faiss, "write_index", full)
         with pytest.raises(BitextmineError, match=r"No space left on device.*run index again to go on"):
             index_corpus(npy, "ivf", shard_rows=200, force=True)
-    report = index_corpus(npy, "ivf", shard_rows=200, force=True)
-    assert report.resumed == 2
+    assert index_corpus(npy, "ivf", shard_rows=200, force=True).resumed == 2
     assert contents(npy) == wanted
+
+
+def with_gpus(monkeypatch, move):
+    """Have faiss find GPUs, to which `move` copies an index."""
+    for name, found in (
+        ("StandardGpuResources", object),
+        ("get_num_gpus", lambda: 2),
+        ("index_cpu_to_all_gpus", move),
+    ):
+        monkeypatch.setattr(faiss, name, found, raising=False)
 
 
 def test_a_faiss_with_gpus_searches_there(monkeypatch):
@@ -134,28 +144,17 @@ def test_a_faiss_with_gpus_searches_there(monkeypatch):
     index = build_index(pool, "IVF4,SQ8")
     index.set_effort(4)
     want = index.search(queries, pool, 3)
-    moved: list[object] = []
-
-    def to_all(cpu):
-        moved.append(cpu)
-        return cpu
-
-    monkeypatch.setattr(faiss, "StandardGpuResources", object, raising=False)
-    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 2)
-    monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", to_all, raising=False)
+    moved = []
+    with_gpus(monkeypatch, lambda cpu: moved.append(cpu) or cpu)
     for _ in range(2):
         got = index.search(queries, pool, 3)
     assert moved == [index.faiss]  # once
     assert got[1].tolist() == want[1].tolist()
 
-    def refused(_):
-        raise RuntimeError("Error in GpuIndex at x.cu:1: This type of index is not implemented")
-
-    monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", refused)
-    fresh = build_index(pool, "HNSW8")
-    assert fresh.search(queries, pool, 3)[1].shape == (30, 3)
-    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 0)
-    assert faiss_index.gpus() == 0
+    with_gpus(
+        monkeypatch, mock.Mock(side_effect=RuntimeError("GpuIndex: This type of index is not implemented"))
+    )
+    assert build_index(pool, "HNSW8").search(queries, pool, 3)[1].shape == (30, 3)
 
 
 class MadeUpGpu:
@@ -182,9 +181,7 @@ def test_the_limits_of_faiss_on_a_gpu(monkeypatch):
             assert copy is there
             setattr(copy, name, value)
 
-    monkeypatch.setattr(faiss, "StandardGpuResources", object, raising=False)
-    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1)
-    monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", lambda _: there, raising=False)
+    with_gpus(monkeypatch, lambda _: there)
     monkeypatch.setattr(faiss, "GpuParameterSpace", Parameters, raising=False)
     index.set_effort(2)
     index.candidates(queries, 2048)

@@ -352,8 +352,7 @@ def test_mine_from_files_to_a_file(words, tmp_path):
     assert about["estimate"]["precision"] > 0.97
     assert about["rows"]["src"]["repeated"] == 1
     # again, and the other way round
-    again = mine(src="en", tgt="fr", directory=tmp_path)
-    assert list(again) == list(found)
+    assert list(mine(src="en", tgt="fr", directory=tmp_path)) == list(found)
     back = mine(src="fr", tgt="en", directory=tmp_path, threshold="none")
     there = mine(src="en", tgt="fr", directory=tmp_path, threshold="none")
     assert {(t, s, v) for s, t, v in zip(back.src_index, back.tgt_index, back.score, strict=True)} == {

@@ -54,8 +54,7 @@ def test_the_finished_model_has_its_own_share_for_the_length(make_recipe, begin,
     out = train(recipe, tmp_path / "out")
     config, tokenizer = read_folder(out)
     assert (config.length_share, config.dim, config.piece_dim) == (0.2, 40, 40 - COLUMNS)
-    found = read_weights(config, out / WEIGHTS)[CHARACTERS]
-    assert (found == piece_characters(tokenizer.pieces())).all()
+    assert (read_weights(config, out / WEIGHTS)[CHARACTERS] == piece_characters(tokenizer.pieces())).all()
 
     run = begin(recipe)
     ids, offsets = torch.arange(9), torch.tensor([0, 4, 9])

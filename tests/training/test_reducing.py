@@ -101,8 +101,7 @@ def test_what_reducing_refuses(encoder, tmp_path):
         (("--length-share", 2), "'--length-share': 2.0 is not in the range"),
         (("--dim", 8), "--dim 8: model: "),
     ):
-        refused = encoder("reduce", model, "x", *options, *out, code=2)
-        assert message in refused.err
+        assert message in encoder("reduce", model, "x", *options, *out, code=2).err
     assert not (tmp_path / "x").exists(), "before anything is written"
     for dim, options, message in (
         (100_000, {}, f"has {shape.piece_dim} columns for the pieces"),
