@@ -93,7 +93,7 @@ def _load(folder: Path) -> Any:
     if tuple(map(int, version.split(".")[:2])) < OLDEST:
         raise BitextmineError(
             f"{folder}: needs sentence-transformers {'.'.join(map(str, OLDEST))} or newer, found {version}: pip "
-            "install --upgrade 'bitextmine[transformers]'"
+            "install -U 'bitextmine[transformers]'"
         )
     quiet = transformers.utils.logging
     level = quiet.get_verbosity()
