@@ -1,4 +1,4 @@
-"""Search FAISS indexes on GPUs and on the CPU, and compare recall, neighbours and times.
+"""Search indexes with FAISS on GPUs and with our own search on the CPU; compare recall, neighbours and times.
 
 Example:  python index/check_gpu.py --rows 200000
 
@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--dim", type=int, default=480)
     parser.add_argument("-k", type=int, default=4)
     parser.add_argument(
-        "--type", dest="types", action="append", help="may be repeated (flat, ivf and IVF512,SQ8)"
+        "--type", dest="types", action="append", help="may be repeated (default: flat, ivf and IVF512,SQ8)"
     )
     args = parser.parse_args()
     there = faiss_index.gpus()

@@ -1,7 +1,8 @@
 """Vectors of windows: all runs of one, two, three ... consecutive sentences of a document.
 
 An aligner compares runs of sentences, so it needs the vector of their joined text. For an encoder that sums pieces it
-comes from running sums, at almost no cost; for any other encoder the text itself is encoded.
+comes from running sums, at almost no cost (repeated pieces are damped within sentences only); for any other encoder the
+text itself is encoded.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Columns of a sentence vector that are no plain sums of piece vectors, and the weights of repeated pieces.
+"""Columns of a sentence vector that are not plain sums of piece vectors, and the weights of repeated pieces.
 
 A sum of piece vectors does not depend on their order. Weighted by a cosine that falls from 1 at the beginning of a
 sentence to -1 at its end, it distinguishes early pieces from late ones: the second coefficient of a discrete cosine
@@ -12,8 +12,9 @@ that the product of those of two sentences falls with the ratio of their lengths
 characters, below 0 from a ratio of 2.5 on. Weighted by a normal curve's spectrum they follow exp(-d^2 / (2 SPREAD^2))
 of the difference d of the logarithms, less its mean.
 
-A piece that a sentence repeats (an article, a comma) says little new the second time, and translations repeat other
-pieces. So n of them count n ** (1 - damping), as term frequencies do in retrieval.
+A piece that a sentence repeats (an article, a comma) says little new the second time, and a translation repeats
+different ones. So n equal pieces or n-grams count n ** (1 - damping), n up to MOST_REPEATS, as term frequencies do in
+retrieval.
 """
 
 from collections.abc import Sequence

@@ -47,7 +47,7 @@ class EncoderConfig:
             (`columns`).
         order_columns: columns before those, which hold the order of the pieces: sums of the first
             columns of the pieces' vectors, weighted by place and by order_weight.
-        repeat_damping: n equal pieces of a sentence count n ** (1 - repeat_damping) in its vector (`columns`).
+        repeat_damping: n equal pieces or n-grams of a sentence count n ** (1 - repeat_damping) (`columns`).
         bottleneck: with layers, dimensions of the piece vectors, which a matrix brings to dim (0: dim, no matrix).
         languages: codes of the languages that it knows.
         pairs: training pairs by language, also of languages with too few to know them; empty if unknown.

@@ -20,7 +20,7 @@ BLOCK_ROWS = 1024
 
 @dataclass(frozen=True)
 class SumParts:
-    """The parts of n sentence vectors; the parts of several sentences add up to a longer text's.
+    """The parts of n sentence vectors; those of several sentences add up to a longer text's, but for repeat_damping.
 
     sums: (n, columns) float32, the pieces' sums; the last ``order_columns`` are the first ones weighted by place
     (times ``order_weight``). pieces, characters: (n,) int64, lengths of the sentences (characters at most `LONGEST`).

@@ -64,9 +64,9 @@ def finished_model(
         weights[PIECES] = with_norm_power(weights[PIECES], plan.norm_power)
         model = copy.deepcopy(model)
         model.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
-    if not plan.dim:
-        return model.config, weights
     made = plan.applied(model.config)
+    if not plan.dim:
+        return made, weights
     axes, _ = principal_axes(_moments(training, model, run or Run()), made.piece_dim)
     return made, {**weights, PIECES: weights[PIECES] @ axes}
 

@@ -66,7 +66,7 @@ def test_running_sums_are_what_encoding_gives():
         true = encoder.encode([" ".join((LINES * 3)[i : i + size]) for i in range(count)])
         some = np.linalg.norm(true, axis=1) > 0
         assert np.allclose(np.linalg.norm(found, axis=1), some, atol=1e-5)
-        # The columns for the order are fitted, not exact; all others are.
+        # The columns for the order are fitted, not exact; all others are (without repeat_damping).
         assert (np.einsum("ij,ij->i", found, true)[some] > (0.99999 if size == 1 else 0.998)).all()
 
 

@@ -243,6 +243,7 @@ model.order_columns = 6; model.storage = "int4" -> multiple of 4 columns for the
 reduce.order_columns = 4 -> reduce.order_columns: found 4 without reduce.dim
 reduce.dim = 20 -> reduce.dim: 20 leaves 20 columns to the pieces, which are trained with 16
 reduce.dim = 8; model.layers = 1 -> reduce.dim: found with model.layers 1
+reduce.repeat_damping = 0.5; model.layers = 1 -> reduce.repeat_damping: found with model.layers 1
 reduce.dim = 8; reduce.order_columns = 5 -> reduce: model: 5 order_columns
 teacher.model = ""; train.objective = { structure = 1 } -> 'structure' needs a teacher
 teacher.model = "x" -> no objective learns from it

@@ -168,6 +168,8 @@ def test_cut_to_the_principal_axes_of_what_was_trained_on(make_recipe, tmp_path,
 
 def test_long_piece_vectors_shortened_before_the_cut(make_recipe, tmp_path, sentence_pairs):
     whole = table(train(make_recipe(**SETTINGS), tmp_path / "whole"))
+    damped = train(make_recipe(**SETTINGS, reduce__repeat_damping=0.5), tmp_path / "damped")
+    assert read_folder(damped)[0].repeat_damping == 0.5
     power = {"reduce__norm_power": 0.6}
     uncut = train(make_recipe(**SETTINGS, **power), tmp_path / "uncut")
     expected = np.zeros_like(whole)

@@ -5,6 +5,7 @@ weights are safetensors, never pickles, and only modules of the library itself a
 """
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -90,7 +91,7 @@ def _load(folder: Path) -> Any:
             f"{folder}: needs sentence-transformers: pip install 'bitextmine[transformers]'"
         ) from None
     version = sentence_transformers.__version__
-    if tuple(map(int, version.split(".")[:2])) < OLDEST:
+    if tuple(map(int, re.findall(r"\d+", version)[:2])) < OLDEST:
         raise BitextmineError(
             f"{folder}: needs sentence-transformers {'.'.join(map(str, OLDEST))} or newer, found {version}: pip "
             "install -U 'bitextmine[transformers]'"

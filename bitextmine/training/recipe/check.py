@@ -87,6 +87,7 @@ def _model_rules(recipe: Recipe) -> Iterator[str]:
         ("model.spelling", m.spelling),
         ("reduce.dim", reduce.dim),
         ("reduce.norm_power", reduce.norm_power != 1),
+        ("reduce.repeat_damping", reduce.repeat_damping),
     ):
         if value and m.layers:
             yield f"{key}: found with model.layers {m.layers}; only models without layers support it"

@@ -189,17 +189,14 @@ class Reduce:
     repeat_damping: ShareBelowOne = 0.0
 
     def applied(self, config: EncoderConfig) -> EncoderConfig:
-        """Return the configuration after the reduction."""
+        """Return the configuration of the finished encoder."""
+        if self.repeat_damping:
+            config = dataclasses.replace(config, repeat_damping=self.repeat_damping)
         if not self.dim:
             return config
         weight = self.order_weight if self.order_columns else 0.0
-        damping = self.repeat_damping or config.repeat_damping
         return dataclasses.replace(
-            config,
-            dim=self.dim,
-            order_columns=self.order_columns,
-            order_weight=weight,
-            repeat_damping=damping,
+            config, dim=self.dim, order_columns=self.order_columns, order_weight=weight
         )
 
 
