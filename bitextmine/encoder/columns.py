@@ -64,10 +64,13 @@ def repeat_table(damping: float) -> np.ndarray:
     return table
 
 
-def repeat_weights(pieces: Pieces, damping: float) -> np.ndarray:
-    """Return each piece's weight by the number of its equals in the sentence, (pieces,) float32."""
-    table, times = repeat_table(damping), np.empty(len(pieces.ids), dtype=np.float32)
+def repeat_weights(pieces: Pieces, damping: float) -> np.ndarray | None:
+    """Return each piece's weight by the number of its equals in the sentence, (pieces,) float32; None for all 1."""
+    if not damping:
+        return None
+    table = repeat_table(damping)
     if library := compiled.library("encoder"):
+        times = np.empty(len(pieces.ids), dtype=np.float32)
         library.weigh_repeats(pieces.ids, pieces.offsets, len(pieces), table, len(table), times)
         return times
     sentence = np.repeat(np.arange(len(pieces)), pieces.lengths)

@@ -111,8 +111,8 @@ static sum *best_sum(void) {
     return sum_plain;
 }
 
-/* times = by the number of pieces of the sentence that equal each one, from 1, an entry of `table`: the last of its `most`
- * for more. Sentences as in `sum_pieces`. Most have a few dozen pieces, which are compared sooner than sorted. */
+/* A piece that occurs c times in its sentence gets table[min(c, most) - 1] in `times`; sentences as in `sum_pieces`. Most
+ * have a few dozen pieces: comparing each with each is faster than sorting. */
 void weigh_repeats(const int32_t *ids, const int64_t *offsets, int64_t rows, const float *table, int64_t most,
                    float *times) {
     for (int64_t i = 0; i < rows; i++) {

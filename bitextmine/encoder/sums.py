@@ -60,22 +60,23 @@ class PieceSums(Network):
     def vectors(self, pieces: Pieces, batch_tokens: int | None = None) -> np.ndarray:
         """Return (n, dim) float32 unit rows for n sentences; a sentence of no pieces gives zeros."""
         # Columns for the length have their place from the start: vectors are not copied to make room.
-        found = self._units(pieces, self.dim)
+        found = self._units(pieces, self.dim, repeat_weights(pieces, self.config.repeat_damping))
         if self._characters is not None:
             self._add_length(found, pieces, self._characters)
         return found
 
     def parts(self, pieces: Pieces) -> SumParts:
         """Return the parts of the vectors of n sentences."""
-        sums = self._units(pieces, self._sum_dim)
+        times = repeat_weights(pieces, self.config.repeat_damping)
+        sums = self._units(pieces, self._sum_dim, times)
         # A sum is its unit vector times its length. One column tells the length: the largest, to be exact.
         column = np.abs(sums[:, : self._piece_dim]).argmax(axis=1)
         row = np.repeat(np.arange(len(pieces)), pieces.lengths)
         at = self.values[pieces.ids, column[row]].astype(np.float64)
         if self.scale is not None:
             at *= self.scale[pieces.ids]
-        if self.config.repeat_damping:
-            at *= repeat_weights(pieces, self.config.repeat_damping)
+        if times is not None:
+            at *= times
         unit = sums[np.arange(len(sums)), column].astype(np.float64)
         whole = np.bincount(row, weights=at, minlength=len(pieces))
         length = np.divide(whole, unit, out=np.zeros(len(unit)), where=unit != 0)
@@ -86,13 +87,12 @@ class PieceSums(Network):
         c = self.config
         return SumParts(sums, pieces.lengths, characters, c.order_columns, c.order_weight, c.length_share)
 
-    def _units(self, pieces: Pieces, width: int) -> np.ndarray:
-        """Return unit sums (n, width); columns beyond the sums' are left uninitialised."""
+    def _units(self, pieces: Pieces, width: int, times: np.ndarray | None) -> np.ndarray:
+        """Return unit sums (n, width), weighted by ``times`` (pieces,); columns beyond the sums' are uninitialised."""
         if len(pieces.ids) and not 0 <= int(pieces.ids.min()) <= int(pieces.ids.max()) < self.rows:
             raise ValueError(f"piece ids must lie in 0..{self.rows - 1}")
         out = np.empty((len(pieces), width), dtype=np.float32)
-        columns, damping = self.config.order_columns, self.config.repeat_damping
-        times = repeat_weights(pieces, damping) if damping else None
+        columns = self.config.order_columns
         wave = waves(pieces, self.config.order_weight) if columns else None
         if wave is not None and times is not None:
             wave *= times

@@ -16,7 +16,7 @@ __all__ = ["build_index", "no_gpu", "one_thread", "way"]
 
 @pytest.fixture(autouse=True)
 def no_gpu(monkeypatch):
-    """Indexes are searched on the CPU, also with faiss-gpu (index/check_gpu.py compares both)."""
+    """Search indexes on the CPU, also with faiss-gpu (index/check_gpu.py compares both)."""
     monkeypatch.setattr(faiss, "get_num_gpus", lambda: 0)
 
 
