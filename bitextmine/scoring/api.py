@@ -13,6 +13,7 @@ from bitextmine.arguments import a_path, take_options
 from bitextmine.console import counted
 from bitextmine.display import Shown, new_figure
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.languages.clean import readable
 from bitextmine.languages.codes import language_code
 from bitextmine.mining.bitext import MinedPair
 from bitextmine.run import RunKeywords, take_run
@@ -217,6 +218,7 @@ def filter(
         reason[~_passes(rule, there[rule.column])] = str(rule)
     if chosen.duplicates != "none":
         seen: set[int] = set()
+        src, tgt = readable(src), readable(tgt)
         for at in np.flatnonzero(reason == "").tolist():
             key = pair_hash(src[at], tgt[at], chosen.duplicates)
             if key in seen:

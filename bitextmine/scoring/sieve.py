@@ -68,42 +68,44 @@ class Judge:
         """Judge a block; raise BitextmineError for a rule that wants numbers from a column of text."""
         reason = np.full(len(block), -1, dtype=np.int64)
         reason[list(block.bad())] = 0
-        rows = good_rows(block)
+        good = good_rows(block)
+        pairs = None
+        if None in self.places or self.duplicates != "none":
+            pairs = PairTexts(*(block.texts(side, good) for side in self.texts), tools)
+        passed = np.arange(len(good))
         values: list[NDArray[np.float64]] = []
         for number, (rule, place) in enumerate(zip(self.rules, self.places, strict=True)):
-            value, met = self._apply(rule, place, block, rows, tools)
+            rows = good[passed]
+            column: Any
+            if place is not None:
+                column = (block.texts if isinstance(rule.value, str) else block.numbers)(place, rows)
+            elif pairs is not None:
+                column = pairs.take(passed.tolist()).column(rule.column)
+            value, met = _compared(rule, column)
             missing = np.isnan(value)
             reason[rows[missing]] = 2 * number + 1
             reason[rows[~met & ~missing]] = 2 * number + 2
             if self.keeps_values:
                 values.append(np.full(len(block), np.nan))
                 values[-1][rows] = value
-            rows = rows[met]
+            passed = passed[met]
         keys: list[int] = []
-        if self.duplicates != "none":
-            pairs = zip(*(block.texts(place, rows) for place in self.texts), strict=True)
-            keys = [pair_hash(src, tgt, self.duplicates) for src, tgt in pairs]
+        if pairs is not None and self.duplicates != "none":
+            keys = [pair_hash(pairs.src[at], pairs.tgt[at], self.duplicates) for at in passed.tolist()]
         return Judged(reason, values, np.array(keys, dtype=np.uint64))
 
-    def _apply(
-        self, rule: Rule, place: int | None, block: Block, rows: NDArray[np.int64], tools: Tools
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Return the values that a rule compares (for text: 1 if equal), NaN for none, and flags of rows that pass."""
-        column: Any
-        if place is None:
-            src, tgt = (block.texts(side, rows) for side in self.texts)
-            column = PairTexts(src, tgt, tools).column(rule.column)
-        else:
-            column = (block.texts if isinstance(rule.value, str) else block.numbers)(place, rows)
-        if isinstance(rule.value, str):
-            texts = column if isinstance(column, list) else [f"{value:g}" for value in column]
-            equal = np.array([text == rule.value for text in texts], dtype=bool)
-            return equal.astype(np.float64), equal
-        if isinstance(column, list):
-            raise BitextmineError(
-                f"the column {rule.column} holds text: a rule on it is {rule.column} = TEXT (--equal)"
-            )
-        return column, rule.met(column)
+
+def _compared(rule: Rule, column: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the values that a rule compares (for text: 1 if equal), NaN for none, and flags of rows that pass."""
+    if isinstance(rule.value, str):
+        texts = column if isinstance(column, list) else [f"{value:g}" for value in column]
+        equal = np.array([text == rule.value for text in texts], dtype=bool)
+        return equal.astype(np.float64), equal
+    if isinstance(column, list):
+        raise BitextmineError(
+            f"the column {rule.column} holds text: a rule on it is {rule.column} = TEXT (--equal)"
+        )
+    return column, rule.met(column)
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,14 @@
 """mine | score | filter | report on the real command, without options; and what used to go wrong in it, silently."""
 
+import html
 import re
+from pathlib import Path
 
 import pytest
 
 from ..cli.helpers import Here
+
+SAMPLES = Path(__file__).resolve().parents[2] / "mine" / "samples"
 
 SCORES = ("cosine", "margin", "length_ratio", "numbers", "copy", "quality")
 
@@ -49,6 +53,45 @@ def test_the_chain_needs_no_options(bitextmine, tiny_model, mined, tmp_path, nam
     assert f"score in column 1 (score), source in column {at} (src), target in column {at + 1} (tgt)" in page
     assert f"<p>{len(kept) - 1} pairs" in page
     assert "No column of scores" not in page
+
+
+def soiled(line, number):
+    """A line as a careless crawler saves it: with tags, with entities, or read as Windows-1252."""
+    match number % 5:
+        case 0:
+            return f"<p>{line}</p>"
+        case 1:
+            first, *rest = line.split(" ")
+            return " ".join([f'<b class="x">{first}</b>', *rest])
+        case 2:
+            return f'<a href="/page?id={number}">{line}</a><br/>'
+        case 3:
+            return html.escape(line).encode("ascii", "xmlcharrefreplace").decode().replace("e", "&#x65;")
+    try:
+        return line.encode().decode("cp1252")
+    except UnicodeDecodeError:  # a byte that the code page lacks
+        return f"&nbsp;{line}"
+
+
+def test_markup_costs_no_pairs(bitextmine, tmp_path):
+    """mine | score | filter with tags, entities and mojibake in a fifth of the lines, and without."""
+    gold = {tuple(line.split("\t")) for line in (SAMPLES / "gold.en-fr.tsv").read_text().splitlines()}
+    chain = (
+        "bitextmine mine {0}.en {0}.fr --ids | bitextmine score --src en --tgt fr | bitextmine filter > {0}.tsv"
+    )
+    true = {}
+    for name, step in (("clean", 0), ("soiled", 5)):
+        for side in ("en", "fr"):
+            lines = (SAMPLES / f"sample.{side}").read_text().splitlines()
+            for number in range(0 if side == "en" else 2, len(lines), step or len(lines)):
+                lines[number] = soiled(lines[number], number // 5) if step else lines[number]
+            (tmp_path / f"{name}.{side}").write_text("".join(f"{line}\n" for line in lines))
+        done = bitextmine.shell(chain.format(name), cwd=tmp_path)
+        assert done.returncode == 0, done.stderr.decode()
+        rows = [line.split("\t") for line in (tmp_path / f"{name}.tsv").read_text().splitlines()]
+        true[name] = len(gold.intersection((row[1], row[2]) for row in rows))
+    assert true["clean"] > 0.9 * len(gold)
+    assert abs(true["soiled"] - true["clean"]) <= 0.01 * true["clean"]
 
 
 @pytest.mark.parametrize("name", ["plain", "ids"])

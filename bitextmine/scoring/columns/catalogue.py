@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from bitextmine.arguments import one_of, whole_number
 from bitextmine.errors import UsageError
+from bitextmine.languages.clean import readable
 from bitextmine.languages.codes import usual_length
 from bitextmine.languages.scripts import letters_of
 from bitextmine.mining.choices import Margin
@@ -105,14 +106,27 @@ def identifier() -> Languages:
 
 
 class PairTexts:
-    """Sentence pairs and their columns, each computed once.
+    """Sentence pairs and their columns, each computed once, from texts as `mine` sees them (`languages.clean.readable`).
 
     Blocks of a stream must come in order: their neighbourhoods include the pairs before them.
+
+    Args:
+        src, tgt: n texts each.
+        tools: what the columns are computed with.
+        is_readable: the texts are without markup already.
     """
 
-    def __init__(self, src: Sequence[str], tgt: Sequence[str], tools: Tools) -> None:
-        self.src, self.tgt, self.tools = src, tgt, tools
+    def __init__(
+        self, src: Sequence[str], tgt: Sequence[str], tools: Tools, *, is_readable: bool = False
+    ) -> None:
+        self.src, self.tgt = (src, tgt) if is_readable else (readable(src), readable(tgt))
+        self.tools = tools
         self._columns: dict[str, Any] = {}
+
+    def take(self, rows: Sequence[int]) -> PairTexts:
+        """Return some of the pairs; their columns are computed anew."""
+        src, tgt = ([side[row] for row in rows] for side in (self.src, self.tgt))
+        return PairTexts(src, tgt, self.tools, is_readable=True)
 
     def __len__(self) -> int:
         return len(self.src)
