@@ -16,14 +16,18 @@ In its configuration (mine/other-tools.md has one that runs):
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
+import numpy as np
 from opusfilter import CLEAN_HIGH, ConfigurationError, FilterABC
 
-from bitextmine.encoder import Encoder, load_encoder
+from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError
-from bitextmine.scoring.columns.catalogue import COLUMNS, WINDOW, PairTexts, Request, column_names
+from bitextmine.files.formats.records import RecordBlock
+from bitextmine.run import Run
+from bitextmine.scoring.columns.catalogue import COLUMNS, WINDOW, Request, Tools, column_names
+from bitextmine.scoring.compute import PairRows, PairScorer
+from bitextmine.scoring.judge import Judge
 from bitextmine.scoring.rules import choose_rules
 
 __all__ = ["BitextFilter"]
@@ -75,17 +79,19 @@ class BitextFilter(FilterABC):  # type: ignore[misc]  # the library has no types
             ) from None
         except (BitextmineError, ValueError) as e:
             raise ConfigurationError(f"BitextFilter: {e}") from e
-        self._rules, self._model = rules, model
-        self._encoder: Encoder | None = None
+        self._judge = Judge(rules, tuple(range(len(rules))), (0, 1), "none", keeps_values=False)
+        self._model, self._scorer = model, PairScorer(self._request)
 
     def score(self, pairs: Iterable[Sequence[str]]) -> Iterator[dict[str, float | str]]:
         """Yield the columns of each pair, by name; NaN where there is no value."""
-        for _pair, found in self._scored(pairs):
-            yield found
+        for _pair, scores in self._scored(pairs):
+            yield scores
 
     def accept(self, score: Mapping[str, Any]) -> bool:
         """Return True if all rules are passed; a pair without a value passes none on it."""
-        return all(rule.met(score[rule.column]) for rule in self._rules)
+        columns = [rule.column for rule in self._judge.rules]
+        row = RecordBlock(columns, [[score[column] for column in columns]])
+        return bool(self._judge.judge(row, Tools()).reason[0] < 0)
 
     def filter(self, pairs: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
         """Yield accepted pairs."""
@@ -99,14 +105,14 @@ class BitextFilter(FilterABC):  # type: ignore[misc]  # the library has no types
         self, pairs: Iterable[Sequence[str]]
     ) -> Iterator[tuple[Sequence[str], dict[str, float | str]]]:
         """Yield pairs with their columns, computed for a window of pairs at a time."""
-        names = self._request.names
-        if self._encoder is None and self._request.uses("encoder"):
-            self._encoder = load_encoder(self._model)
-        tools = self._request.tools(self._encoder)
-        rest = iter(pairs)
-        while window := list(islice(rest, self._request.window)):
-            texts = PairTexts([pair[0] for pair in window], [pair[1] for pair in window], tools)
-            columns = [texts.column(name) for name in names]
-            cells = [column if isinstance(column, list) else column.tolist() for column in columns]
-            for at, pair in enumerate(window):
-                yield pair, {name: column[at] for name, column in zip(names, cells, strict=True)}
+        if self._scorer.encoder is None and self._request.uses("encoder"):
+            self._scorer = PairScorer(self._request, load_encoder(self._model))
+        rows = PairRows(("src", "tgt"), map(list, pairs))
+        for block, added in self._scorer.scored(rows.blocks(self._request.window), rows.layout, Run()):
+            every = range(len(block))
+            cells = [
+                column.values.tolist() if isinstance(column.values, np.ndarray) else column.values
+                for column in added
+            ]
+            for src, tgt, *values in zip(block.texts(0, every), block.texts(1, every), *cells, strict=True):
+                yield (src, tgt), dict(zip(self._request.names, values, strict=True))

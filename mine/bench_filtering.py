@@ -283,7 +283,7 @@ def timed(
 
 def report_seen(arguments: argparse.Namespace) -> None:
     """Measure the table that finds duplicates: fill it with distinct hashes, then look some of them up."""
-    from bitextmine.scoring.sieve import Seen
+    from bitextmine.scoring.seen import Seen
 
     rng = np.random.default_rng(1)
     seen = Seen()

@@ -77,7 +77,8 @@ _TABLE = "\n".join(f"{name:18}  {meaning}" for name, meaning in MEANINGS.items()
 _HELP = f"""Add score columns to sentence pairs.
 
 Writes a header, then one output line per input line. Replaces a column that already exists. Rows with an unusual number
-of columns or invalid UTF-8 stay in place, with empty scores. Markup, mojibake and control characters count in no column.
+of columns or invalid UTF-8 stay in place, with empty scores. Columns see texts without markup, mojibake and control
+characters.
 
 Reads tab-separated lines, .jsonl, .tmx, .xlf and .parquet by suffix, folders of the library datasets, or two files,
 sources and translations line by line, such as corpus.en and corpus.de. Source and target are the first two columns,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,14 +14,16 @@ from bitextmine.arguments import a_path, take_options
 from bitextmine.console import counted
 from bitextmine.display import Shown, new_figure
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.languages.clean import readable
 from bitextmine.languages.codes import language_code
 from bitextmine.mining.bitext import MinedPair
 from bitextmine.run import RunKeywords, take_run
-from bitextmine.scoring.columns.catalogue import COLUMNS, PairTexts, pair_hash
+from bitextmine.scoring.columns.catalogue import COLUMNS
+from bitextmine.scoring.compute import PairRows, PairScorer
 from bitextmine.scoring.filter import FilterOptions
-from bitextmine.scoring.rules import KINDS, Rule, RuleSet, choose_rules, make_rule
+from bitextmine.scoring.judge import Sieve, applicable
+from bitextmine.scoring.rules import KINDS, RuleSet, choose_rules, make_rule
 from bitextmine.scoring.score import ScoreOptions
+from bitextmine.scoring.seen import DEFAULT_MEMORY
 
 if TYPE_CHECKING:
     import pandas
@@ -73,23 +76,21 @@ def score(
 
     given: dict[str, Any] = {**options}
     run = take_run(given)
-    how = take_options(ScoreOptions, _stated(given))
-    request, _notes = how.request(run.batch_tokens)
-    names = request.names
-    src, tgt, index = _both_sides(pairs)
-    tools = request.tools(as_encoder(how.model, run.device) if request.uses("encoder") else None)
-    found: dict[str, list[Any]] = {name: [] for name in names}
-    for start in range(0, len(src), request.window):
-        part = slice(start, start + request.window)
-        texts = PairTexts(src[part], tgt[part], tools)
-        for name in names:
-            found[name].append(texts.column(name))
+    scoring = take_options(ScoreOptions, _stated(given))
+    request, _notes = scoring.request(run.batch_tokens)
+    texts, index = _both_sides(pairs)
+    rows = PairRows(("src", "tgt"), texts)
+    encoder = as_encoder(scoring.model, run.device) if request.uses("encoder") else None
+    parts: dict[str, list[Any]] = {name: [] for name in request.names}
+    for _block, added in PairScorer(request, encoder).scored(rows.blocks(request.window), rows.layout, run):
+        for column in added:
+            parts[column.name].append(column.values)
     return pandas.DataFrame(
         {
-            name: [text for part in parts for text in part]
+            name: list(itertools.chain.from_iterable(values))
             if COLUMNS[name].is_text
-            else np.concatenate([np.empty(0), *parts])
-            for name, parts in found.items()
+            else np.concatenate([np.empty(0), *values])
+            for name, values in parts.items()
         },
         index=index,
     )
@@ -110,11 +111,13 @@ class FilteredPairs(Shown):
     Attributes:
         kept, rejected: frames of pairs with the columns of the rules; rejected has the column reason as well.
         rules: the rules in the order of testing.
+        counts: the number of pairs rejected for each reason, in the order of testing.
     """
 
     kept: pandas.DataFrame
     rejected: pandas.DataFrame
     rules: tuple[str, ...]
+    counts: dict[str, int]
 
     def __repr__(self) -> str:
         return f"<FilteredPairs: {counted(len(self.kept), 'pair')} kept, {len(self.rejected):,} rejected>"
@@ -122,12 +125,6 @@ class FilteredPairs(Shown):
     def to_frame(self) -> pandas.DataFrame:
         """Return the pairs that were kept."""
         return self.kept
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Return the number of pairs rejected for each reason, in the order of testing."""
-        found = self.rejected["reason"].value_counts()
-        return {reason: int(found.get(reason, 0)) for reason in (*self.rules, "duplicate")}
 
     def plot(self) -> Figure:
         """Draw the number of pairs rejected for each reason, and kept."""
@@ -199,34 +196,32 @@ def filter(
     else:
         file = None if rules is None else a_path("rules", rules)
         chosen = choose_rules(preset, file, limits, duplicates)
-    src, tgt, index = _both_sides(pairs, "filter")
-    there: Any = pairs if index is not None else pandas.DataFrame({"src": src, "tgt": tgt})
-    tested = [
-        rule
-        for rule in chosen.rules
-        if rule.column in there
-        or how.src
-        or rule.column not in chosen.if_present
-        or not COLUMNS[rule.column].languages
-    ]
-    missing = [name for name in dict.fromkeys(rule.column for rule in tested) if name not in there]
+    texts, index = _both_sides(pairs, "filter")
+    frame: Any = pairs if index is not None else pandas.DataFrame(texts, columns=["src", "tgt"])
+    applied, _notes = applicable(chosen, frame.columns, bool(how.src))
+    missing = {rule.column for rule in applied if rule.column in COLUMNS}.difference(frame.columns)
     if missing:
-        found = score(there, columns=missing, src_lang=how.src, tgt_lang=how.tgt, model=model, run=run)
-        there = there.join(found)
-    reason = np.full(len(there), "", dtype=object)
-    for rule in reversed(tested):  # the first that fails is the reason
-        reason[~_passes(rule, there[rule.column])] = str(rule)
-    if chosen.duplicates != "none":
-        seen: set[int] = set()
-        src, tgt = readable(src), readable(tgt)
-        for at in np.flatnonzero(reason == "").tolist():
-            key = pair_hash(src[at], tgt[at], chosen.duplicates)
-            if key in seen:
-                reason[at] = "duplicate"
-            seen.add(key)
-    kept = reason == ""
-    rejected = there[~kept].assign(reason=reason[~kept])
-    return FilteredPairs(there[kept], rejected, tuple(map(str, tested)))
+        names = [name for name in COLUMNS if name in missing]
+        frame = frame.join(
+            score(frame, columns=names, src_lang=how.src, tgt_lang=how.tgt, model=model, run=run)
+        )
+    values = frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
+    rows = PairRows([str(name) for name in frame.columns], values)
+    memory = DEFAULT_MEMORY if run.memory is None else run.memory
+    sieve = Sieve(
+        chosen,
+        rows,
+        rows.layout.names,
+        "filter",
+        langs=(how.src, how.tgt),
+        explain=how.explain,
+        memory=memory,
+    )
+    verdicts = [verdict for _block, verdict in sieve.sifted(rows.blocks(), run)]
+    reasons = np.concatenate([np.empty(0, dtype=np.int64), *verdicts])
+    kept = reasons < 0
+    rejected = frame[~kept].assign(reason=[sieve.reasons[reason] for reason in reasons[~kept]])
+    return FilteredPairs(frame[kept], rejected, tuple(map(str, sieve.rules)), sieve.counts())
 
 
 def _limits(kind: str, given: Any) -> Iterable[tuple[str, Any]]:
@@ -238,16 +233,10 @@ def _limits(kind: str, given: Any) -> Iterable[tuple[str, Any]]:
     return (given or {}).items()
 
 
-def _passes(rule: Rule, column: pandas.Series) -> Any:
-    if isinstance(rule.value, str):
-        return (column.astype(str) == rule.value).to_numpy()
-    return rule.met(column.to_numpy(dtype=np.float64))
-
-
 def _both_sides(
     pairs: Iterable[tuple[str, str] | MinedPair] | pandas.DataFrame, name: str = "score"
-) -> tuple[list[str], list[str], Any]:
-    """Return sources, targets, and the index of a frame (None for other pairs)."""
+) -> tuple[list[list[Any]], Any]:
+    """Return source and target of each pair, and the index of a frame (None for other pairs)."""
     rows: list[Any]
     index = None
     frame: Any = pairs
@@ -268,4 +257,4 @@ def _both_sides(
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, (tuple, list)) or len(row) != 2 or not all(isinstance(x, str) for x in row):
             raise BitextmineError(f"{name}: pair {number} is {row!r}; a pair is two texts, (source, target)")
-    return [src for src, _ in rows], [tgt for _, tgt in rows], index
+    return list(map(list, rows)), index

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +29,10 @@ from bitextmine.files.tables import (
 from bitextmine.languages.scripts import join_sentences
 from bitextmine.run import Run
 from bitextmine.scoring.columns.catalogue import column_names
+from bitextmine.scoring.judge import Nearest, Sieve
 from bitextmine.scoring.rules import RuleSet
 from bitextmine.scoring.score import FLOATS, INTEGERS
-from bitextmine.scoring.sieve import DEFAULT_MEMORY, Nearest, Sieve
+from bitextmine.scoring.seen import DEFAULT_MEMORY
 from bitextmine.signature import signature
 
 _PLACE = re.compile(r"(.+) (\d+)\.(\d+)(?:-\d+\.\d+)?")  # document or URL, paragraph, first sentence
@@ -111,50 +113,34 @@ def filter_rows(
     keep_apart(path, {"-o": output, "--rejected": rejected})
     formats = [check_pairs_output(place, option) for option, place in outputs.items()]
     last = () if options.columns is None else column_names(options.columns, False)
-    table = open_table(path, replace(options.where, last=last, langs=(options.src, options.tgt)))
-    langs = table.langs(options.src, options.tgt)
+    stated = options.src, options.tgt
+    table = open_table(path, replace(options.where, last=last, langs=stated))
+    langs = table.langs(*stated)
     for format in formats:
         format.check_languages(langs)
-    memory = DEFAULT_MEMORY if run.memory is None else run.memory
+    sieve = Sieve(
+        rules,
+        table.rows,
+        table.names,
+        display_name(table.path),
+        last=last,
+        langs=stated,
+        explain=options.explain,
+        memory=DEFAULT_MEMORY if run.memory is None else run.memory,
+    )
     # Formats other than tsv write the languages that --src and --tgt state.
-    names_languages = any(format.name != "tsv" for format in formats)
-    stated = options.src, options.tgt
-    sieve = Sieve(rules, table, last, stated, options.explain, memory, names_languages)
+    if options.src and not sieve.uses_languages and all(format.name == "tsv" for format in formats):
+        sieve.notes.append("--src and --tgt change nothing: no rule needs them")
     malformed = Malformed(table)
-    header = bool(table.layout.names) and options.where.header is not False
-    joiner = Joiner(table, options.join) if options.join else None
-
-    def outline(*added: str) -> Outline:
-        return table.outline(added, header=header, floats=FLOATS, integers=INTEGERS, langs=langs)
-
     with contextlib.ExitStack() as stack:
-        blocks = table.rows.blocks()
-        if run.executor.distributed:
-            judged = sieve.judged_remotely(blocks, stack.enter_context(run.executor.open()))
-        else:
-            judged = sieve.judged(blocks)
-        kept = (
-            outline() if joiner is None else Outline(_JOINED, 1, 2, langs, header=header, floats=("score",))
-        )
-        out = stack.enter_context(open_pairs(output, kept))
-        away = None if rejected is None else stack.enter_context(open_pairs(rejected, outline("reason")))
+        writers = _Writers(table, langs, options, output, rejected, stack)
         bar = stack.enter_context(run.progress(None, "filter", "rows"))
-        for block, verdict in judged:
+        for block, reasons in sieve.sifted(table.rows.blocks(), run):
             malformed.add(block)
-            reasons = sieve.settle(block, verdict)
-            failed = reasons >= 0
-            if joiner is not None:
-                joiner.add(block, np.flatnonzero(~failed))
-            else:
-                out.write(block, np.flatnonzero(~failed) if failed.any() else None, ())
-            if away is not None and failed.any():
-                names = [sieve.reasons[reason] if reason >= 0 else "" for reason in reasons]
-                away.write(block, np.flatnonzero(failed), [Added("reason", names)])
+            writers.write(block, reasons, sieve.reasons)
             bar.update(len(block))
         malformed.finish()
-        sieve.check_numbers()
-        if joiner is not None:
-            sieve.notes.append(f"joined to {counted(joiner.write(out), f'{options.join} pair')}")
+        sieve.notes += writers.finish()
     counts = sieve.counts()
     return Filtered(
         rows=malformed.rows,
@@ -164,6 +150,47 @@ def filter_rows(
         notes=tuple(sieve.notes),
         examples=sieve.examples,
     )
+
+
+class _Writers:
+    """The outputs of `filter_rows`: kept rows, joined if the options say so, and rejected ones."""
+
+    def __init__(
+        self,
+        table: Table,
+        langs: tuple[str, str],
+        options: FilterOptions,
+        output: str | os.PathLike[str],
+        rejected: str | os.PathLike[str] | None,
+        stack: contextlib.ExitStack,
+    ) -> None:
+        header = bool(table.layout.names) and options.where.header is not False
+        fields: dict[str, Any] = {"header": header, "floats": FLOATS, "integers": INTEGERS, "langs": langs}
+        self._unit, self._joiner = options.join, Joiner(table, options.join) if options.join else None
+        kept = table.outline(**fields)
+        if self._joiner is not None:
+            kept = Outline(_JOINED, 1, 2, langs, header=header, floats=("score",))
+        self._kept, self._rejected = stack.enter_context(open_pairs(output, kept)), None
+        if rejected is not None:
+            outline = table.outline(("reason",), **fields)
+            self._rejected = stack.enter_context(open_pairs(rejected, outline))
+
+    def write(self, block: Block, reasons: NDArray[np.int64], names: Sequence[str]) -> None:
+        """Write a block whose rows have these reasons of rejection, -1 for none; `names` are those of the reasons."""
+        failed = reasons >= 0
+        if self._joiner is not None:
+            self._joiner.add(block, np.flatnonzero(~failed))
+        else:
+            self._kept.write(block, np.flatnonzero(~failed) if failed.any() else None, ())
+        if self._rejected is not None and failed.any():
+            cells = [names[reason] if reason >= 0 else "" for reason in reasons]
+            self._rejected.write(block, np.flatnonzero(failed), [Added("reason", cells)])
+
+    def finish(self) -> list[str]:
+        """Write what was joined; return a note on it."""
+        if self._joiner is None:
+            return []
+        return [f"joined to {counted(self._joiner.write(self._kept), f'{self._unit} pair')}"]
 
 
 class Joiner:

@@ -76,9 +76,7 @@ def soiled(line, number):
 def test_markup_costs_no_pairs(bitextmine, tmp_path):
     """mine | score | filter with tags, entities and mojibake in a fifth of the lines, and without."""
     gold = {tuple(line.split("\t")) for line in (SAMPLES / "gold.en-fr.tsv").read_text().splitlines()}
-    chain = (
-        "bitextmine mine {0}.en {0}.fr --ids | bitextmine score --src en --tgt fr | bitextmine filter > {0}.tsv"
-    )
+    chain = "bitextmine mine {0}.en {0}.fr --ids | bitextmine score --src en --tgt fr | bitextmine filter > {0}.tsv"
     true = {}
     for name, step in (("clean", 0), ("soiled", 5)):
         for side in ("en", "fr"):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bitextmine.scoring.sieve import Seen
+from bitextmine.scoring.seen import Seen
 
 
 def oracle(batches):

@@ -106,9 +106,10 @@ def identifier() -> Languages:
 
 
 class PairTexts:
-    """Sentence pairs and their columns, each computed once, from texts as `mine` sees them (`languages.clean.readable`).
+    """Sentence pairs and their columns, each computed once.
 
-    Blocks of a stream must come in order: their neighbourhoods include the pairs before them.
+    Texts are seen as `mine` sees them, without markup (`languages.clean.readable`). Blocks of a stream must come in
+    order: their neighbourhoods include the pairs before them.
 
     Args:
         src, tgt: n texts each.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,23 +12,18 @@ from numpy.typing import NDArray
 from bitextmine.errors import BitextmineError
 from bitextmine.executor import Task
 from bitextmine.files.layout import MISSING, is_position
-from bitextmine.files.streams import display_name
-from bitextmine.files.tables import Block, Table
-from bitextmine.scoring.columns.catalogue import COLUMNS, PairTexts, Request, Tools, pair_hash
+from bitextmine.files.tables import Block, Rows
+from bitextmine.scoring.columns.catalogue import COLUMNS, Request, Tools, pair_hash
+from bitextmine.scoring.compute import good_rows, read_pairs
 from bitextmine.scoring.rules import Rule, RuleSet
-from bitextmine.scoring.score import good_rows
+from bitextmine.scoring.seen import DEFAULT_MEMORY, Seen
 
 if TYPE_CHECKING:
-    from bitextmine.executor import Kept, Workers
+    from bitextmine.executor import Kept
+    from bitextmine.run import Run
 
 _MALFORMED = "malformed"
 _SHOWN = 100  # characters of a text in an example
-# Memory of the pairs seen, a table of 2**28 places: room for 200 million pairs.
-DEFAULT_MEMORY = 1 << 31
-_PLACE = 8  # bytes
-_SMALLEST = 1 << 16  # places
-# Above this share of occupied places a search takes many steps, so the table doubles if it may.
-_FULL = 0.75
 
 
 @dataclass(frozen=True)
@@ -53,14 +48,14 @@ class Judge:
 
     Attributes:
         rules, places: the rules, and the places of their columns in the rows, from 0 (None: computed from the texts).
-        texts: the places of source and target, if they are needed.
+        sides: the columns of source and target, if they are needed.
         duplicates: the level of `dedup.line_key`, or "none".
         keeps_values: return the values that the rules compare.
     """
 
     rules: tuple[Rule, ...]
     places: tuple[int | None, ...]
-    texts: tuple[int, int]
+    sides: tuple[int, int]
     duplicates: str
     keeps_values: bool
 
@@ -71,7 +66,7 @@ class Judge:
         good = good_rows(block)
         pairs = None
         if None in self.places or self.duplicates != "none":
-            pairs = PairTexts(*(block.texts(side, good) for side in self.texts), tools)
+            pairs = read_pairs(block, self.sides, tools)
         passed = np.arange(len(good))
         values: list[NDArray[np.float64]] = []
         for number, (rule, place) in enumerate(zip(self.rules, self.places, strict=True)):
@@ -159,87 +154,23 @@ def _short(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
-class Seen:
-    """Open addressing with linear probing over one array of uint64, which doubles as it fills.
-
-    It takes 8 bytes per place, at most `memory` bytes (rounded down to a power of two), three quarters of them
-    occupied: 100 million hashes take 1 GiB. While it doubles, the old array exists beside the new one. Once it may not
-    double, new hashes are still looked up, but not remembered: `forgotten` counts them.
-
-    Any two of n different pairs share a hash with a probability of about n * n / 2**65: 0.0003 for 100 million.
-    """
-
-    def __init__(self, memory: int = DEFAULT_MEMORY) -> None:
-        places = max(1, memory // _PLACE)
-        self._most = 1 << (places.bit_length() - 1)
-        self._table = np.zeros(min(_SMALLEST, self._most), dtype=np.uint64)
-        self.count = 0
-        self.forgotten = 0
-
-    @property
-    def bytes(self) -> int:
-        """Return the current size of the table."""
-        return self._table.nbytes
-
-    def add(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """Add hashes (n,); return a mask (n,) of the new ones, of which the first of equal ones counts."""
-        hashes = np.where(hashes == 0, np.uint64(1), hashes)  # 0 marks a free place
-        unique, first = np.unique(hashes, return_index=True)
-        fresh = np.zeros(len(hashes), dtype=bool)
-        for start in range(0, len(unique), 1 << 16):
-            part = unique[start : start + (1 << 16)]
-            self._make_room(len(part))
-            fresh[first[start : start + len(part)][self._insert(part)]] = True
-        return fresh
-
-    def _make_room(self, more: int) -> None:
-        while self.count + more > _FULL * len(self._table) and len(self._table) < self._most:
-            old = self._table
-            self._table = np.zeros(2 * len(old), dtype=np.uint64)
-            self.count = 0
-            for start in range(0, len(old), 1 << 20):
-                part = old[start : start + (1 << 20)]
-                self._insert(part[part != 0])
-
-    def _insert(self, hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """Insert distinct hashes if there is room; return a mask of the new ones."""
-        table = self._table
-        mask = np.uint64(len(table) - 1)
-        room = max(0, int(_FULL * len(table)) - self.count)
-        fresh = np.zeros(len(hashes), dtype=bool)
-        waiting = np.arange(len(hashes))
-        place = hashes & mask
-        while len(waiting):
-            found = table[place]
-            free = found == 0
-            if free.any():
-                at = np.flatnonzero(free)
-                if len(at) > room:  # a hash without room is new every time
-                    fresh[waiting[at[room:]]] = True
-                    self.forgotten += len(at) - room
-                    found[at[room:]] = hashes[waiting[at[room:]]]
-                    at = at[:room]
-                table[place[at]] = hashes[waiting[at]]
-                # If several hashes want one place, the last one written gets it.
-                won = at[table[place[at]] == hashes[waiting[at]]]
-                fresh[waiting[won]] = True
-                self.count += len(won)
-                room -= len(won)
-                found[won] = hashes[waiting[won]]
-            left = found != hashes[waiting]
-            waiting = waiting[left]
-            place = (place[left] + np.uint64(1)) & mask
-        return fresh
-
-
 class Sieve:
-    """Rules placed on the columns of an input.
+    """Rules placed on the columns of an input: the engine of `filter`, whatever holds the pairs.
 
     Attributes:
         rules: the rules that apply.
         reasons: names of the reasons of rejection.
         examples: pairs near each rule's threshold.
         notes: remarks for the reader.
+        uses_languages: a rule computes a column in the stated languages.
+
+    Args:
+        rules: the rules to apply.
+        rows, names, name: the input, the names of its columns, and its own name for errors.
+        last: names that its last columns have as well.
+        langs: the languages that the sides should be in, or "".
+        explain: the number of examples on each side of every rule.
+        memory: bytes for the table of pairs seen.
 
     Raises:
         UsageError: languages that cannot be identified.
@@ -249,38 +180,31 @@ class Sieve:
     def __init__(
         self,
         rules: RuleSet,
-        table: Table,
-        last: Sequence[str],
-        langs: tuple[str, str],
-        explain: int,
-        memory: int,
-        names_languages: bool = False,
+        rows: Rows,
+        names: Sequence[str],
+        name: str,
+        *,
+        last: Sequence[str] = (),
+        langs: tuple[str, str] = ("", ""),
+        explain: int = 0,
+        memory: int = DEFAULT_MEMORY,
     ) -> None:
-        self._table, self._stated = table, bool(langs[0])
-        width = table.layout.width
-        self._known = {name: at for at, name in enumerate(table.names)}
-        self._known |= {name: width - len(last) + at for at, name in enumerate(last)}
-        self.notes: list[str] = []
-        kept = []
-        for rule in rules.rules:
-            absent = rule.column in rules.if_present and rule.column not in self._known
-            if absent and not self._needs_languages(rule):
-                self.notes.append(f"rule {rule} not applied: the rows have no column {rule.column}")
-            else:
-                kept.append(rule)
-        self.rules = tuple(kept)
-        computed = [rule.column for rule in self.rules if self._is_computed(rule)]
+        self._name, layout = name, rows.layout
+        width = layout.width
+        self._known = {column: at for at, column in enumerate(names)}
+        self._known |= {column: width - len(last) + at for at, column in enumerate(last)}
+        self.rules, self.notes = applicable(rules, self._known, bool(langs[0]))
+        computed = [rule.column for rule in self.rules if self._is_computed(rule, bool(names))]
+        self.uses_languages = any(COLUMNS[column].languages for column in computed)
         self._request = Request(tuple(dict.fromkeys(computed)), *langs).checked()
         positions = [int(rule.column) for rule in self.rules if self._is_position(rule.column)]
-        if not table.rows.empty and (wanted := max([len(last), *positions])) > width:
+        if not rows.empty and (wanted := max([len(last), *positions])) > width:
             raise BitextmineError(
-                f"{display_name(table.path)}: the rows have {width} columns, but the rules or --columns name {wanted}"
+                f"{name}: the rows have {width} columns, but the rules or --columns name {wanted}"
             )
-        if self._stated and not names_languages and not any(map(self._needs_languages, self.rules)):
-            self.notes.append("--src and --tgt change nothing: no rule needs them")
         sides = 0, 1
-        if not table.rows.empty and (computed or explain or rules.duplicates != "none"):
-            sides = table.layout.src, table.layout.tgt  # raises now if unknown
+        if not rows.empty and (computed or explain or rules.duplicates != "none"):
+            sides = layout.src, layout.tgt  # raises now if unknown
         self._seen = None if rules.duplicates == "none" else Seen(memory)
         self.examples = {str(rule): Nearest(explain, rule) for rule in self.rules} if explain else {}
         places = tuple(self._place(rule.column) for rule in self.rules)
@@ -294,12 +218,7 @@ class Sieve:
         self._compared = np.zeros(len(self.rules), dtype=bool)
         self._no_number = [""] * len(self.rules)
 
-    def _needs_languages(self, rule: Rule) -> bool:
-        """Return True if a rule is on a missing column that can be computed because the languages are stated."""
-        column = COLUMNS.get(rule.column)
-        return bool(self._stated and rule.column not in self._known and column and column.languages)
-
-    def _is_computed(self, rule: Rule) -> bool:
+    def _is_computed(self, rule: Rule, has_rows: bool) -> bool:
         """Return True if a column must be computed from the texts; raise BitextmineError if it cannot be."""
         column = rule.column
         if column in self._known or self._is_position(column):
@@ -308,10 +227,10 @@ class Sieve:
             names = ", ".join(dict.fromkeys([*self._known, *COLUMNS]))
             raise BitextmineError(f"rule {rule}: no column is called '{column}'; there are {names}")
         # Without rows there are none without the column either.
-        if COLUMNS[column].encoder and self._table.names:
+        if COLUMNS[column].encoder and has_rows:
             raise BitextmineError(
-                f"{display_name(self._table.path)}: rule {rule}: the rows have no column {column} (they have "
-                f"{', '.join(self._known)}); add it with 'bitextmine score', or name the last columns with --columns"
+                f"{self._name}: rule {rule}: the rows have no column {column} (they have {', '.join(self._known)}); "
+                "add it with 'bitextmine score', or name the last columns with --columns"
             )
         return True
 
@@ -323,17 +242,22 @@ class Sieve:
         """Return True for a number that counts from 1, unless the header has that name."""
         return column not in self._known and is_position(column) and 0 < len(column.lstrip("0")) < 10
 
-    def judged(self, blocks: Iterator[Block]) -> Iterator[tuple[Block, Judged]]:
-        """Yield blocks with their verdicts, computed in this process."""
+    def sifted(self, blocks: Iterable[Block], run: Run) -> Iterator[tuple[Block, NDArray[np.int64]]]:
+        """Yield blocks with the number of the reason of each row, -1 for a row to keep.
+
+        Workers judge if `run` has any. Which of equal pairs came first is left to this process, which sees all of them
+        in order.
+        """
+        judge = self._judged_remotely if run.executor.distributed else self._judged
+        for block, judged in judge(blocks, run):
+            yield block, self._settle(block, judged)
+        self._check_numbers()
+
+    def _judged(self, blocks: Iterable[Block], _run: Run) -> Iterator[tuple[Block, Judged]]:
         tools = self._request.tools()
         return ((block, self._judge.judge(block, tools)) for block in blocks)
 
-    def judged_remotely(self, blocks: Iterator[Block], workers: Workers) -> Iterator[tuple[Block, Judged]]:
-        """Yield blocks with their verdicts, computed by workers.
-
-        Which of equal pairs came first is left to this process, which sees all of them in order.
-        """
-        workers.share([])
+    def _judged_remotely(self, blocks: Iterable[Block], run: Run) -> Iterator[tuple[Block, Judged]]:
         tasks = (
             Task(
                 f"{__name__}:judged",
@@ -343,12 +267,14 @@ class Sieve:
             )
             for block in blocks
         )
-        with workers.stage("filter"):
-            for task, found in workers.map(tasks, ahead=workers.slots):
-                yield task.key, found
+        with run.executor.open() as workers:
+            workers.share([])
+            with workers.stage("filter"):
+                for task, verdict in workers.map(tasks, ahead=workers.slots):
+                    yield task.key, verdict
 
-    def settle(self, block: Block, judged: Judged) -> NDArray[np.int64]:
-        """Return the number of the reason of each row of the next block, -1 for a row to keep."""
+    def _settle(self, block: Block, judged: Judged) -> NDArray[np.int64]:
+        """Find the duplicates of the next block and count its reasons."""
         reason = judged.reason.copy()  # a worker's may be read-only
         if self._seen is not None:
             alive = np.flatnonzero(reason < 0)
@@ -364,18 +290,18 @@ class Sieve:
                 (text for text in texts if text.strip().lower() not in MISSING), ""
             )
         for number, (nearest, value) in enumerate(zip(self.examples.values(), judged.values, strict=True)):
-            nearest.add(block, self._judge.texts, value, reason == 2 * number + 2, reason < 0)
+            nearest.add(block, self._judge.sides, value, reason == 2 * number + 2, reason < 0)
         return reason
 
-    def check_numbers(self) -> None:
+    def _check_numbers(self) -> None:
         """Add a note on a column without a value; BitextmineError for one with texts and not one number."""
         for number, rule in enumerate(self.rules):
             if self._compared[number] or not self._counts[2 * number + 1]:
                 continue
             if text := self._no_number[number]:
                 raise BitextmineError(
-                    f"{display_name(self._table.path)}: rule {rule}: column {rule.column} holds no numbers; the first "
-                    f"value is {text[:80]!r}"
+                    f"{self._name}: rule {rule}: column {rule.column} holds no numbers; the first value is "
+                    f"{text[:80]!r}"
                 )
             self.notes.append(f"warning: column {rule.column} is empty, so every row failed {rule}")
 
@@ -389,6 +315,24 @@ class Sieve:
         counts = zip(self.reasons, self._counts.tolist(), strict=True)
         silent = (_MALFORMED, "no ", "duplicate (none")
         return {name: n for name, n in counts if n or not name.startswith(silent)}
+
+
+def applicable(
+    rules: RuleSet, known: Container[str], has_languages: bool
+) -> tuple[tuple[Rule, ...], list[str]]:
+    """Return the rules to apply to rows with some columns, and a note on each that is skipped (`RuleSet.if_present`).
+
+    Languages are identified where they are stated, so a rule on them applies then.
+    """
+    applied, notes = [], []
+    for rule in rules.rules:
+        column = COLUMNS.get(rule.column)
+        identified = has_languages and column is not None and column.languages
+        if rule.column in rules.if_present and rule.column not in known and not identified:
+            notes.append(f"rule {rule} not applied: the rows have no column {rule.column}")
+        else:
+            applied.append(rule)
+    return tuple(applied), notes
 
 
 def judged(kept: Kept, judge: Judge, request: Request, block: Block) -> Judged:

@@ -1,0 +1,180 @@
+"""Compute columns for blocks of sentence pairs, here or on workers: the engine of `score`, whatever holds the pairs."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.executor import Task
+from bitextmine.files.cells import Added
+from bitextmine.files.formats.protocol import Block
+from bitextmine.files.formats.records import RecordBlock
+from bitextmine.files.layout import Layout
+from bitextmine.scoring.columns.catalogue import WINDOW, PairTexts, Request, Tools
+from bitextmine.signature import signature
+
+if TYPE_CHECKING:
+    from bitextmine.distributed.encoding import SentModel
+    from bitextmine.encoder import Encoder
+    from bitextmine.executor import Kept
+    from bitextmine.run import Run
+
+_Texts = tuple[list[str], list[str]]  # sources and targets of the good rows of a block
+
+
+class PairRows:
+    """Sentence pairs in memory as `Rows`, for functions that take files as well.
+
+    Args:
+        names: of the columns, src and tgt among them.
+        rows: a list of values for each pair, None for no value; read once.
+    """
+
+    header_line = False
+
+    def __init__(self, names: Sequence[str], rows: Iterable[list[Any]]) -> None:
+        rows = iter(rows)
+        first = list(itertools.islice(rows, 1))
+        self._rows, self.empty = itertools.chain(first, rows), not first
+        places = {name: names.index(name) for name in ("src", "tgt")}
+        self.layout = Layout(len(names), tuple(names), places)
+
+    def blocks(self, rows: int | None = None, most: int = 0) -> Iterator[Block]:
+        """Yield the rows in blocks of `rows` (None: of a window); `most` is for files."""
+        start = 1
+        while part := list(itertools.islice(self._rows, rows or WINDOW)):
+            yield RecordBlock(self.layout.names, part, start)
+            start += len(part)
+
+
+def good_rows(block: Block) -> NDArray[np.int64]:
+    """Return the rows of a block that can be read."""
+    bad = block.bad()
+    return np.array([row for row in range(len(block)) if row not in bad], dtype=np.int64)
+
+
+def read_pairs(block: Block, sides: tuple[int, int], tools: Tools) -> PairTexts:
+    """Return the good rows of a block as pairs; `sides` are the columns of source and target."""
+    return PairTexts(*_texts(block, sides), tools)
+
+
+def _texts(block: Block, sides: tuple[int, int]) -> _Texts:
+    rows = good_rows(block)
+    return block.texts(sides[0], rows), block.texts(sides[1], rows)
+
+
+@dataclass
+class PairScorer:
+    """Computes the columns of a request for a stream of blocks.
+
+    Attributes:
+        encoder: None if no column needs one.
+        model: its name or folder, for workers to load.
+    """
+
+    request: Request
+    encoder: Encoder | None = None
+    model: str | os.PathLike[str] | Encoder | None = None
+
+    @cached_property
+    def signature(self) -> str:
+        """Return the signature of the columns; BitextmineError if the networks of the column quality are damaged."""
+        request, encoder = self.request, self.encoder
+        parts: dict[str, Any] = {"columns": ",".join(request.names), "model": encoder and encoder.hash}
+        if encoder is not None and "quality" in request.names:
+            from bitextmine.scoring.columns.quality import Quality
+
+            parts["quality"] = Quality(encoder).digest
+        if request.uses("neighbours"):
+            neighbours = f"window{request.window}" if request.indexes is None else "index"
+            parts |= {"k": request.k, "margin": request.margin, "neighbours": neighbours}
+        if request.src_lang:
+            parts |= {"src": request.src_lang, "tgt": request.tgt_lang}
+        return signature(**parts)
+
+    def scored(
+        self, blocks: Iterable[Block], layout: Layout, run: Run
+    ) -> Iterator[tuple[Block, list[Added]]]:
+        """Yield each block with its columns: NaN or empty text for rows that cannot be read."""
+        compute = self._remotely if run.executor.distributed else self._here
+        for block, values in compute(blocks, layout, run):
+            columns = zip(self.request.names, values, strict=True)
+            yield block, [Added(name, _spread(column, block)) for name, column in columns]
+
+    def _here(self, blocks: Iterable[Block], layout: Layout, run: Run) -> Iterator[tuple[Block, list[Any]]]:
+        tools = self.request.tools(self.encoder)
+        for block in blocks:
+            pairs = read_pairs(block, (layout.src, layout.tgt), tools)
+            yield block, [pairs.column(name) for name in self.request.names]
+
+    def _remotely(
+        self, blocks: Iterable[Block], layout: Layout, run: Run
+    ) -> Iterator[tuple[Block, list[Any]]]:
+        """Yield the same, computed by workers. Every node must see indexes under the same path."""
+        from bitextmine.distributed.encoding import send_model
+
+        request, device = self.request, run.executor.device(run.device)
+        with run.executor.open() as workers:
+            workers.share([Path(index).absolute().parent for index in request.indexes or ()])
+            sent = None if self.encoder is None else send_model(workers, self.model or self.encoder)
+
+            def tasks() -> Iterator[Task]:
+                before: deque[_Texts] = deque()  # those that a block is compared with
+                for number, block in enumerate(blocks, start=1):
+                    texts = _texts(block, (layout.src, layout.tgt))
+                    room = request.window - len(texts[0])
+                    while before and sum(len(src) for src, _ in list(before)[1:]) >= room:
+                        before.popleft()
+                    args = request, sent, device, list(before) if request.looks_back else [], texts
+                    yield Task(f"{__name__}:columns_of", args, f"scoring block {number}", key=block)
+                    before.append(texts)
+
+            with workers.stage("score"):
+                for task, values in workers.map(tasks(), ahead=workers.slots):
+                    yield task.key, values
+
+
+def columns_of(
+    kept: Kept, request: Request, model: SentModel | None, device: str, back: Sequence[_Texts], texts: _Texts
+) -> list[Any]:
+    """Compute the columns of some pairs, on a worker.
+
+    The blocks before them (`back`) are encoded as they were there: the composition of a batch decides the last bits.
+    """
+    if kept.get("request") != request:
+        from bitextmine.distributed.encoding import encoder_of
+
+        encoder = None if model is None else encoder_of(kept, model, device)
+        kept["tools"], kept["request"] = request.tools(encoder), request
+    tools = kept["tools"]
+    if request.looks_back:
+        from bitextmine.scoring.columns.neighbourhood import WindowNeighbourhood
+
+        window = tools.neighbourhood = WindowNeighbourhood(request.k, request.window)
+        for earlier in back:
+            pairs = PairTexts(*earlier, tools)
+            window.remember(pairs.src, pairs.tgt, pairs.vectors)
+    pairs = PairTexts(*texts, tools)
+    return [pairs.column(name) for name in request.names]
+
+
+def _spread(values: Any, block: Block) -> Any:
+    """Return values of the good rows of a block, with NaN or empty text for the others."""
+    if len(values) == len(block):
+        return values
+    rows = good_rows(block)
+    if isinstance(values, np.ndarray):
+        out = np.full(len(block), np.nan)
+        out[rows] = values
+        return out
+    cells = dict(zip(rows.tolist(), values, strict=True))
+    return [cells.get(row, "") for row in range(len(block))]
