@@ -1,4 +1,5 @@
-# `make` alone lists the targets. Everything runs in a virtual environment, which the first target creates.
+# `make` alone lists the targets. They run in a virtual environment, which the first of them creates; `demo` and `figures` use the
+# environment that is active, if bitextmine is installed there.
 #
 #   VENV=.venv             the folder of that environment (kept and reused, whatever torch it holds)
 #   TORCH=torch==2.13.0    install this torch first: a version, a local wheel, pip options
@@ -16,12 +17,18 @@ TORCH  ?=
 CPU_INDEX := https://download.pytorch.org/whl/cpu
 NVIDIA    := $(wildcard /proc/driver/nvidia/version /dev/nvidia0 /dev/dxg)
 
+ACTIVE := $(shell python -P -c 'import importlib.metadata as m, sys; m.version("bitextmine"); print(sys.executable)' 2>/dev/null)
+
 ifdef PY
-  APP :=
-  DEV :=
+  RUN := $(PY)
+else ifneq ($(and $(ACTIVE),$(filter demo figures,$(MAKECMDGOALS))),)
+  RUN := $(ACTIVE)
 else
-  PY  := $(VENV)/bin/python
+  RUN := $(VENV)/bin/python
   APP := $(VENV)/.bitextmine-app
+endif
+ifndef PY
+  PY  := $(VENV)/bin/python
   DEV := $(VENV)/.bitextmine-dev
 endif
 
@@ -32,7 +39,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\): .*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
 demo: $(APP) ## mine the sample corpora: pairs, precision, recall, F1, P@1 and time
-	@PY=$(PY) bash mine/demo.sh
+	@PY=$(RUN) bash mine/demo.sh
 
 test: lint ## ruff, mypy and all tests: some 5 minutes on two cores
 	$(PY) -m pytest -n $(or $(JOBS),auto) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
@@ -43,7 +50,7 @@ lint: $(DEV) ## ruff and mypy
 	MYPY_NUM_WORKERS=2 $(PY) -m mypy
 
 figures: $(APP) ## run the benchmarks behind the tables of README.md: make figures DATA=FOLDER
-	@PY=$(PY) bash mine/figures.sh $(DATA)
+	@PY=$(RUN) bash mine/figures.sh $(DATA)
 
 wheel: $(DEV) ## build dist/bitextmine-*.whl, for x86-64 and aarch64, with the compiled modules inside
 	.ci/wheels $(PY)
@@ -56,6 +63,7 @@ clean: ## remove the environment and everything that was built
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:
+	@echo "make: creating $(VENV), to install PyTorch, bitextmine and their dependencies there"
 	$(PYTHON) -m venv $(VENV)
 
 # An installed torch satisfies the package; only an empty environment downloads one.

@@ -1,14 +1,13 @@
-"""Strict and lax F1 of sentence alignment on real documents and on made ones, and its speed and memory.
+"""Strict and lax F1 of sentence alignment on real documents and on synthetic ones.
 
     python mine/bench_alignment.py real FOLDER [--peers FOLDER]
     python mine/bench_alignment.py quality laws.de-fr-it.tsv news.tsv [--half dev|test] [--peers FOLDER]
     python mine/bench_alignment.py documents laws.de-fr-it.tsv news.tsv
-    python mine/bench_alignment.py speed pairs.en-fr.tsv --lines 1000,10000 [--peers FOLDER]
 
 `real` aligns documents NAME.LANG of a folder that have a gold alignment NAME.L1-L2.gold in Vecalign's format.
 
 The others make documents from parallel rows, tab-separated under a header of languages; a first column "document"
-tells where documents end, else each 100 rows are one (`speed` takes all rows as one). Sentences are split at
+tells where documents end, else each 100 rows are one. Sentences are split at
 punctuation on one side, neighbours joined on one side, sentences and long stretches left out, foreign sentences
 inserted, and a block moved elsewhere, whose sentences count as left out.
 
@@ -20,17 +19,17 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import itertools
 import random
 import re
-import resource
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
 import numpy as np
+from harness import parser, table
 
 from bitextmine.alignment.aligner import Aligner, Alignment
 from bitextmine.alignment.documents import match_documents
@@ -217,128 +216,106 @@ def gale_church(peer: object) -> Method:
 # --- tables ------------------------------------------------------------------------------------------------
 
 
-def real(args: argparse.Namespace, encoder: object, peers: dict[str, Method]) -> None:
+def real(args: argparse.Namespace, encoder: object, aligners: dict[str, Method]) -> None:
     """Print a table of the real documents, a row for each and one for all."""
-    aligners = {"bitextmine": ours(encoder), **peers}
-    print("| document | links | " + " | ".join(f"{name}, strict / lax" for name in aligners) + " |")
-    print("|---|---:|" + "---|" * len(aligners))
-    every: list[tuple[list[Pair], dict[str, list[Pair]]]] = []
-    for path in sorted(Path(args.files[0]).glob("*.gold")):
-        name, langs, _ = path.name.rsplit(".", 2)
-        src, tgt = (list(read_lines(path.with_name(f"{name}.{lang}"))) for lang in langs.split("-"))
-        (gold,) = read_alignments(path)
-        windows = make_windows(encoder, [src, tgt], SIZES)
-        made = Made(src, tgt, gold)
-        every.append((gold, {key: aligner(made, *windows) for key, aligner in aligners.items()}))
-        print(real_row(f"{name}, {langs}", every[-1:]), flush=True)
-    print(real_row("all", every))
+    golds: list[list[Pair]] = []
+    found: dict[str, list[list[Pair]]] = {name: [] for name in aligners}
 
-
-def real_row(name: str, documents: Sequence[tuple[list[Pair], dict[str, list[Pair]]]]) -> str:
-    golds = [gold for gold, _ in documents]
-    cells = [name, f"{sum(map(len, golds)):,}"]
-    for key in documents[0][1]:
-        report = score_alignments([found[key] for _, found in documents], golds)
-        strict = report.strict
-        interval = f" [{100 * strict.low:.1f}, {100 * strict.high:.1f}]" if len(cells) == 2 else ""
-        cells.append(f"{100 * strict.f1:.1f}{interval} / {100 * report.lax.f1:.1f}")
-    return "| " + " | ".join(cells) + " |"
-
-
-def quality(args: argparse.Namespace, encoder: object, peers: dict[str, Method]) -> None:
-    aligners = {"bitextmine": ours(encoder), **peers}
-    files = [read_documents(path) for path in args.files]
-    print("| documents | made with | " + " | ".join(f"{name}, strict / lax" for name in aligners) + " |")
-    print("|---|---|" + "---|" * len(aligners))
-    for number, (path, documents) in enumerate(zip(args.files, files, strict=True)):
-        half = len(documents) // 2
-        chosen = documents[:half] if args.half == "dev" else documents[half:]
-        langs = [name for name in documents[0][0] if name != "document"]
-        pairs = [(a, b) for i, a in enumerate(langs) for b in langs[i + 1 :]]
-        foreign = [row for rows in files[number - 1][:3] for row in rows]
-        for name, rates in CONDITIONS.items():
-            rng = random.Random(args.seed)
-            made = [
-                make(rows, a, b, rates, foreign, rng) for rows in chosen if len(rows) > 20 for a, b in pairs
+    def rows() -> Iterator[list[object]]:
+        for path in sorted(Path(args.files[0]).glob("*.gold")):
+            name, langs, _ = path.name.rsplit(".", 2)
+            src, tgt = (list(read_lines(path.with_name(f"{name}.{lang}"))) for lang in langs.split("-"))
+            golds.append(read_alignments(path)[0])
+            windows = make_windows(encoder, [src, tgt], SIZES)
+            for key, aligner in aligners.items():
+                found[key].append(aligner(Made(src, tgt, golds[-1]), *windows))
+            yield [
+                f"{name}, {langs}",
+                len(golds[-1]),
+                *(scores(links[-1:], golds[-1:]) for links in found.values()),
             ]
-            windows = make_windows(encoder, [lines for m in made for lines in (m.src, m.tgt)], SIZES)
-            cells = []
-            for aligner in aligners.values():
-                found = [aligner(m, x, y) for m, x, y in zip(made, windows[::2], windows[1::2], strict=True)]
-                report = score_alignments(found, [m.gold for m in made])
-                interval = (
-                    f" [{100 * report.strict.low:.1f}, {100 * report.strict.high:.1f}]" if not cells else ""
+        yield ["all", sum(map(len, golds)), *(scores(links, golds) for links in found.values())]
+
+    table(["document", "links", *(f"{name}, strict / lax" for name in aligners)], rows())
+
+
+def scores(found: Sequence[list[Pair]], golds: Sequence[list[Pair]]) -> str:
+    """Return strict F1 with its interval, and lax F1, in percent."""
+    report = score_alignments(found, golds)
+    low, high = 100 * report.strict.low, 100 * report.strict.high
+    return f"{100 * report.strict.f1:.1f} [{low:.1f}, {high:.1f}] / {100 * report.lax.f1:.1f}"
+
+
+def quality(args: argparse.Namespace, encoder: object, aligners: dict[str, Method]) -> None:
+    files = [read_documents(path) for path in args.files]
+
+    def rows() -> Iterator[list[object]]:
+        for number, (path, documents) in enumerate(zip(args.files, files, strict=True)):
+            half = len(documents) // 2
+            chosen = documents[:half] if args.half == "dev" else documents[half:]
+            pairs = language_pairs(documents)
+            foreign = [row for document in files[number - 1][:3] for row in document]
+            for name, rates in CONDITIONS.items():
+                rng = random.Random(args.seed)
+                made = [
+                    make(some, a, b, rates, foreign, rng)
+                    for some in chosen
+                    if len(some) > 20
+                    for a, b in pairs
+                ]
+                windows = make_windows(encoder, [lines for m in made for lines in (m.src, m.tgt)], SIZES)
+                each = list(zip(made, windows[::2], windows[1::2], strict=True))
+                cells = (
+                    scores([aligner(*one) for one in each], [m.gold for m in made])
+                    for aligner in aligners.values()
                 )
-                cells.append(f"{100 * report.strict.f1:.1f}{interval} / {100 * report.lax.f1:.1f}")
-            print(f"| {path.split('/')[-1].split('.')[0]} | {name} | " + " | ".join(cells) + " |", flush=True)
+                yield [Path(path).name.split(".")[0], name, *cells]
+
+    table(["documents", "made with", *(f"{name}, strict / lax" for name in aligners)], rows())
 
 
-def matching(args: argparse.Namespace, encoder: object, peers: dict[str, Method]) -> None:
-    """Documents of both halves, shuffled, a tenth of them without a partner."""
-    print("| documents | languages | source | with a partner | found | right |\n|---|---|---|---|---|---|")
-    for path in args.files:
-        documents = read_documents(path)
-        langs = [name for name in documents[0][0] if name != "document"]
-        if "document" not in documents[0][0]:
-            documents = [rows[i : i + 25] for rows in documents for i in range(0, len(rows) - 12, 25)]
-        for a, b in ((a, b) for i, a in enumerate(langs) for b in langs[i + 1 :]):
-            rng = random.Random(args.seed)
-            made = [make(rows, a, b, Rates(), documents[0], rng) for rows in documents]
-            there = rng.sample(range(len(made)), len(made) - len(made) // 10)
-            src = make_windows(encoder, [m.src for m in made], 1)
-            tgt = make_windows(encoder, [made[i].tgt for i in there], 1)
-            found = match_documents(src, tgt)
-            right = sum(there[j] == i for i, j in found)
-            name = path.split("/")[-1].split(".")[0]
-            print(f"| {name} | {a}-{b} | {len(src)} | {len(tgt)} | {len(found)} | {right} |", flush=True)
+def language_pairs(documents: Sequence[Sequence[Row]]) -> list[tuple[str, str]]:
+    return list(itertools.combinations((name for name in documents[0][0] if name != "document"), 2))
 
 
-def speed(args: argparse.Namespace, encoder: object, peers: dict[str, Method]) -> None:
-    header, *lines = read_lines(args.files[0])
-    names = header.split("\t")
-    rows = [dict(zip(names, line.split("\t"), strict=False)) for line in lines]
-    rows = [row for row in rows if len(row) == len(names) and all(cell.strip() for cell in row.values())]
-    print(
-        "| sentences of both sides | aligner | CPU seconds | sentences a second | strict F1 |\n|---|---|---|---|---|"
-    )
-    for count in map(int, args.lines.split(",")):
-        made = make(rows[:count], names[0], names[1], Rates(), rows[-200:], random.Random(args.seed))
-        both = len(made.src) + len(made.tgt)
-        begin = time.process_time()
-        src, tgt = make_windows(encoder, [made.src, made.tgt], SIZES)
-        table = [("encoding (ours)", time.process_time() - begin, None)]
-        for name, aligner in {"bitextmine": ours(encoder), **peers}.items():
-            begin = time.process_time()
-            found = aligner(made, src, tgt)
-            table.append(
-                (name, time.process_time() - begin, score_alignments([found], [made.gold], resamples=10))
-            )
-        for name, seconds, report in table:
-            f1 = f"{100 * report.strict.f1:.1f}" if report else ""
-            print(f"| {both:,} | {name} | {seconds:.2f} | {both / seconds:,.0f} | {f1} |", flush=True)
-    print(f"\npeak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB")
+def matching(args: argparse.Namespace, encoder: object, aligners: dict[str, Method]) -> None:
+    """Match documents of both halves, shuffled, a tenth of them without a partner."""
+
+    def rows() -> Iterator[list[object]]:
+        for path in args.files:
+            documents = read_documents(path)
+            if "document" not in documents[0][0]:
+                documents = [some[i : i + 25] for some in documents for i in range(0, len(some) - 12, 25)]
+            for a, b in language_pairs(documents):
+                rng = random.Random(args.seed)
+                made = [make(some, a, b, Rates(), documents[0], rng) for some in documents]
+                there = rng.sample(range(len(made)), len(made) - len(made) // 10)
+                src = make_windows(encoder, [m.src for m in made], 1)
+                tgt = make_windows(encoder, [made[i].tgt for i in there], 1)
+                found = match_documents(src, tgt)
+                right = sum(there[j] == i for i, j in found)
+                yield [Path(path).name.split(".")[0], f"{a}-{b}", len(src), len(tgt), len(found), right]
+
+    table(["documents", "languages", "source", "with a partner", "found", "correct"], rows())
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("what", choices=["real", "quality", "documents", "speed"])
-    parser.add_argument("files", nargs="+")
-    parser.add_argument("--half", choices=["dev", "test"], default="test")
-    parser.add_argument("--lines", default="1000,10000")
-    parser.add_argument("--model", default="default")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--peers", metavar="FOLDER")
-    args = parser.parse_args()
+    command = parser(__doc__)
+    command.add_argument("what", choices=["real", "quality", "documents"])
+    command.add_argument("files", nargs="+")
+    command.add_argument("--half", choices=["dev", "test"], default="test")
+    command.add_argument("--model", default="default")
+    command.add_argument("--seed", type=int, default=1)
+    command.add_argument("--peers", metavar="FOLDER")
+    args = command.parse_args()
     encoder = load_encoder(args.model)
-    peers: dict[str, Method] = {}
+    aligners = {"bitextmine": ours(encoder)}
     if args.peers:
         sys.path.append(args.peers)
         pad = encoder.encode(["PAD"])[0]
-        peers["Vecalign"] = vecalign(importlib.import_module("sentalign.dp_utils"), pad)
-        peers["Gale-Church"] = gale_church(importlib.import_module("galechurch"))
-    {"real": real, "quality": quality, "documents": matching, "speed": speed}[args.what](args, encoder, peers)
+        aligners["Vecalign"] = vecalign(importlib.import_module("sentalign.dp_utils"), pad)
+        aligners["Gale-Church"] = gale_church(importlib.import_module("galechurch"))
+    {"real": real, "quality": quality, "documents": matching}[args.what](args, encoder, aligners)
     print(
         f"\n{signature(task='alignment', made=args.what, model=encoder.hash, seed=args.seed, resamples=2000)}"
     )

@@ -1,6 +1,6 @@
 """Language identification on short lines: the share of lines given their own language, by identifier and language.
 
-Example:  python mine/bench_identify.py --data FOLDER --with eld --with lingua
+    python mine/bench_identify.py --data FOLDER --with eld --with lingua
 
 FOLDER holds ntrex/ntrex.XX.txt.zst, everyday/ and everyday20/. News: three words in a row out of each of 500
 sentences; everyday: 500 sentences of two to four words. py3langid is measured always, the others (eld, heliport,
@@ -10,18 +10,18 @@ The last table has the lines in their own language that fall below a threshold o
 
 from __future__ import annotations
 
-import argparse
 import random
 import time
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+from harness import parser, table
 
 from bitextmine.encoder.folder import CONFIG, packaged
 from bitextmine.files.jsonfile import read_json
 from bitextmine.files.lines import iter_lines
+from bitextmine.languages.codes import same_code
 from bitextmine.languages.identify import Languages
 
 LANGS = read_json(packaged("europe20") / CONFIG)["languages"]
@@ -85,37 +85,40 @@ def identifier(name: str) -> Guess:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, required=True, help="folder of the benchmarks")
-    parser.add_argument("--with", action="append", default=[], dest="others", help="another identifier")
-    args = parser.parse_args()
-    from bitextmine.languages.codes import same_code
-
+    command = parser(__doc__)
+    command.add_argument("--data", type=Path, required=True, help="folder of the benchmarks")
+    command.add_argument("--with", action="append", default=[], dest="others", help="another identifier")
+    args = command.parse_args()
     rng = random.Random(1)
     texts = {kind.__name__: {lang: kind(args.data, lang, rng) for lang in LANGS} for kind in (news, everyday)}
-    print(f"| | identifier | µs a line | {' | '.join(LANGS)} | mean | most often |\n{'|---' * 25}|")
-    for name in ("py3langid", *args.others):
-        guess = identifier(name)
-        for kind, sides in texts.items():
-            began, right, wrong = time.process_time(), {}, Counter[str]()
-            for lang, lines in sides.items():
-                found = [same_code(code) for code in guess(lines)]
-                right[lang] = 100 * found.count(lang) / len(lines)
-                wrong.update({f"{lang} as {it}": n for it, n in Counter(found).items() if it != lang})
-            spent = 1e6 * (time.process_time() - began) / sum(map(len, sides.values()))
-            shown = " | ".join(f"{share:.0f}" for share in right.values())
-            often = ", ".join(it for it, _ in wrong.most_common(4))
-            print(f"| {kind} | {name} | {spent:.0f} | {shown} | {np.mean([*right.values()]):.1f} | {often} |")
+
+    def rows() -> Iterator[list[object]]:
+        for name in ("py3langid", *args.others):
+            guess = identifier(name)
+            for kind, sides in texts.items():
+                begin = time.process_time()
+                guessed = {lang: guess(lines) for lang, lines in sides.items()}
+                seconds = time.process_time() - begin
+                right = [
+                    100 * [same_code(code) for code in codes].count(lang) / len(codes)
+                    for lang, codes in guessed.items()
+                ]
+                micros = 1e6 * seconds / sum(map(len, sides.values()))
+                yield [kind, name, round(micros), *map(round, right), f"{np.mean(right):.1f}"]
+
+    table(["", "identifier", "µs a line", *LANGS, "mean"], rows())
+    print("\nlines in their own language that fall below a threshold of the column lang, %\n")
     known = Languages()
-    print("\n| lang below | " + " | ".join(texts) + " |\n|---|---|---|")
-    for threshold in (0.05, 0.1, 0.2, 0.35, 0.5):
-        lost = [
-            np.mean([100 * (known.share(lines, lang) < threshold).mean() for lang, lines in sides.items()])
-            for sides in texts.values()
-        ]
-        print(f"| {threshold} | " + " | ".join(f"{share:.1f}" for share in lost) + " |")
+    limits = (0.05, 0.1, 0.2, 0.35, 0.5)
+    shares = {
+        kind: np.mean(
+            [[(known.share(lines, lang) < x).mean() for x in limits] for lang, lines in sides.items()], axis=0
+        )
+        for kind, sides in texts.items()
+    }
+    table(
+        ["", *map(str, limits)], ([kind, *(100 * share).tolist()] for kind, share in shares.items()), digits=1
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """How well do libraries find the ends of sentences? Sentences of ours, joined to paragraphs and split again.
 
-    python mine/bench_splitting.py NAME.LANG[.zst]... [--half 0|1] [--sentences 5] [--only NAME]
+    python mine/bench_splitting.py NAME.LANG[.zst]... [--half 0|1]
 
 Each file holds one sentence per line. Runs of lines become paragraphs; lines without closing punctuation (headlines)
 are left out. A boundary counts as found if as many letters precede it as in the original, spaces aside. Every second
@@ -11,12 +11,14 @@ installed are left out.
 
 from __future__ import annotations
 
-import argparse
+import functools
 import importlib.util
-import itertools
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import mean
+
+from harness import parser, table
 
 from bitextmine.files.lines import read_lines
 from bitextmine.files.streams import strip_compression
@@ -43,15 +45,17 @@ def blingfire(text: str, lang: str) -> list[str]:
     return list(library.text_to_sentences(text).split("\n"))
 
 
-def pysbd(text: str, lang: str) -> list[str]:
+@functools.cache
+def _pysbd(lang: str):  # type: ignore[no-untyped-def]
     import pysbd as library
 
-    known = library.languages.LANGUAGE_CODES
-    made = _PYSBD.setdefault(lang, library.Segmenter(lang if lang in known else "en", clean=False))
-    return list(made.segment(text))
+    return library.Segmenter(lang if lang in library.languages.LANGUAGE_CODES else "en", clean=False)
 
 
-_PYSBD: dict = {}
+def pysbd(text: str, lang: str) -> list[str]:
+    return list(_pysbd(lang).segment(text))
+
+
 LIBRARIES: dict[str, Splitter] = {
     "bitextmine": ours,
     "sentencex": sentencex,
@@ -60,7 +64,7 @@ LIBRARIES: dict[str, Splitter] = {
 }
 
 
-def paragraphs(lines: list[str], most: int, half: int, joiner: str) -> Iterator[list[str]]:
+def paragraphs(lines: list[str], most: int, half: int) -> Iterator[list[str]]:
     kept = [line.strip() for line in lines if line.strip() and line.strip()[-1] in CLOSING]
     runs = [kept[i : i + most] for i in range(0, len(kept) - most + 1, most)]
     yield from runs[half::2]
@@ -85,60 +89,36 @@ def measure(split: Splitter, runs: list[list[str]], lang: str, joiner: str) -> t
         outputs.append(split(text, lang))
     seconds = time.process_time() - start
     for run, output in zip(runs, outputs, strict=True):
-        gold, mine = ends(run), ends(output)
-        right, guessed, true = right + len(gold & mine), guessed + len(mine), true + len(gold)
+        gold, found = ends(run), ends(output)
+        right, guessed, true = right + len(gold & found), guessed + len(found), true + len(gold)
     return 200 * right / max(1, guessed + true), size / 1e6 / max(seconds, 1e-9)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("files", nargs="+", metavar="FILE")
-    parser.add_argument("--half", type=int, choices=(0, 1), default=1)
-    parser.add_argument("--sentences", type=int, default=5, help="in a paragraph")
-    parser.add_argument("--only", nargs="+", choices=list(LIBRARIES), default=list(LIBRARIES))
-    parser.add_argument("--show", metavar="LIBRARY", help="print its errors instead")
-    options = parser.parse_args()
-    names = [name for name in options.only if importlib.util.find_spec(name)]
-    print("| text |", " | ".join(names), "|")
-    print("|---|" + "---|" * len(names))
-    speeds: dict[str, list[float]] = {name: [] for name in names}
-    scores: dict[str, list[float]] = {name: [] for name in names}
-    for file in options.files:
-        stem = strip_compression(Path(file))
-        lang = stem.suffix[1:] if stem.suffix != ".txt" else Path(stem.stem).suffix[1:]
-        joiner = "" if lang in ("zh", "ja", "th") else " "
-        runs = list(paragraphs(read_lines(file), options.sentences, options.half, joiner))
-        if options.show:
-            show(LIBRARIES[options.show], runs, lang, joiner)
-            continue
-        cells = []
-        for name in names:
-            f1, speed = measure(LIBRARIES[name], runs, lang, joiner)
-            speeds[name].append(speed)
-            scores[name].append(f1)
-            cells.append(f"{f1:.1f}")
-        print(f"| {stem.name} ({len(runs)}) |", " | ".join(cells), "|", flush=True)
-    if not options.show:
-        many = len(options.files)
-        print("| mean |", " | ".join(f"{sum(scores[name]) / many:.1f}" for name in names), "|")
-        print("| MB/s |", " | ".join(f"{sum(speeds[name]) / many:.1f}" for name in names), "|")
+    command = parser(__doc__)
+    command.add_argument("files", nargs="+", metavar="FILE")
+    command.add_argument("--half", type=int, choices=(0, 1), default=1)
+    command.add_argument("--sentences", type=int, default=5, help="in a paragraph (5)")
+    command.add_argument("--only", nargs="+", choices=list(LIBRARIES), default=list(LIBRARIES))
+    args = command.parse_args()
+    names = [name for name in args.only if importlib.util.find_spec(name)]
+    scores: list[list[float]] = []
+    speeds: list[list[float]] = []
 
+    def rows() -> Iterator[list[object]]:
+        for file in args.files:
+            stem = strip_compression(Path(file))
+            lang = stem.suffix[1:] if stem.suffix != ".txt" else Path(stem.stem).suffix[1:]
+            joiner = "" if lang in ("zh", "ja", "th") else " "
+            runs = list(paragraphs(read_lines(file), args.sentences, args.half))
+            columns = zip(*(measure(LIBRARIES[name], runs, lang, joiner) for name in names), strict=True)
+            scores.append(list(next(columns)))
+            speeds.append(list(next(columns)))
+            yield [f"{stem.name} ({len(runs):,})", *scores[-1]]
+        for name, columns in (("mean", scores), ("MB/s", speeds)):
+            yield [name, *(mean(column) for column in zip(*columns, strict=True))]
 
-def show(split: Splitter, runs: list[list[str]], lang: str, joiner: str) -> None:
-    for run in runs:
-        gold = ends(run)
-        size = 0
-        found = split(joiner.join(run), lang)
-        inner = ends(found)
-        for before, after in itertools.pairwise(found):
-            size += len("".join(before.split()))
-            if size not in gold:
-                print(lang, "WRONG ", before[-40:], "||", after[:40])
-        size = 0
-        for before, after in itertools.pairwise(run):
-            size += len("".join(before.split()))
-            if size not in inner:
-                print(lang, "MISSED", before[-40:], "||", after[:40])
+    table(["text", *names], rows(), digits=1)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Hard negatives on FLORES: does an encoder tell a sentence from one with another number, another name, or a negation?
 
-Example:  python train/bench_hard.py --data FOLDER --model europe20
+    python train/bench_hard.py --data FOLDER --model europe20
 
 FOLDER holds flores/devtest.XX.txt[.zst]. Of each English sentence up to three variants are made by rule:
 
@@ -15,13 +15,14 @@ the translation, of those that have one. No rule of these is used in training.
 
 from __future__ import annotations
 
-import argparse
 import random
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from bench_public import THREE, parallel, units
+from harness import parser, table
 
 from bitextmine.encoder import load_encoder
 
@@ -108,35 +109,28 @@ def errors(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, required=True, help="folder of the benchmarks")
-    parser.add_argument("--model", action="append", help="encoder, as for the other commands (default)")
-    parser.add_argument("--show", action="store_true", help="print some of the variants")
-    args = parser.parse_args()
+    command = parser(__doc__)
+    command.add_argument("--data", type=Path, required=True, help="folder of the benchmarks")
+    command.add_argument("--model", action="append", help="encoder, as for the other commands (default)")
+    args = command.parse_args()
     sides = parallel(args.data, "FLORES")
     made = variants(sides["en"])
-    if args.show:
-        for kind, i, text in made[:30]:
-            print(f"{kind}\n  {sides['en'][i]}\n  {text}")
     counts = ", ".join(f"{sum(its == kind for its, *_ in made)} {kind}" for kind in KINDS)
     print(f"{len(sides['en'])} sentences, variants: {counts}\n")
-    print("| encoder | language | error | " + " | ".join(KINDS) + " |")
-    print("|---|---|---|" + "---|" * len(KINDS))
-    for model in args.model or ["default"]:
-        encode = load_encoder(model).encode
-        originals, edited = units(encode(sides["en"])), units(encode([text for *_, text in made]))
-        table = {
-            lang: errors(units(encode(sides[lang])), originals, edited, made)
-            for lang in THREE
-            if lang in sides
-        }
-        for lang, found in table.items():
-            print(f"| {model} | {lang} | " + " | ".join(f"{value:.1f}" for value in found) + " |")
-        for name, some in (("de es fr it", list(table)[:4]), ("mean", list(table))):
-            mean = np.mean([table[lang] for lang in some], axis=0)
-            print(f"| {model} | {name} | " + " | ".join(f"{value:.1f}" for value in mean) + " |")
+
+    def rows() -> Iterator[list[object]]:
+        for model in args.model or ["default"]:
+            encode = load_encoder(model).encode
+            originals, edited = units(encode(sides["en"])), units(encode([text for *_, text in made]))
+            found = {}
+            for lang in THREE:
+                if lang in sides:
+                    found[lang] = errors(units(encode(sides[lang])), originals, edited, made)
+                    yield [model, lang, *found[lang]]
+            for name, some in (("de es fr it", list(found)[:4]), ("mean", list(found))):
+                yield [model, name, *np.mean([found[lang] for lang in some], axis=0).tolist()]
+
+    table(["encoder", "language", "error", *KINDS], rows(), digits=1)
 
 
 if __name__ == "__main__":

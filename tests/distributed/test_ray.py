@@ -27,8 +27,8 @@ QUIET: dict[str, Any] = {"stderr": subprocess.PIPE, "stdout": subprocess.DEVNULL
 @pytest.fixture(scope="module")
 def nodes(root):
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(root / "index"))
-        from _nodes import started  # the cluster whose parts index/bench_faults.py kills
+        patch.syspath_prepend(str(root / "tests" / "distributed"))
+        from nodes import started
 
         with started(2, STORE) as nodes:
             yield nodes

@@ -59,6 +59,7 @@ def test_build_makes_the_committed_files_again(samples, tmp_path):
     subprocess.run([sys.executable, str(samples / "build.py"), "--out", str(tmp_path)], check=True)
     made = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     names = {f"sample.{lang}" for lang in LANGUAGES} | {f"gold.{pair}.tsv" for pair in PAIRS}
+    names |= {"noisy.en-fr.tsv"}
     assert set(made) == names
     assert made == {name: (samples / name).read_bytes() for name in names}
 

@@ -66,12 +66,8 @@ def rows(path):
 
 @pytest.fixture(scope="module")
 def good(work):
-    return set(
-        map(
-            tuple,
-            zip(*(work.joinpath(f).read_text().splitlines() for f in ("en.txt", "fr.txt")), strict=True),
-        )
-    )
+    english, french = ((work / f"sample.{lang}").read_text().splitlines() for lang in ("en", "fr"))
+    return {(english[int(src) - 1], french[int(tgt) - 1]) for src, tgt in rows(work / "gold.en-fr.tsv")}
 
 
 def test_the_crawl_is_cleaned(work, good):

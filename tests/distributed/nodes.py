@@ -1,4 +1,4 @@
-"""A Ray cluster of several nodes on this machine, whose parts can be killed: for bench_faults.py, and for the tests."""
+"""A Ray cluster of several nodes on this machine, whose parts can be killed."""
 
 from __future__ import annotations
 
