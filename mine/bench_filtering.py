@@ -1,6 +1,6 @@
 """How well the presets and the column quality tell right pairs from fifteen kinds of noise, and how fast they do it.
 
-    python mine/bench_filtering.py noise DATA --model europe20 --langs pl,fi,ru      tables for mine/filtering.md
+    python mine/bench_filtering.py noise DATA --model europe20 --langs pl,fi,ru      tables for mine/quality.md
     python mine/bench_filtering.py noise DATA --half odd                    the half that thresholds are chosen on
     python mine/bench_filtering.py noise DATA --peers                       other tools on the same rows
     python mine/bench_filtering.py speed DATA            rows per second and memory of score and filter

@@ -4,7 +4,7 @@
     python mine/fit_quality.py DATA/train --bench DATA --model europe20 -o quality.safetensors
 
 DATA is a folder of pairs, NAME.en-LANG.tsv.zst (English, tab, another language), and NAME.LANG-LANG.tsv.zst. Half of
-the rows are right, the others spoilt by the rules of noise.py that are for fitting. mine/filtering.md has the results.
+the rows are right, the others spoilt by the rules of noise.py that are for fitting. mine/quality.md has the results.
 """
 
 from __future__ import annotations

@@ -497,14 +497,6 @@ def test_the_example_of_training(root, tmp_path):
     assert (tmp_path / "work/exported/modules.json").is_file()
 
 
-def test_the_example_of_neighbours(root):
-    done = subprocess.run(
-        [sys.executable, root / "index/example.py"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "fr-en      264   264  100.00" in done.stdout
-
-
 @pytest.mark.parametrize("script", ["train/example.py", "mine/example.py", "mine/make_crawl.py"])
 def test_help_is_no_file_name(root, tmp_path, script):
     done = subprocess.run(

@@ -27,7 +27,7 @@ from bitextmine.mining.threshold import SAMPLE, NoEstimate, mentioned_share
 from bitextmine.run import Run
 from bitextmine.training import recipe as recipes
 
-# Chosen on the even rows of Europarl, for an encoder that had seen none of it (train/lab-notes.md). Piece dropout and a
+# Chosen on the even rows of Europarl, for an encoder that had seen none of it. Piece dropout and a
 # margin make the pairs harder: the encoder finds them already.
 BATCH, EPOCHS = 2048, 24
 FEWEST_STEPS, MOST_STEPS = 40, 2000

@@ -7,7 +7,7 @@ search near it also weighs the evidence of pieces.
 The score of a link is the log odds that its sides are translations of each other, the scale of `mine`: a logistic
 regression on the likeness of the link (1 - distance, see `costs`), that of the whole document, and the evidence of
 pieces that the link misses. It was fitted to links found in documents aligned by hand, in made ones, and between
-documents that have nothing to do with each other (mine/alignment.md).
+documents that have nothing to do with each other (mine/quality.md).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _BLOCK = 4096
 # Half the width of the band in which pieces are compared, in nodes: this, or a share of the largest step.
 _NEAR, _NEAR_SHARE = 2, 3
 
-# Fitted by maximum likelihood, see mine/alignment.md.
+# Fitted by maximum likelihood, see mine/quality.md.
 VECTORS = Prices(far=3.61, join=3.3, length=5.17, skip=7.07, continued=1.52, ending=1.11)
 PIECES = Prices(far=2.46, join=3.49, length=4.54, skip=6.49, missed=0.43, continued=1.6, ending=1.08)
 

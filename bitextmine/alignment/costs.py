@@ -16,7 +16,7 @@ bilingual corpora"), scaled so that the two documents are equally long; c the nu
 of each side, that look like the rest of a sentence (`Form`); m is 1 if its sides end with marks of different kinds; and
 e the evidence that the link misses (`evidence`). Leaving a sentence out costs `skip`. With these costs as negative log
 potentials an alignment is a conditional random field; the prices are its maximum likelihood on documents aligned by
-hand (mine/alignment.md).
+hand (mine/quality.md).
 """
 
 from dataclasses import dataclass

@@ -47,7 +47,7 @@ _ROUNDS = 2
 # Decoys below these log odds count in no bin; no need to find the copies among them.
 _LOWEST = -5.0
 # More words than between languages must be equal in a near copy: sentences of a manual with one word in four changed
-# are wrong pairs across languages, too. With 0.7 decoys in crawls were too few, with 0.9 too many (mine/dirty.md).
+# are wrong pairs across languages, too. With 0.7 decoys in crawls were too few, with 0.9 too many (mine/quality.md).
 _COPY_SHARE = 0.8
 
 

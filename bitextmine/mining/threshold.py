@@ -26,7 +26,7 @@ _FEW_GOLD = 0.1
 # Gold is a sample if it mentions a smaller share of the pairs that score as its own.
 SAMPLE = 0.5
 # Estimated and true numbers of wrong pairs differ by so much where the truth is known (standard deviation of the
-# logarithm of their ratio): mine/dirty.md.
+# logarithm of their ratio): mine/quality.md.
 _MODEL = 0.3
 _ROUNDING = 1e-9  # of shares that are equal but for the order of their sums
 _ROWS = 20  # of a table of thresholds

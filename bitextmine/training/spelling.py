@@ -24,8 +24,7 @@ from bitextmine.training.sampling import sample_pieces
 
 # An n-gram in fewer pieces connects none.
 FEWEST_PIECES = 2
-# Weights, relative to a piece's own vector, of the mean of its n-grams, and of an n-gram that is a piece itself;
-# alternatives are in train/lab-notes.md.
+# Weights, relative to a piece's own vector, of the mean of its n-grams, and of an n-gram that is a piece itself.
 MEAN_WEIGHT = 2.0
 ACROSS_WEIGHT = 0.25
 
