@@ -4,13 +4,15 @@ import dataclasses
 import math
 import operator
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.system import parse_size
 
 Options = TypeVar("Options")
+_TOO_LARGE = 1 << 63  # beyond 64-bit integers
 
 
 def take_options(
@@ -41,15 +43,17 @@ def take_options(
     return changed(chosen, **rest)
 
 
-def whole_number(name: str, value: Any, least: int = 1) -> int:
-    """Return an int of at least `least`, also of a NumPy integer."""
+def whole_number(name: str, value: Any, least: int | None = 1) -> int:
+    """Return an int of at least `least` and at most 64 bits, also of a NumPy integer."""
     wanted: Any = "" if _is_boolean(value) else value
     try:
         found = operator.index(wanted)
     except TypeError:
         raise UsageError(f"{name}: expected a whole number, found {value!r}") from None
-    if found < least:
+    if least is not None and found < least:
         raise UsageError(f"{name} must be at least {least}, found {found}")
+    if abs(found) >= _TOO_LARGE:
+        raise UsageError(f"{name}: the number is too large")
     return found
 
 
@@ -77,16 +81,27 @@ def yes_or_no(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def memory_bytes(value: Any, name: str = "memory") -> int | None:
-    """Return bytes, given as a whole number or as text with a unit ("2G", `system.parse_size`); None stays None."""
-    if value is None:
-        return None
+def byte_count(value: Any) -> int:
+    """Return bytes, given as a whole number or as text with a unit ("2G", `system.parse_size`)."""
     if isinstance(value, str):
         try:
             return parse_size(value)
         except BitextmineError as error:
-            raise UsageError(f"{name}: {error}") from None
-    return whole_number(name, value)
+            raise UsageError(str(error)) from None
+    if _is_boolean(value) or not hasattr(value, "__index__") or value < 1:
+        raise UsageError(f"expected a size such as 512M or 2G, or a number of bytes, found {value!r}")
+    return operator.index(value)
+
+
+def matching(pattern: str, expected: str) -> Callable[[Any], str]:
+    """Return a check that accepts text of a pattern; any other value is "expected ..., found ...", without a name."""
+
+    def check(value: Any) -> str:
+        if not isinstance(value, str) or not re.fullmatch(pattern, value):
+            raise UsageError(f"expected {expected}, found {value!r}")
+        return value
+
+    return check
 
 
 def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:

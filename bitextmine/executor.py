@@ -1,15 +1,19 @@
 """Where work is computed: in this process, or by the workers of a cluster.
 
 An executor opens a set of workers. A stage cuts its work into tasks, and the workers return their results in order.
-Another kind of cluster is one more class with the methods of `Executor`, and a subclass of `Workers`.
+Another kind of cluster is one more class with the methods of `Executor`, and a subclass of `Workers`: in a module
+`distributed.NAME`, as its `executor`, or in another package under the entry point NAME of the group
+"bitextmine.executors". ``--executor NAME://ADDRESS?KEY=VALUE`` then calls ``executor(ADDRESS, KEY=VALUE)``.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+import inspect
 import itertools
 import logging
+import re
 import resource
 import sys
 import time
@@ -20,7 +24,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from bitextmine.console import counted
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.system import size
 
 log = logging.getLogger(__name__)
@@ -189,6 +193,46 @@ class Local:
 
 
 LOCAL = Local()
+
+
+def find_executor(value: str | Executor) -> Executor:
+    """Return an executor as it is, or the one of a text: local, NAME, NAME://ADDRESS or NAME://ADDRESS?KEY=VALUE&...
+
+    Raises:
+        UsageError: no executor has this name, or it refuses the address or a setting.
+    """
+    if not isinstance(value, str):
+        if not hasattr(value, "distributed"):
+            raise UsageError(f"expected an executor or its name, found {value!r}")
+        return value
+    if value == "local":
+        return LOCAL
+    name, _, rest = value.partition("://")
+    address, _, query = rest.partition("?")
+    make = _executor_class(name)
+    settings: dict[str, Any] = {}
+    for part in filter(None, query.split("&")):
+        key, _, text = part.partition("=")
+        if key not in inspect.signature(make).parameters:
+            raise UsageError(f"executor {name!r} has no setting {key!r}")
+        settings[key] = int(text) if text.isdecimal() and len(text) < 19 else text
+    executor: Executor = make(address, **settings) if address else make(**settings)
+    return executor
+
+
+def _executor_class(name: str) -> Callable[..., Executor]:
+    from importlib.metadata import entry_points
+
+    if not re.fullmatch(r"[a-z]\w*", name):
+        raise UsageError(f"expected local, ray, ray://HOST:PORT or another executor's name, found {name!r}")
+    with contextlib.suppress(ModuleNotFoundError):
+        made: Callable[..., Executor] | None
+        made = getattr(importlib.import_module(f"bitextmine.distributed.{name}"), "executor", None)
+        if made is not None:
+            return made
+    for entry in entry_points(group="bitextmine.executors", name=name):
+        return entry.load()
+    raise UsageError(f"no executor is called {name!r}: use local, ray or ray://HOST:PORT")
 
 
 class LocalWorkers(Workers):

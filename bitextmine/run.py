@@ -1,53 +1,82 @@
-"""How a command computes: device, memory, threads, batches, undecodable text, progress.
+"""How a command computes: device, memory, threads, batches, undecodable text, progress, executor.
 
-One `Run` is made at the surface (a command or a function of the API) and passed down. Nothing in it changes a result,
-only its cost, except `errors`, which says what happens to invalid UTF-8.
+One `Run` is made at the surface (a command or a function of the API) and passed down.
 """
 
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
-from bitextmine.arguments import memory_bytes, one_of, take_options, whole_number
+from bitextmine.arguments import matching, take_options
 from bitextmine.console import progress
+from bitextmine.declarations import Kind, Opt, Options, Size
 from bitextmine.device import device_name
-from bitextmine.errors import UsageError
-from bitextmine.executor import LOCAL, Executor
+from bitextmine.executor import LOCAL, Executor, find_executor
 from bitextmine.system import budget, processors
+
+LONGEST_LINE = 10 << 20  # bytes
+Device = Annotated[
+    str, Kind("auto|cpu|cuda|cuda:N", matching(r"auto|cpu|cuda(:\d{1,4})?", "auto, cpu, cuda or cuda:N"))
+]
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(Options):
     """The resources of a command; pass it once, from the command down.
 
+    `device`, `threads`, `show_progress`, `executor` and the memory of a search change the cost of a result alone.
+    Three fields can change a result: `errors`; `batch_tokens`, on which the last bits of the vectors of an encoder with
+    layers depend; and `memory` in `filter`, which forgets pairs when the table of seen ones is full (a note says so).
+
     Attributes:
-        device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
+        device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``; a missing one is reported on first use.
         memory: bytes the work may take, as a number or as text such as ``2G`` (default: half of what is free).
         threads: default: one per available processor, or OMP_NUM_THREADS.
         batch_tokens: subword pieces encoded together (default: what suits the device).
         errors: invalid UTF-8 in the input: ``strict`` raises, ``replace`` puts U+FFFD.
+        max_line: the most bytes of a line of the input; a longer one raises.
         show_progress: show progress bars (None: only if standard error is a terminal).
-        executor: computes what a cluster can compute; memory, device and threads are then each worker's.
-
-    Raises:
-        UsageError: a value has the wrong type or is out of range. A missing device is reported on first use.
+        executor: computes what a cluster can compute, an object or text for `find_executor`; memory, device and threads
+            are then each worker's.
     """
 
-    device: str = "auto"
-    memory: int | None = None
-    threads: int | None = None
-    batch_tokens: int | None = None
-    errors: str = "strict"
+    device: Annotated[Device, Opt("--device", "Device to compute on.")] = "auto"
+    memory: Annotated[
+        Size | None, Opt("--memory", "Memory limit, e.g. 500M or 2G.", default="half of the free memory")
+    ] = None
+    threads: Annotated[int | None, Opt("--jobs", "Threads to compute with.", ge=1, default="one per CPU")] = (
+        None
+    )
+    executor: Annotated[
+        Executor,
+        Kind("local|ray|ray://HOST:PORT", find_executor, "Executor | str"),
+        Opt(
+            "--executor",
+            "Compute in this process (local), on the Ray cluster of this machine (ray) or of a head node. "
+            "ray://local: start one for the command. Settings of a worker follow: 'ray://HOST:PORT?cpus=2&gpus=1'; "
+            "rows=N: lines per shard.",
+            default="local",
+        ),
+    ] = LOCAL
+    batch_tokens: Annotated[
+        int | None,
+        Opt(
+            "--batch-tokens",
+            "Subword pieces per batch; fewer need less memory.",
+            ge=1,
+            default="fits the device",
+        ),
+    ] = None
+    errors: Annotated[
+        Literal["strict", "replace"],
+        Opt("--errors", "Invalid UTF-8: stop and report the line, or read it as U+FFFD."),
+    ] = "strict"
+    max_line: Annotated[
+        Size, Opt("--max-line", "Longest line to read; a longer one is an error.", default="10M")
+    ] = LONGEST_LINE
     show_progress: bool | None = None
-    executor: Executor = LOCAL
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "memory", memory_bytes(self.memory))
-        for name in ("threads", "batch_tokens"):
-            if (value := getattr(self, name)) is not None:
-                object.__setattr__(self, name, whole_number(name, value))
-        one_of("errors", self.errors, ("strict", "replace"))
-        if not isinstance(self.device, str):
-            raise UsageError(f"device: expected auto, cpu, cuda or cuda:N, found {self.device!r}")
+        super().__post_init__()
         self.executor.device(self.device)
 
     @property

@@ -20,9 +20,9 @@ from bitextmine.files.storage import same_place
 from bitextmine.mining.dedup import unique_lines
 from bitextmine.mining.gold import Gold, check_line_numbers, pair_codes, read_gold
 from bitextmine.mining.noise import MIN_LINES
-from bitextmine.mining.options import MiningOptions, WorkOptions
+from bitextmine.mining.options import CorpusOptions, MiningOptions, WorkOptions
 from bitextmine.mining.run import mine_texts
-from bitextmine.mining.texts import Named, Pair, find_pairs
+from bitextmine.mining.texts import Pair, find_pairs
 from bitextmine.mining.threshold import SAMPLE, NoEstimate, mentioned_share
 from bitextmine.run import Run
 from bitextmine.training import recipe as recipes
@@ -72,18 +72,9 @@ def names_of(piles: Sequence[Pair]) -> str:
     return "; ".join(f"{src.name} x {tgt.name}" for src, tgt in piles)
 
 
-def find_piles(
-    corpora: Sequence[str | os.PathLike[str]],
-    src: Named,
-    tgt: Named,
-    directory: str | os.PathLike[str] = ".",
-    names: Sequence[str] = (),
-    errors: str = "strict",
-) -> list[Pair]:
-    """Return each source with each target in another language, for each name; arguments and errors of `find_pairs`."""
-    wanted: Sequence[str | None] = names or [None]
-    found = [pair for name in wanted for pair in find_pairs(corpora, src, tgt, directory, name, errors)]
-    return piles_of([pair for pair in found if pair[0].lang != pair[1].lang])
+def find_piles(named: CorpusOptions, errors: str = "strict") -> list[Pair]:
+    """Return each source with each target in another language; arguments and errors of `find_pairs`."""
+    return piles_of([pair for pair in find_pairs(named, errors) if pair[0].lang != pair[1].lang])
 
 
 def piles_of(pairs: Sequence[Pair]) -> list[Pair]:

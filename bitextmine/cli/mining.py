@@ -1,23 +1,25 @@
 """bitextmine mine, align."""
 
-from __future__ import annotations
-
-import contextlib
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from bitextmine.alignment.choices import FORMATS, LINK_FORMATS
 from bitextmine.cli import options
+from bitextmine.cli.declared import Only, command
+from bitextmine.cli.options import Normalize, output
 from bitextmine.cli.shell import program
-from bitextmine.mining.choices import Dedup, Duplicates, Retrieval, SearchWay
+from bitextmine.declarations import Opt
+from bitextmine.mining.options import CorpusOptions, MiningOptions, WorkOptions
+from bitextmine.shipped import Model
 
 if TYPE_CHECKING:
     from bitextmine.run import Run
 
 
-@program.command(
+@command(
+    program,
     "mine",
     example=(
         "bitextmine mine --src en --tgt fr",
@@ -26,97 +28,56 @@ if TYPE_CHECKING:
         "bitextmine mine --src en --tgt fr --tgt de -o mined.{src}-{tgt}.tsv",
     ),
     resume="run the same command again to resume",
-    remote=("corpora", "directory", "src_file", "tgt_file", "gold", "output"),
 )
-@options.with_corpora(several_names=False)
-@options.model
-@options.neighbours("Neighbours for the margin.")
-@options.margin
-@options.choice("--retrieval", Retrieval, Retrieval.MAX, "Choice of pairs among the candidates.")
-@options.threshold(
-    "Lowest score to keep. auto: best F1 on --gold, else f1. f1, f0.5, ...: best expected F-measure, estimated from "
-    "the corpora; f0.5 prefers precision. precision=0.95: lowest score at which an estimated 95% of the pairs are "
-    "true. fpr=0.01: score reached by an estimated 1% of the lines without a translation.",
-    estimated=True,
-)
-@options.text(
-    "--gold",
-    "FILE",
-    "Known pairs, all or a sample, to tune --threshold auto on: source line, tab, target line, counted from 1.",
-)
-@options.switch(
-    "--rescore/--no-rescore",
-    None,
-    "Compare the subwords of each pair, too. Scores and --threshold are then log odds of a translation (0: even odds), "
-    "not margins.  [default: on if the encoder has a scorer, the margin is ratio and k >= 2]",
-)
-@options.switch(
-    "--clean/--no-clean",
-    True,
-    "Drop junk, boilerplate, copies and, with the extra 'languages', text in the wrong language.",
-)
-@options.choice("--dedup", Dedup, Dedup.EXACT, "Mine duplicate lines once.")
-@options.choice("--duplicates", Duplicates, Duplicates.FIRST, "Pairs to print for duplicate lines.")
-@options.choice("--search", SearchWay, SearchWay.AUTO, "Search for neighbours.")
-@options.packed(
-    "columns",
-    lambda given: {name: given.pop(name) for name in ("ids", "origin", "normalize")},
-    options.flag("--ids", "Add both line numbers, counted from 1, after the score."),
-    options.flag(
-        "--origin",
-        "Add the origin of both sentences at the end (URL or document, paragraph, sentence), from NAME.LANG.origin.tsv "
-        "beside the corpora.",
-    ),
-    options.normalize,
-)
-@options.output(
-    "Output file: .tsv, .jsonl, .tmx or .parquet; add .gz, .bz2, .xz or .zst to compress; {src} and {tgt} stand for "
-    "the languages. FILE.json describes the run."
-)
-@options.cache
-@options.wait
-@options.overwrite
-@options.with_run(
-    options.search_memory,
-    options.device,
-    options.cluster("encode and search."),
-    options.batch_tokens,
-    options.errors,
-)
-def mine(corpora: Any, model: str, output: str, columns: dict[str, bool], run: Run, **options: Any) -> None:
+def mine(
+    *,
+    corpora: CorpusOptions,
+    model: Model = "default",
+    mining: MiningOptions,
+    ids: Annotated[bool, Opt("--ids", "Add both line numbers, counted from 1, after the score.")] = False,
+    origin: Annotated[
+        bool,
+        Opt(
+            "--origin",
+            "Add the origin of both sentences at the end (URL or document, paragraph, sentence), from "
+            "NAME.LANG.origin.tsv beside the corpora.",
+        ),
+    ] = False,
+    normalize: Normalize = False,
+    output: Annotated[
+        str,
+        output(
+            "Output file: .tsv, .jsonl, .tmx or .parquet; add .gz, .bz2, .xz or .zst to compress; {src} and {tgt} "
+            "stand for the languages. FILE.json describes the run."
+        ),
+    ] = "-",
+    work: Annotated[
+        WorkOptions,
+        Only(
+            *("search", "cache", "wait", "force", "device", "executor", "batch_tokens", "errors", "max_line"),
+            memory="Memory limit for exact search, e.g. 500M or 2G; too small a limit is an error.",
+        ),
+    ],
+) -> None:
     """Find translated sentence pairs in two corpora.
 
     Prints score, source sentence and target sentence, separated by tabs, best pair first. Embeds a corpus first if its
     embedding is missing or out of date. With several languages, mines every source with every target and embeds each
     corpus once.
     """
-    from bitextmine.encoder import load_encoder
-    from bitextmine.mining.options import split_options
-    from bitextmine.mining.run import embed_all, mine_texts
-    from bitextmine.mining.scorer import open_scoring
+    from bitextmine.mining.run import mine_all
     from bitextmine.mining.texts import find_pairs, output_names
 
-    mining, work = split_options(options, run)
-    pairs = find_pairs(*corpora)
-    if columns["origin"]:  # better now than after the work
+    pairs = find_pairs(corpora, work.run.errors)
+    if origin:  # better now than after the work
         for text in {text for pair in pairs for text in pair}:
             text.origins()
     outputs = output_names(output, pairs, mining.gold)
-    embedded, encoder = None, None
     done = []
-    with contextlib.ExitStack() as stack:
-        if len(pairs) > 1:
-            stack.enter_context(run.executor.open())  # once for all of them
-            encoder = load_encoder(model, run.device_here)
-            rescored = open_scoring(encoder, model, mining.wants_rescoring) is not None
-            embedded = embed_all(pairs, outputs, model, encoder, work, rescored)
-        for (source, target), place in zip(pairs, outputs, strict=True):
-            bitext = mine_texts(
-                (source, target), mining, work, model=encoder or model, output=place, embedded=embedded
-            )
-            bitext.write(place, **columns, force=work.force)
-            done.append(bitext)
-            click.echo(bitext.to_table(), err=True)
+    for bitext, path in mine_all(pairs, outputs, mining, work, model=model):
+        bitext.write(path, ids=ids, origin=origin, normalize=normalize, force=work.force)
+        done.append(bitext)
+        click.echo(bitext.to_table(), err=True)
     for bitext in done:  # only now: until all are written, an interrupted run resumes from the checkpoints
         bitext.discard_checkpoint()
 
@@ -169,10 +130,10 @@ def mine(corpora: Any, model: str, output: str, columns: dict[str, bool], run: R
 )
 @options.language("--tgt-lang", "Language of TGT, likewise.")
 @options.count("--jobs", "Documents to align in parallel.  [default: one per CPU]", dest="threads")
-@options.output("Output file.")
+@options.old_output("Output file.")
 @options.model
 @options.with_run(options.device, options.batch_tokens, options.errors)
-def align(src: str | None, tgt: str | None, output: str, run: Run, **options: Any) -> None:
+def align(src: str | None, tgt: str | None, output: str, run: "Run", **options: Any) -> None:
     """Align the sentences of documents with their translations.
 
     SRC and TGT are two documents, or two folders of them, matched by name: plain text or HTML, cut into sentences

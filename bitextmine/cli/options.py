@@ -11,13 +11,14 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
+from bitextmine.declarations import Choice, Opt
 from bitextmine.errors import BitextmineError
 from bitextmine.indexing.options import KINDS
-from bitextmine.mining.choices import Choice, Margin
+from bitextmine.mining.choices import Margin
 
 Decorator = Callable[[Any], Any]
 SHARE: dict[str, Any] = {"min": 0, "max": 1, "min_open": True, "max_open": True}
@@ -64,20 +65,11 @@ def _as_bad_parameter() -> Iterator[None]:
         raise click.BadParameter(f"{str(error).removeprefix('threshold: ')}.") from None
 
 
-def ray_address(value: str) -> str:
-    """Accept the address of a Ray cluster: auto, local or HOST:PORT."""
-    from bitextmine.distributed.ray import check_address
-
-    with _as_bad_parameter():
-        check_address(value)
-    return value
-
-
 def a_threshold(estimated: bool) -> Callable[[str], str]:
     """Return a type that accepts a finite number, auto, none and, if allowed, the rules that need an estimate."""
 
     def check(value: str) -> str:
-        from bitextmine.mining.threshold import parse_threshold
+        from bitextmine.mining.choices import parse_threshold
 
         with _as_bad_parameter():
             parse_threshold(value, estimated=estimated)
@@ -248,14 +240,25 @@ cache = text(
 wait = switch("--wait/--no-wait", True, "Wait for another process that is writing an embedding, or stop.")
 
 
-def output(help: str) -> Decorator:
+def output(help: str, metavar: str = "FILE") -> Opt:
+    """Declare -o; the default is standard output."""
+    return Opt("-o --output", help, metavar=metavar, default="standard output", remote=True)
+
+
+Normalize = Annotated[
+    bool,
+    Opt("--normalize", "Remove markup, mojibake, control characters and runs of spaces from the output."),
+]
+
+
+def old_output(help: str) -> Decorator:
     """Make -o; the default is standard output."""
     return click.option(
         "-o", "--output", default="-", metavar="FILE", help=f"{help}  [default: standard output]"
     )
 
 
-stream_output = output(
+stream_output = old_output(
     "Output file: .tsv, .jsonl, .tmx or .parquet, or two with NAME.{lang}; add .gz, .bz2, .xz or .zst to compress."
 )
 
@@ -303,14 +306,15 @@ def packed(name: str, make: Callable[[dict[str, Any]], Any], *options: Decorator
 
 
 def with_corpora(several_names: bool) -> Decorator:
-    """Add the arguments and options that name corpora, as `corpora`: the arguments of `find_pairs`.
-
-    `several_names` makes --name repeatable.
-    """
+    """Add the arguments and options that name corpora, as `corpora`."""
 
     def make(given: dict[str, Any]) -> Any:
-        sides = [(given.pop(side), given.pop(f"{side}_file")) for side in ("src", "tgt")]
-        return given["corpora"], *sides, given.pop("directory"), given.pop("name"), given["errors"]
+        from bitextmine.mining.options import CorpusOptions
+
+        sides = {
+            name: given.pop(name) for name in ("src", "tgt", "src_file", "tgt_file", "directory", "name")
+        }
+        return CorpusOptions(given["corpora"], **sides)
 
     folder = "Folder of the corpora.  [default: current folder]"
     named = "Name of the corpora if --dir has several: news for news.en and news.fr."
@@ -378,10 +382,10 @@ def with_run(*resources: Decorator) -> Decorator:
     """Add `resources` and --max-line to a command, which gets their values as one `Run`, its parameter `run`."""
 
     def make(given: dict[str, Any]) -> Any:
-        from bitextmine.distributed.ray import take_executor
         from bitextmine.run import Run
 
-        given["executor"] = take_executor(given)
+        if (ray := given.pop("ray", None)) is not None:
+            given["executor"] = f"ray://{ray}"
         names = {field.name for field in dataclasses.fields(Run)} & given.keys()
         return Run(**{name: given.pop(name) for name in names})
 
@@ -389,22 +393,10 @@ def with_run(*resources: Decorator) -> Decorator:
 
 
 def cluster(about: str, rows: bool = True, gpus: bool = True) -> Decorator:
-    """Make --ray and its companions; the help begins with "Use a Ray cluster to" and `about`.
-
-    Args:
-        about: the work of the cluster, an infinitive and a full stop.
-        rows: add --ray-rows.
-        gpus: add --ray-gpus.
-    """
-    about = (
-        f"Use a Ray cluster to {about} auto: the cluster of this machine; local: a temporary one on this machine; "
-        "HOST:PORT: the cluster with this head node. Needs the extra 'ray'."
-    )
+    """Make --executor."""
     options = [
-        text("--ray", "auto|local|HOST:PORT", about, type=ray_address),
-        count("--ray-cpus", "CPUs per Ray worker.", default=1),
-        *([count("--ray-gpus", "GPUs per Ray worker.", default=0, least=0)] if gpus else []),
-        *([count("--ray-rows", "Maximum lines per shard.  [default: from the corpus size]")] if rows else []),
+        text("--executor", "local|ray|ray://HOST:PORT", f"Where to {about}", shown="local"),
+        text("--ray", "auto|local|HOST:PORT", "Alias.", hidden=True),
     ]
     return lambda command: functools.reduce(lambda made, add: add(made), reversed(options), command)
 

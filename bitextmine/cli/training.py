@@ -153,7 +153,7 @@ def adapt(corpora: Any, model: str, out: str, gold: tuple[str, ...], run: Run, *
     from bitextmine.adaptation.run import Adaptation
 
     plan = AdaptOptions(**options)
-    piles = find_piles(*corpora)
+    piles = find_piles(corpora, run.errors)
     Adaptation(piles, Path(out), plan, run, model, read_golds(gold, piles, run.errors)).adapt()
 
 

@@ -1,4 +1,4 @@
-"""A Ray cluster as executor, and the options that ask for it; the only module that imports Ray.
+"""A Ray cluster as executor, ``--executor ray``; the only module that imports Ray.
 
 Work runs as plain Ray tasks, which Ray places where processors are free, also on nodes that join later. Ray reuses the
 processes, so that state such as an encoder stays from one task to the next (with GPUs it starts a process for each
@@ -20,13 +20,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypedDict
+from typing import Annotated, Any, ClassVar, NamedTuple
 
-from bitextmine.arguments import whole_number
+from bitextmine.declarations import Kind, Opt, Options
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.executor import LOCAL, Done, Executor, Shared, Task, Workers
+from bitextmine.executor import Done, Shared, Task, Workers
 from bitextmine.system import processors
 from bitextmine.version import __version__
 
@@ -42,8 +42,18 @@ _CONNECT_SECONDS = 10.0
 _open: dict[Ray, RayWorkers] = {}
 
 
+def check_address(address: Any) -> str:
+    """Return what can be the address of a cluster; raise UsageError for anything else."""
+    found = _ADDRESS.fullmatch(address) if isinstance(address, str) else None
+    if address not in ("auto", "local") and not (found and 0 < int(found[2]) < 1 << 16):
+        raise UsageError(
+            f"expected auto, local or HOST:PORT of a cluster's head (6379 as a rule), found {address!r}"
+        )
+    return str(address)
+
+
 @dataclass(frozen=True)
-class Ray:
+class Ray(Options):
     """A Ray cluster and the share of it that each worker gets. No field changes a byte of the result.
 
     Attributes:
@@ -52,30 +62,20 @@ class Ray:
         cpus: processors of a worker.
         gpus: GPUs of a worker.
         rows: the most lines in a shard (None: by the size of the corpora).
-
-    Raises:
-        UsageError: a value has the wrong type or is out of range.
     """
 
-    address: str = "auto"
-    cpus: int = 1
-    gpus: int = 0
-    rows: int | None = None
+    address: Annotated[str, Kind("auto|local|HOST:PORT", check_address)] = "auto"
+    cpus: Annotated[int, Opt(ge=1)] = 1
+    gpus: Annotated[int, Opt(ge=0)] = 0
+    rows: Annotated[int | None, Opt(ge=1)] = None
     distributed: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_address(self.address)
-        object.__setattr__(self, "cpus", whole_number("ray_cpus", self.cpus))
-        object.__setattr__(self, "gpus", whole_number("ray_gpus", self.gpus, 0))
-        if self.rows is not None:
-            object.__setattr__(self, "rows", whole_number("ray_rows", self.rows))
 
     def device(self, asked: str) -> str:
         """Return a worker's device; raise UsageError if `asked` and the GPUs of a worker disagree."""
         if asked not in ("auto", "cuda" if self.gpus else "cpu"):
             raise UsageError(
-                f"--device {asked} with --ray: a worker has the GPUs that --ray-gpus gives it ({self.gpus}), and Ray "
-                "says which; leave out --device"
+                f"--device {asked}: a worker of a Ray cluster has the GPUs that --executor 'ray://...?gpus=N' gives it "
+                f"({self.gpus}), and Ray says which; leave out --device"
             )
         return asked if self.gpus else "cpu"
 
@@ -98,34 +98,7 @@ class Ray:
             yield workers
 
 
-class ExecutorKeywords(TypedDict, total=False):
-    """Keywords of functions that can use a cluster; see `Ray` for their meaning."""
-
-    ray: str | None
-    ray_cpus: int
-    ray_gpus: int
-    ray_rows: int | None
-
-
-def take_executor(options: dict[str, Any]) -> Executor:
-    """Return the executor that `ExecutorKeywords` ask for, and remove them from `options`."""
-    given = {name: options.pop(name) for name in ExecutorKeywords.__annotations__ if name in options}
-    if (address := given.pop("ray", None)) is not None:
-        return Ray(address, **{name.removeprefix("ray_"): value for name, value in given.items()})
-    defaults = {f"ray_{field.name}": field.default for field in fields(Ray)}
-    for name, value in given.items():
-        if value != defaults[name]:
-            raise UsageError(f"{name} (--{name.replace('_', '-')}) is for --ray, which is not given")
-    return LOCAL
-
-
-def check_address(address: str) -> None:
-    """Raise UsageError unless this can be the address of a cluster."""
-    found = _ADDRESS.fullmatch(address) if isinstance(address, str) else None
-    if address not in ("auto", "local") and not (found and 0 < int(found[2]) < 1 << 16):
-        raise UsageError(
-            f"ray: expected auto, local or HOST:PORT of a cluster's head (6379 as a rule), found {address!r}"
-        )
+executor = Ray
 
 
 class _Node(NamedTuple):
@@ -160,7 +133,7 @@ class RayWorkers(Workers):
         self._nodes: list[_Node] = []
         self._looked = self._told = 0.0
         if not self._living():
-            wanted = f"--ray-cpus {options.cpus}" + (f", --ray-gpus {options.gpus}" if options.gpus else "")
+            wanted = f"cpus={options.cpus}" + (f", gpus={options.gpus}" if options.gpus else "")
             raise BitextmineError(f"the Ray cluster has no node with room for a worker ({wanted})")
 
     @property
@@ -285,7 +258,7 @@ class RayWorkers(Workers):
         if sent.lost >= _TRIES:
             raise BitextmineError(
                 f"{sent.task.what}: tried {sent.lost} times, and each time the worker was lost ({reason}); if it ran "
-                "out of memory, smaller shards (--ray-rows) or fewer workers on a node (--ray-cpus) need less"
+                "out of memory, smaller shards (rows=N in --executor) or fewer workers on a node (cpus=N) need less"
             )
         log.warning("%s: the worker is lost (%s); trying again", sent.task.what, reason)
 
@@ -304,7 +277,7 @@ class RayWorkers(Workers):
 
 _FULL = (
     "the object store of the Ray cluster is full; start Ray with a larger one (ray start --object-store-memory BYTES), "
-    "or use smaller shards (--ray-rows)"
+    "or use smaller shards (rows=N in --executor)"
 )
 
 
@@ -411,15 +384,15 @@ def _import_ray() -> Any:
         import ray
     except ModuleNotFoundError:
         raise BitextmineError(
-            "--ray needs Ray, which is not installed: pip install 'bitextmine[ray]'"
+            "--executor ray needs Ray, which is not installed: pip install 'bitextmine[ray]'"
         ) from None
     return ray
 
 
 def _connect(ray: Any, address: str) -> None:
-    shown = f"--ray {address}"
+    shown = f"--executor ray://{address}"
     if address == "auto" and (named := os.environ.get("RAY_ADDRESS")):
-        address, shown = named, f"--ray auto (RAY_ADDRESS={named})"
+        address, shown = named, f"--executor ray (RAY_ADDRESS={named})"
         try:
             check_address(address)
         except UsageError as e:
@@ -439,7 +412,7 @@ def _connect(ray: Any, address: str) -> None:
     except ConnectionError as e:
         raise BitextmineError(
             f"{shown}: no Ray cluster runs here ({_first_line(e)}); start one with 'ray start --head', "
-            "name the head of one as HOST:PORT, or use --ray local"
+            "name the head of one as ray://HOST:PORT, or use ray://local"
         ) from None
     except Exception as e:  # Ray has no class for most
         text = str(e)

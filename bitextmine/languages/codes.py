@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Annotated, Any
 
+from bitextmine.declarations import Kind
 from bitextmine.errors import UsageError
 
 _CODE = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*")
@@ -101,6 +102,18 @@ def language_code(name: str, value: Any) -> str:
     if value and (problem := code_problem(value)):
         raise UsageError(f"{name}: {problem}")
     return value or ""
+
+
+def check_code(value: Any) -> str:
+    """Return a code of a language; UsageError for anything else, without the name of the option."""
+    if not isinstance(value, str):
+        raise UsageError(f"expected the code of a language, found {value!r}")
+    if problem := code_problem(value):
+        raise UsageError(problem)
+    return value
+
+
+LanguageCode = Annotated[str, Kind("LANG", check_code)]
 
 
 @cache

@@ -1,21 +1,70 @@
-"""The options of mining, checked in one place."""
+"""The options of mining; nothing heavy is imported here, as ``--help`` is made of them."""
 
-import itertools
-import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Annotated
 
-from bitextmine.arguments import a_path, one_of, take_options, whole_number, yes_or_no
-from bitextmine.distributed.ray import ExecutorKeywords, take_executor
+from bitextmine.declarations import Kind, Opt, Options, Path
 from bitextmine.errors import UsageError
-from bitextmine.mining.choices import Dedup, Duplicates, Margin, Retrieval, SearchWay
-from bitextmine.mining.threshold import parse_threshold
+from bitextmine.languages.codes import LanguageCode
+from bitextmine.mining.choices import Dedup, Duplicates, Margin, Retrieval, SearchWay, parse_threshold
 from bitextmine.run import Run
+
+Threshold = Annotated[
+    float | str | None,
+    Kind(
+        "NUMBER|auto|none|fBETA|precision=X|fpr=X",
+        lambda value: parse_threshold(value, estimated=True),
+        "float | str",
+    ),
+]
+Neighbours = Annotated[int, Opt("-k", "Neighbours for the margin.", ge=1)]
+MarginOption = Annotated[Margin, Opt("--margin", "Margin of a pair.")]
+Cache = Annotated[
+    Path | None,
+    Opt(
+        "--cache",
+        "Folder for embeddings, for example when the corpora are read-only.",
+        metavar="FOLDER",
+        envvar="BITEXTMINE_CACHE",
+        default="beside each corpus, or $BITEXTMINE_CACHE",
+    ),
+]
+Wait = Annotated[
+    bool, Opt("--wait/--no-wait", "Wait for another process that is writing an embedding, or stop.")
+]
+Force = Annotated[bool, Opt("--force", "Embed again even if up to date, and overwrite foreign files.")]
 
 
 @dataclass(frozen=True)
-class MiningOptions:
+class CorpusOptions(Options):
+    """The corpora of a command: two files, or languages and files of each side."""
+
+    corpora: Annotated[tuple[Path, ...], Opt("[SRC TGT]", remote=True)] = ()
+    src: Annotated[
+        tuple[LanguageCode, ...], Opt("--src", "Source language; its corpus is looked up in --dir.")
+    ] = ()
+    tgt: Annotated[tuple[LanguageCode, ...], Opt("--tgt", "Target language, likewise.")] = ()
+    directory: Annotated[
+        Path, Opt("--dir", "Folder of the corpora.", metavar="FOLDER", remote=True, default="current folder")
+    ] = "."
+    name: Annotated[
+        tuple[str, ...],
+        Opt(
+            "--name",
+            "Name of the corpora if --dir has several: news for news.en and news.fr.",
+            metavar="NAME",
+        ),
+    ] = ()
+    src_file: Annotated[
+        tuple[Path, ...], Opt("--src-file", "Source corpus, by file name.", metavar="FILE", remote=True)
+    ] = ()
+    tgt_file: Annotated[
+        tuple[Path, ...], Opt("--tgt-file", "Target corpus, likewise.", metavar="FILE", remote=True)
+    ] = ()
+
+
+@dataclass(frozen=True)
+class MiningOptions(Options):
     """The definition of a pair. Choices may be given as text ("ratio"); afterwards they are members of their enums.
 
     Attributes:
@@ -38,37 +87,62 @@ class MiningOptions:
         UsageError: a value is unknown or out of range, or options contradict each other.
     """
 
-    k: int = 4
-    margin: Margin = Margin.RATIO
-    retrieval: Retrieval = Retrieval.MAX
-    threshold: float | str | None = "auto"
-    gold: str | os.PathLike[str] | None = None
-    rescore: bool | None = None
-    clean: bool = True
-    dedup: Dedup = Dedup.EXACT
-    duplicates: Duplicates = Duplicates.FIRST
+    k: Neighbours = 4
+    margin: MarginOption = Margin.RATIO
+    retrieval: Annotated[Retrieval, Opt("--retrieval", "Choice of pairs among the candidates.")] = (
+        Retrieval.MAX
+    )
+    threshold: Annotated[
+        Threshold,
+        Opt(
+            "--threshold",
+            "Lowest score to keep. auto: best F1 on --gold, else f1. f1, f0.5, ...: best expected F-measure, estimated "
+            "from the corpora; f0.5 prefers precision. precision=0.95: lowest score at which an estimated 95% of the "
+            "pairs are true. fpr=0.01: score reached by an estimated 1% of the lines without a translation.",
+        ),
+    ] = "auto"
+    gold: Annotated[
+        Path | None,
+        Opt(
+            "--gold",
+            "Known pairs, all or a sample, to tune --threshold auto on: source line, tab, target line, counted from 1.",
+            metavar="FILE",
+            remote=True,
+        ),
+    ] = None
+    rescore: Annotated[
+        bool | None,
+        Opt(
+            "--rescore/--no-rescore",
+            "Compare the subwords of each pair, too. Scores and --threshold are then log odds of a translation (0: "
+            "even odds), not margins.",
+            default="on if the encoder has a scorer, the margin is ratio and k >= 2",
+        ),
+    ] = None
+    clean: Annotated[
+        bool,
+        Opt(
+            "--clean/--no-clean",
+            "Drop junk, boilerplate, copies and, with the extra 'languages', text in the wrong language.",
+        ),
+    ] = True
+    dedup: Annotated[Dedup, Opt("--dedup", "Mine duplicate lines once.")] = Dedup.EXACT
+    duplicates: Annotated[Duplicates, Opt("--duplicates", "Pairs to print for duplicate lines.")] = (
+        Duplicates.FIRST
+    )
 
     def __post_init__(self) -> None:
-        choices = {"margin": Margin, "retrieval": Retrieval, "dedup": Dedup, "duplicates": Duplicates}
-        for name, kind in choices.items():
-            object.__setattr__(self, name, kind(one_of(name, getattr(self, name), tuple(kind))))
-        object.__setattr__(self, "k", whole_number("k", self.k))
-        if self.rescore is not None:
-            object.__setattr__(self, "rescore", yes_or_no("rescore", self.rescore))
-        object.__setattr__(self, "clean", yes_or_no("clean", self.clean))
+        super().__post_init__()
         check_matching(self.retrieval, self.k, self.margin)
         if self.rescore and self.k == 1:
             raise UsageError(
                 "rescore with k=1 (--rescore -k 1): one neighbour gives no margin to start from; use -k 2 or more"
             )
-        rule = parse_threshold(self.threshold, estimated=True)
-        object.__setattr__(self, "threshold", rule)
-        if self.gold is not None:
-            a_path("gold", self.gold)
-            if rule != "auto":
-                raise UsageError(
-                    f"gold is given (--gold), but the threshold is {rule}; gold is for --threshold auto"
-                )
+        if self.gold is not None and self.threshold != "auto":
+            raise UsageError(
+                f"gold is given (--gold), but the threshold (--threshold) is {self.threshold}; gold is for --threshold "
+                "auto"
+            )
 
     @property
     def wants_rescoring(self) -> bool | None:
@@ -84,7 +158,7 @@ class MiningOptions:
 
 
 @dataclass(frozen=True)
-class WorkOptions:
+class WorkOptions(Options):
     """How the work is done; nothing here changes which pairs are found.
 
     Attributes:
@@ -93,47 +167,13 @@ class WorkOptions:
         force: embed again even if an embedding is up to date.
         cache: the folder for embeddings (default: beside the corpora).
         wait: wait for an embedding that another process is writing.
-
-    Raises:
-        UsageError: a value has the wrong type or is out of range.
     """
 
     run: Run = field(default_factory=Run)
-    search: SearchWay = SearchWay.AUTO
-    force: bool = False
-    cache: str | os.PathLike[str] | None = None
-    wait: bool = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "search", SearchWay(one_of("search", self.search, tuple(SearchWay))))
-        object.__setattr__(self, "force", yes_or_no("force", self.force))
-        object.__setattr__(self, "wait", yes_or_no("wait", self.wait))
-        if self.cache is not None:
-            a_path("cache", self.cache)
-
-
-def split_options(given: Mapping[str, Any], run: Run | None = None) -> tuple[MiningOptions, WorkOptions]:
-    """Return the options from keywords for any of them, and objects as `options`, `run` and `work`.
-
-    Raises:
-        UsageError: an object is of another class, or a value is wrong.
-        TypeError: a keyword is unknown.
-    """
-    options = dict(given)
-    if run is None and "executor" not in options and options.keys() & ExecutorKeywords.__annotations__.keys():
-        options["executor"] = take_executor(options)
-    known = [[field.name for field in fields(kind)] for kind in (MiningOptions, Run, WorkOptions)]
-    for names, name in zip(known, ("options", "run", "work"), strict=True):
-        names[:] = [name, *(other for other in names if other != "run")]
-    mining, resources, work = (
-        {name: options.pop(name) for name in names if name in options} for names in known
-    )
-    if options:
-        names = sorted({*itertools.chain(*known), *ExecutorKeywords.__annotations__} - {"executor"})
-        raise TypeError(f"mine() has no option {min(options)!r}; there are {', '.join(names)}")
-    if run is not None or resources or "work" not in work:
-        work["run"] = run or take_options(Run, resources, "run")
-    return take_options(MiningOptions, mining), take_options(WorkOptions, work, "work")
+    search: Annotated[SearchWay, Opt("--search", "Search for neighbours.")] = SearchWay.AUTO
+    force: Force = False
+    cache: Cache = None
+    wait: Wait = True
 
 
 def check_matching(retrieval: Retrieval, k: int, margin: Margin) -> None:

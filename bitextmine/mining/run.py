@@ -8,19 +8,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import counted
-from bitextmine.distributed.ray import ExecutorKeywords
+from bitextmine.declarations import keywords
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpus import Corpus
 from bitextmine.files.storage import same_place
 from bitextmine.mining.bitext import Bitext, check_output, inputs_of
 from bitextmine.mining.calibration import calibrated, decoy_log_odds, probability, search_decoys
-from bitextmine.mining.choices import Dedup, Duplicates, Margin, Retrieval
+from bitextmine.mining.choices import RATE, Dedup, Duplicates, Margin, Retrieval, rule_of
 from bitextmine.mining.cleaning import VERSION, clean_lines, cleaning_notes, near_copy
 from bitextmine.mining.dedup import closest_lines, every_line, first_lines
 from bitextmine.mining.gold import Gold, gold_in_rows, pair_codes, read_gold
@@ -35,14 +35,13 @@ from bitextmine.mining.noise import (
     search_within,
     without_pairs,
 )
-from bitextmine.mining.options import MiningOptions, WorkOptions, check_matching, split_options
+from bitextmine.mining.options import MiningOptions, WorkOptions, check_matching
 from bitextmine.mining.piece_features import Sentences
 from bitextmine.mining.retrieval import ScoredPairs, retrieve
 from bitextmine.mining.scorer import Rescorer, Scoring, open_scoring
 from bitextmine.mining.sides import IN_MEMORY, Side, load_side
 from bitextmine.mining.texts import Pair, text_of
-from bitextmine.mining.threshold import RATE, Cut, Estimate, NoEstimate, cut_by_estimate, cut_by_gold, rule_of
-from bitextmine.run import Run
+from bitextmine.mining.threshold import Cut, Estimate, NoEstimate, cut_by_estimate, cut_by_gold
 from bitextmine.search.checkpoint import remove_checkpoint
 from bitextmine.search.neighbours import Neighbours
 from bitextmine.signature import signature
@@ -52,33 +51,7 @@ if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
 
 
-class MiningKeywords(ExecutorKeywords, total=False):
-    """The keywords of `mine`: `MiningOptions`, `Run`, `WorkOptions`, and the fields of each, which they explain."""
-
-    options: MiningOptions
-    run: Run
-    work: WorkOptions
-    k: int
-    margin: str
-    retrieval: str
-    threshold: float | str | None
-    gold: str | os.PathLike[str] | None
-    rescore: bool | None
-    clean: bool
-    dedup: str
-    duplicates: str
-    search: str
-    device: str
-    memory: int | str | None
-    threads: int | None
-    show_progress: bool | None
-    batch_tokens: int | None
-    force: bool
-    cache: str | os.PathLike[str] | None
-    wait: bool
-    errors: str
-
-
+@keywords
 def mine(
     src: Iterable[str] | str | os.PathLike[str],
     tgt: Iterable[str] | str | os.PathLike[str],
@@ -86,7 +59,8 @@ def mine(
     src_lang: str | None = None,
     tgt_lang: str | None = None,
     model: str | os.PathLike[str] | Encoder = "default",
-    **options: Unpack[MiningKeywords],
+    options: MiningOptions,
+    work: WorkOptions,
 ) -> Bitext:
     """Find the sentence pairs in two texts, as the command ``mine`` does.
 
@@ -100,12 +74,8 @@ def mine(
         src_lang: the language, for the signature and for cleaning; the suffix of a corpus tells it.
         tgt_lang: the same for the target.
         model: an encoder, or the name of one for `load_encoder`.
-        options: the fields of `MiningOptions` (with defaults k=4, margin="ratio", retrieval="max", threshold="auto",
-            gold=None, rescore=None, clean=True, dedup="exact", duplicates="first"), of `Run` (device="auto",
-            memory=None, threads=None, batch_tokens=None, errors="strict", show_progress=None) and of `WorkOptions`
-            (search="auto", force=False, cache=None, wait=True); a cluster is named by the keywords of
-            `bitextmine.distributed.ray.ExecutorKeywords`. Or these objects as ``options``, ``run`` and ``work``; single
-            fields win over them.
+        options: what a pair is; or its fields as keywords, such as ``k`` and ``threshold``, which win over it.
+        work: how the work is done; or its fields and those of `Run`, such as ``search`` and ``device``, as keywords.
 
     Returns:
         The pairs, best first: a `Bitext`, which has a length, iterates over (score, src_line, tgt_line, src, tgt) with
@@ -127,12 +97,38 @@ def mine(
     >>> found.to_frame().columns.tolist()
     ['score', 'src_line', 'tgt_line', 'src', 'tgt']
     """
-    mining, work = split_options(options)
     errors = work.run.errors
     if src_lang is not None and src_lang == tgt_lang:
         raise UsageError(f"src_lang and tgt_lang are both {src_lang!r}; mining needs two languages")
     source, target = text_of(src, "src", src_lang, errors), text_of(tgt, "tgt", tgt_lang, errors)
-    return mine_texts((source, target), mining, work, model=model)
+    return mine_texts((source, target), options, work, model=model)
+
+
+def mine_all(
+    pairs: Sequence[Pair],
+    outputs: Sequence[str | os.PathLike[str]],
+    options: MiningOptions,
+    work: WorkOptions,
+    *,
+    model: str | os.PathLike[str],
+) -> Iterator[tuple[Bitext, str | os.PathLike[str]]]:
+    """Yield the pairs of sentences of each pair of corpora, with their output; each corpus is embedded once.
+
+    Raises:
+        BitextmineError: as `mine_texts`, for all of them before the work.
+    """
+    from bitextmine.encoder import load_encoder
+
+    encoder, embedded = None, None
+    with contextlib.ExitStack() as stack:
+        if len(pairs) > 1:
+            stack.enter_context(work.run.executor.open())  # once for all of them
+            encoder = load_encoder(model, work.run.device_here)
+            rescored = open_scoring(encoder, model, options.wants_rescoring) is not None
+            embedded = embed_all(pairs, outputs, model, encoder, work, rescored)
+        for texts, output in zip(pairs, outputs, strict=True):
+            mined = mine_texts(texts, options, work, model=encoder or model, output=output, embedded=embedded)
+            yield mined, output
 
 
 def mine_texts(

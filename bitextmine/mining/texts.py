@@ -8,10 +8,9 @@ from bitextmine.errors import UsageError
 from bitextmine.files.corpus import Corpus, find_corpus
 from bitextmine.files.streams import read_once
 from bitextmine.languages.codes import language_code
+from bitextmine.mining.options import CorpusOptions
 
 Pair = tuple[Corpus, Corpus]
-# The languages and the files that a command line names for one side.
-Named = tuple[Sequence[str], Sequence[str | os.PathLike[str]]]
 
 
 def text_of(
@@ -45,23 +44,17 @@ def _check_file(path: str | os.PathLike[str], option: str) -> None:
         )
 
 
-def find_pairs(
-    files: Sequence[str | os.PathLike[str]],
-    src: Named,
-    tgt: Named,
-    directory: str | os.PathLike[str] = ".",
-    name: str | None = None,
-    errors: str = "strict",
-) -> list[Pair]:
-    """Return each source with each target.
+def find_pairs(named: CorpusOptions, errors: str = "strict") -> list[Pair]:
+    """Return each source with each target, for each name of corpora.
 
-    `files` are both corpora, or none; `src` and `tgt` languages and files of a side (with files, their languages in the
-    same order, or none). Corpora without a file are searched in `directory`; `name` picks one of several.
+    With files, the languages of a side are theirs in the same order, or none. Corpora without a file are searched in
+    the folder.
 
     Raises:
         UsageError: the arguments contradict each other; a file is a pipe.
         BitextmineError: no corpus of a language is in the folder, or more than one.
     """
+    files, src, tgt = named.corpora, (named.src, named.src_file), (named.tgt, named.tgt_file)
     if files:
         if len(files) != 2:
             found = ", ".join(str(file) for file in files)
@@ -76,8 +69,6 @@ def find_pairs(
     for side, option, (langs, paths) in both_sides:
         if not langs and not paths:
             raise UsageError(f"no {side} corpus: give {option} or {option}-file, or both corpora by name")
-    sides: list[list[Corpus]] = []
-    for side, option, (langs, paths) in both_sides:
         if paths and langs and len(langs) != len(paths):
             raise UsageError(
                 f"{option} is given {len(langs)} times, but there are {len(paths)} {side} files: give the language of "
@@ -85,12 +76,16 @@ def find_pairs(
             )
         for path in paths:
             _check_file(path, f"{option}-file")
-        sides.append(
+    pairs: list[Pair] = []
+    for name in named.name or (None,):
+        src_side, tgt_side = (
             [Corpus(path, lang, errors, option=option) for path, lang in itertools.zip_longest(paths, langs)]
             if paths
-            else [Corpus(find_corpus(directory, lang, name), lang, errors) for lang in langs]
+            else [Corpus(find_corpus(named.directory, lang, name), lang, errors) for lang in langs]
+            for _, option, (langs, paths) in both_sides
         )
-    return list(itertools.product(sides[0], sides[1]))
+        pairs += itertools.product(src_side, tgt_side)
+    return pairs
 
 
 def output_names(

@@ -2,7 +2,6 @@
 
 import math
 import os
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,13 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.arguments import finite
 from bitextmine.console import counted, nice_step
-from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.errors import BitextmineError
+from bitextmine.mining.choices import F_MEASURE, PRECISION, RATE
 
-# The rules that need an estimate, with their number: expected F-measure, false-positive rate, precision.
-F_MEASURE, RATE, PRECISION = "f", "fpr=", "precision="
-_ESTIMATED = re.compile(rf"({PRECISION}|{RATE}|{F_MEASURE})(.*)")
 # Below this estimated precision a note warns.
 LOW_PRECISION = 0.8
 # A wider interval of the precision says nothing, so no estimate is stated.
@@ -31,49 +27,6 @@ _MODEL = 0.3
 _ROUNDING = 1e-9  # of shares that are equal but for the order of their sums
 _ROWS = 20  # of a table of thresholds
 _PAIRS_PER_ROW = 10
-
-
-def parse_threshold(value: str | float | None, *, estimated: bool = False) -> float | str:
-    """Return ``auto``, ``none``, a finite number or, if `estimated`, ``f1``, ``fpr=0.01`` or ``precision=0.95``.
-
-    None means none.
-
-    Raises:
-        UsageError: the input is anything else.
-    """
-    if value is None:
-        return "none"
-    if isinstance(value, str):
-        text = value.strip().lower()
-        if text in ("auto", "none"):
-            return text
-        if estimated and (rule := _ESTIMATED.fullmatch(text)):
-            kind, number = rule[1], finite(rule[2])
-            if kind == F_MEASURE and not 0.01 <= number <= 100:
-                raise UsageError(
-                    f"threshold: fBETA takes a weight of recall from 0.01 to 100, as f1 or f0.5, found {value!r}"
-                )
-            if kind != F_MEASURE and not 0 < number < 1:
-                example = 0.95 if kind == PRECISION else 0.01
-                raise UsageError(
-                    f"threshold: {kind} takes a share above 0 and below 1, as {kind}{example}, found {value!r}"
-                )
-            return f"{kind}{number:g}"
-    number = finite(value)
-    if math.isnan(number):
-        also = " (or a rule: 'f1', 'precision=0.95', 'fpr=0.01')" if estimated else ""
-        raise UsageError(f"threshold: expected a number, 'auto' or 'none', found {value!r}{also}")
-    return number
-
-
-def rule_of(threshold: float | str) -> tuple[str, float]:
-    """Return the kind of a parsed threshold and its number (0 for none); "auto" is the expected F1."""
-    if isinstance(threshold, float):
-        return "given", threshold
-    if threshold == "auto":
-        return F_MEASURE, 1.0
-    rule = _ESTIMATED.fullmatch(threshold)
-    return (rule[1], float(rule[2])) if rule else (threshold, 0.0)
 
 
 @dataclass(frozen=True)

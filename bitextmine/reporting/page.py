@@ -20,7 +20,7 @@ from bitextmine.console import counted, nice_step
 from bitextmine.files.layout import Columns
 from bitextmine.files.streams import check_writable, keep_apart, open_output
 from bitextmine.languages.codes import is_code
-from bitextmine.mining.threshold import parse_threshold
+from bitextmine.mining.choices import parse_threshold
 from bitextmine.reporting import flags
 from bitextmine.reporting.counts import ScoreCounts
 from bitextmine.reporting.provenance import Provenance, load_provenance

@@ -1,4 +1,4 @@
-"""What --ray takes, and that nothing of Ray is loaded without it."""
+"""Executors by name: what --executor takes, one of another package, and that Ray is loaded only if asked for."""
 
 import subprocess
 import sys
@@ -6,37 +6,96 @@ from types import SimpleNamespace
 
 import pytest
 
-from bitextmine.distributed.ray import Ray, RayWorkers, take_executor
+from bitextmine.distributed.ray import Ray, RayWorkers
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.executor import LOCAL
-from bitextmine.mining.options import split_options
+from bitextmine.executor import LOCAL, find_executor
+from bitextmine.run import Run
+
+# An executor of another package: tasks run here, and a file gets a line for each.
+TOY = """
+import contextlib
+from dataclasses import dataclass
+from bitextmine.executor import LocalWorkers
+
+@dataclass(frozen=True)
+class Toy:
+    log: str
+    rows: int = 100
+    distributed = True
+
+    def device(self, asked):
+        return "cpu"
+
+    @contextlib.contextmanager
+    def open(self):
+        yield Workers(self)
+
+class Workers(LocalWorkers):
+    def __init__(self, toy):
+        super().__init__(toy.rows)
+        self.log = toy.log
+
+    def map(self, tasks, ahead=0):
+        for task, value in super().map(tasks, ahead):
+            with open(self.log, "a") as log:
+                print(task.what, file=log)
+            yield task, value
+"""
+
+
+def test_an_executor_of_another_package(bitextmine, tmp_path, parallel_text, tiny_model):
+    installed = tmp_path / "site" / "toy-1.0.dist-info"
+    installed.mkdir(parents=True)
+    (tmp_path / "site" / "toy.py").write_text(TOY)
+    (installed / "METADATA").write_text("Name: toy\nVersion: 1.0\n")
+    (installed / "entry_points.txt").write_text("[bitextmine.executors]\ntoy = toy:Toy\n")
+    mine = ("mine", "--src", "en", "--tgt", "fr", "--model", tiny_model, "--threshold", "none")
+    printed = []
+    for name, more in (("here", ()), ("there", ("--executor", "toy://tasks.log?rows=64"))):
+        (tmp_path / name).mkdir()
+        parallel_text(tmp_path / name, 200)
+        env = {"PYTHONPATH": str(tmp_path / "site")}
+        printed.append(bitextmine(*mine, *more, cwd=tmp_path / name, env=env).out)
+    assert printed[0] == printed[1] != ""
+    tasks = (tmp_path / "there" / "tasks.log").read_text().splitlines()
+    assert {"loading the model", "comparing rows 1 to 64 with rows 65 to 128"} <= {*tasks}
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("executor", "message"),
     [
         (
-            {"ray": "head"},
+            "ray://head",
             "expected auto, local or HOST:PORT of a cluster's head .6379 as a rule., found 'head'",
         ),
-        ({"ray": "head:70000"}, "found 'head:70000'"),
-        ({"ray": "ray://head:10001"}, "found 'ray://head:10001'"),
-        ({"ray": "auto", "ray_cpus": 0}, "ray_cpus must be at least 1"),
-        ({"ray_cpus": 4}, "ray_cpus .--ray-cpus. is for --ray, which is not given"),
-        ({"ray": "auto", "device": "cuda"}, "--device cuda with --ray: .* gives it .0., and Ray says which"),
-        ({"ray": "auto", "ray_gpus": 1, "device": "cpu"}, "--device cpu with --ray: .* gives it .1., and"),
+        ("ray://head:70000", "found 'head:70000'"),
+        ("ray://auto?cpus=0", "executor: cpus must be at least 1, found 0"),
+        ("ray://auto?rows=many", "executor: rows: expected a whole number, found 'many'"),
+        ("ray://auto?memory=1", "executor 'ray' has no setting 'memory'"),
+        ("slurm", "no executor is called 'slurm'"),
+        ("tiles", "no executor is called 'tiles'"),
+        ("", "found ''"),
+        (5, "expected an executor or its name, found 5"),
     ],
 )
-def test_what_is_refused(given, message):
+def test_what_is_refused(executor, message):
     with pytest.raises(UsageError, match=message):
-        split_options(given)
+        Run(executor=executor)
+
+
+def test_a_worker_has_the_gpus_of_its_executor():
+    with pytest.raises(UsageError, match=r"--device cuda: a worker .* gives it .0., and Ray says which"):
+        Run(executor="ray", device="cuda")
+    with pytest.raises(UsageError, match=r"--device cpu: a worker .* gives it .1., and"):
+        Run(executor="ray://auto?gpus=1", device="cpu")
 
 
 def test_the_executor_that_is_asked_for():
     for address in ("auto", "local", "head:6379", "10.0.0.1:6379", "[::1]:6379"):
-        assert take_executor({"ray": address}) == Ray(address)
-    assert take_executor({}) == LOCAL
-    assert split_options({"ray": "auto", "ray_cpus": 2})[1].run.executor == Ray("auto", 2)
+        assert find_executor(f"ray://{address}") == Ray(address)
+    assert Run().executor == find_executor("local") == LOCAL
+    assert find_executor("ray") == Ray()
+    assert Run(executor="ray://head:6379?cpus=2&rows=100").executor == Ray("head:6379", 2, rows=100)
 
 
 def test_nothing_of_ray_is_loaded_without_the_option(tmp_path):
@@ -63,7 +122,7 @@ def test_without_ray_the_message_says_what_to_install(bitextmine, tmp_path):
     (tmp_path / "corpus.fr").write_text("un chat\n")
     env = {"PYTHONPATH": str(tmp_path / "hooks")}
     said = bitextmine.fails("embed", "corpus.fr", "--ray", "local", cwd=tmp_path, env=env)
-    assert "--ray needs Ray, which is not installed: pip install 'bitextmine[ray]'" in said
+    assert "--executor ray needs Ray, which is not installed: pip install 'bitextmine[ray]'" in said
 
 
 def test_an_object_store_that_is_too_small():

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("ray", reason="--ray needs the extra 'ray'")
+pytest.importorskip("ray", reason="--executor ray needs the extra 'ray'")
 pytestmark = pytest.mark.timeout(900)
 
 STORE = 80 << 20
@@ -62,7 +62,7 @@ def kill_one(run, nodes):
 
 
 def mine_args(nodes, rows=128):
-    return (*MINED, "--model", "model", "--ray", nodes.address, "--ray-rows", str(rows))
+    return (*MINED, "--model", "model", "--executor", f"ray://{nodes.address}?rows={rows}")
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +173,7 @@ def test_a_search_through_indexes_goes_on_whoever_dies(
     args = (*MINED, "--search", "index", "--model", tiny_model)
     bitextmine(*args, cwd=tmp_path / "plain")
     folder = tmp_path / "ray"
-    args = (*args, "--ray", nodes.address, "--ray-rows", "200")
+    args = (*args, "--executor", f"ray://{nodes.address}?rows=200")
     tiles = Tiles(folder)
 
     run = bitextmine.start(*args, cwd=folder, **QUIET)
@@ -219,7 +219,9 @@ def test_a_corpus_is_embedded_in_shards_though_the_object_store_is_full(
     try:
         block = bytes(STORE // 20)
         held = [ray.put(block) for _ in range(18)]
-        said = bitextmine(*args, "--out", "shards.npy", "--ray", nodes.address, cwd=tmp_path).err
+        said = bitextmine(
+            *args, "--out", "shards.npy", "--executor", f"ray://{nodes.address}", cwd=tmp_path
+        ).err
         assert len(held) == 18
     finally:
         ray.shutdown()
@@ -249,7 +251,12 @@ def test_rows_are_filtered_as_by_the_plain_command_though_workers_die(bitextmine
     (tmp_path / "ray").mkdir()
     plain = bitextmine(*FILTER, cwd=tmp_path / "plain", stdin=rows)
     run = bitextmine.start(
-        *FILTER, "--ray", nodes.address, cwd=tmp_path / "ray", stdin=subprocess.PIPE, stderr=subprocess.PIPE
+        *FILTER,
+        "--executor",
+        f"ray://{nodes.address}",
+        cwd=tmp_path / "ray",
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
     run.stdin.write(rows[: len(rows) // 2])
     run.stdin.flush()
@@ -298,38 +305,47 @@ def test_a_node_with_another_package_gets_no_tasks(
 def test_a_folder_that_nodes_do_not_see_is_told_of(bitextmine, nodes, folder):
     """/proc/self is another folder for each process."""
     (folder / "cache").mkdir()
-    args = ("--cache", "/proc/self/cwd/cache", "--ray", nodes.address)
+    args = ("--cache", "/proc/self/cwd/cache", "--executor", f"ray://{nodes.address}")
     said = bitextmine.fails("embed", "corpus.fr", "--model", "model", *args, cwd=folder)
     assert "does not see this machine's folder /proc/self/cwd/cache; put the corpora on storage" in said
 
 
 def test_a_worker_needs_room(bitextmine, nodes, folder):
-    args = ("embed", "corpus.fr", "--model", "model", "--ray-cpus", "6400", "--ray")
-    said = bitextmine.fails(*args, nodes.address, cwd=folder)
-    assert "the Ray cluster has no node with room for a worker (--ray-cpus 6400)" in said
-    said = bitextmine.fails(*args, "local", cwd=folder)  # this machine's own
-    assert "the Ray cluster has no node with room for a worker (--ray-cpus 6400)" in said
+    args = ("embed", "corpus.fr", "--model", "model", "--executor")
+    for address in (nodes.address, "local"):  # the latter is this machine's own
+        said = bitextmine.fails(*args, f"ray://{address}?cpus=6400", cwd=folder)
+        assert "the Ray cluster has no node with room for a worker (cpus=6400)" in said
 
 
 def test_what_is_no_cluster_is_told_of_at_once(bitextmine, folder):
     """Ray itself would try for minutes."""
-    args = ("embed", "corpus.fr", "--model", "model", "--ray")
+    args = ("embed", "corpus.fr", "--model", "model", "--executor")
     with socket.socket() as held:  # a port that nobody listens on
         held.bind(("127.0.0.1", 0))
         port = held.getsockname()[1]
-        said = bitextmine.fails(*args, f"127.0.0.1:{port}", cwd=folder)
+        said = bitextmine.fails(*args, f"ray://127.0.0.1:{port}", cwd=folder)
     assert (
-        f"--ray 127.0.0.1:{port}: no such cluster: " in said and "is 'ray start --head' running there" in said
+        f"--executor ray://127.0.0.1:{port}: no such cluster: " in said
+        and "is 'ray start --head' running there" in said
     )
-    said = bitextmine.fails(*args, "auto", cwd=folder, env={"RAY_ADDRESS": "nonsense"})
-    assert "--ray auto (RAY_ADDRESS=nonsense): " in said
+    said = bitextmine.fails(*args, "ray", cwd=folder, env={"RAY_ADDRESS": "nonsense"})
+    assert "--executor ray (RAY_ADDRESS=nonsense): " in said
 
 
 def test_a_cluster_of_its_own_leaves_no_token_in_the_home_folder(bitextmine, folder):
     """With one there Ray would not reach clusters that were started without."""
     env = {"HOME": str(folder)}
     bitextmine(
-        "embed", "corpus.fr", "--model", "model", "--ray", "local", "--out", "x.npy", cwd=folder, env=env
+        "embed",
+        "corpus.fr",
+        "--model",
+        "model",
+        "--executor",
+        "ray://local",
+        "--out",
+        "x.npy",
+        cwd=folder,
+        env=env,
     )
     bitextmine("embed", "corpus.fr", "--model", "model", "--out", "y.npy", cwd=folder)
     assert (folder / "x.npy").read_bytes() == (folder / "y.npy").read_bytes()
@@ -340,7 +356,7 @@ def test_another_version_of_ray_is_told_of(bitextmine, nodes, folder, tmp_path):
     (tmp_path / "hooks").mkdir()
     (tmp_path / "hooks" / "sitecustomize.py").write_text("import ray\nray.__version__ = '0.9.9'\n")
     env = {"PYTHONPATH": str(tmp_path / "hooks")}
-    args = ("embed", "corpus.fr", "--model", "model", "--ray", nodes.address)
+    args = ("embed", "corpus.fr", "--model", "model", "--executor", f"ray://{nodes.address}")
     said = bitextmine.fails(*args, cwd=folder, env=env)
     assert "the cluster runs another version of Ray or Python than this program" in said
     assert "0.9.9" in said

@@ -8,9 +8,9 @@ from bitextmine.errors import UsageError
 from bitextmine.mining import neighbours
 from bitextmine.mining.dedup import Dedup
 from bitextmine.mining.margin import Margin
-from bitextmine.mining.options import MiningOptions, SearchWay, WorkOptions, split_options
+from bitextmine.mining.options import MiningOptions, SearchWay, WorkOptions
 from bitextmine.mining.retrieval import Retrieval
-from bitextmine.run import Run
+from bitextmine.mining.run import mine
 
 
 def test_text_becomes_a_member():
@@ -28,7 +28,7 @@ def test_text_becomes_a_member():
         ({"retrieval": "best"}, "retrieval: unknown value 'best'; choose one of max, matching"),
         ({"retrieval": "matching", "k": 1}, "-k 2 or more"),
         ({"rescore": True, "k": 1}, "--rescore -k 1"),
-        ({"gold": "g.tsv", "threshold": "none"}, "threshold is none"),
+        ({"gold": "g.tsv", "threshold": "none"}, "the threshold .--threshold. is none"),
         ({"k": 2.5}, "k: expected a whole number, found 2.5"),
         ({"rescore": "no"}, "rescore: expected True or False, found 'no'"),
         ({"memory": "lots"}, "memory: 'lots' is not a size"),
@@ -37,7 +37,7 @@ def test_text_becomes_a_member():
 )
 def test_what_is_refused(given, message):
     with pytest.raises(UsageError, match=message):
-        split_options(given)
+        mine(["a"], ["b"], **given)
 
 
 def test_what_goes_together():
@@ -45,13 +45,6 @@ def test_what_goes_together():
     assert MiningOptions().estimates_noise
     assert not MiningOptions(gold="g.tsv").estimates_noise
     assert not MiningOptions(threshold=1.0).estimates_noise
-
-
-def test_keywords_are_sorted_into_both_kinds():
-    mining, work = split_options({"k": 8, "search": "exact", "memory": 5})
-    assert (mining, work) == (MiningOptions(k=8), WorkOptions(Run(memory=5), search="exact"))
-    with pytest.raises(TypeError, match=r"mine\(\) has no option 'nosuch'; there are .*duplicates"):
-        split_options({"nosuch": 1})
 
 
 def test_a_gpu_compares_more_exactly(monkeypatch):

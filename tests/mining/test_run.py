@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import bitextmine
 import bitextmine.embeddings.embed
 import bitextmine.encoder
+from bitextmine.declarations import take
 from bitextmine.embeddings.store import Manifest, VectorFile, embedding_paths
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError
@@ -21,7 +22,7 @@ from bitextmine.files.corpus import Corpus
 from bitextmine.mining.bitext import one_cell
 from bitextmine.mining.dedup import every_line, unique_lines
 from bitextmine.mining.margin import Margin
-from bitextmine.mining.options import MiningOptions, split_options
+from bitextmine.mining.options import CorpusOptions, MiningOptions, WorkOptions
 from bitextmine.mining.retrieval import Retrieval, ScoredPairs
 from bitextmine.mining.run import Basis, mine_sides, mine_texts
 from bitextmine.mining.sides import Side, load_side, packed_rows
@@ -319,11 +320,10 @@ def words(monkeypatch, tmp_path):
 
 def mine(*, src=None, tgt=None, directory=".", src_corpus=None, tgt_corpus=None, **options):
     """As the command does it."""
-    mining, work = split_options(options)
-    sides = ((src, src_corpus), (tgt, tgt_corpus))
-    named = [([lang] if lang else [], [path] if path else []) for lang, path in sides]
-    (texts,) = find_pairs((), *named, directory)
-    return mine_texts(texts, mining, work)
+    sides = {"src": src, "tgt": tgt, "src_file": src_corpus, "tgt_file": tgt_corpus}
+    named = {name: [value] for name, value in sides.items() if value}
+    (texts,) = find_pairs(CorpusOptions(directory=directory, **named))
+    return mine_texts(texts, take(MiningOptions, options), take(WorkOptions, options))
 
 
 def numbers(line):

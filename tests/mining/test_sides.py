@@ -11,7 +11,7 @@ from bitextmine.encoder import load_encoder
 from bitextmine.errors import UsageError
 from bitextmine.files.corpus import Corpus
 from bitextmine.mining.neighbours import find_neighbours
-from bitextmine.mining.options import SearchWay, WorkOptions
+from bitextmine.mining.options import CorpusOptions, SearchWay, WorkOptions
 from bitextmine.mining.sides import load_side
 from bitextmine.mining.texts import find_pairs
 from bitextmine.run import Run
@@ -76,9 +76,9 @@ def test_an_index_wants_files():
 
 def test_texts_by_language_or_name(tmp_path):
     (tmp_path / "c.en").write_text("a\n")
-    ((src, tgt),) = find_pairs((), (["en"], []), ([], ["b.fr"]), tmp_path)
+    ((src, tgt),) = find_pairs(CorpusOptions(src=["en"], tgt_file=["b.fr"], directory=tmp_path))
     assert (src, tgt.path) == (Corpus(tmp_path / "c.en", "en"), Path("b.fr"))
     with pytest.raises(UsageError, match=r"--tgt-file: the corpus cannot be standard input"):
-        find_pairs((), (["en"], []), (["en"], ["-"]), tmp_path)
+        find_pairs(CorpusOptions(src=["en"], tgt=["en"], tgt_file=["-"], directory=tmp_path))
     with pytest.raises(UsageError, match="no source corpus"):
-        find_pairs((), ([], []), (["en"], []))
+        find_pairs(CorpusOptions(tgt=["en"]))

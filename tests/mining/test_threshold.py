@@ -4,15 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.errors import UsageError
-from bitextmine.mining.threshold import (
-    Estimate,
-    counts_around,
-    cut_by_estimate,
-    cut_by_gold,
-    parse_threshold,
-    rule_of,
-    tune,
-)
+from bitextmine.mining.choices import parse_threshold, rule_of
+from bitextmine.mining.threshold import Estimate, counts_around, cut_by_estimate, cut_by_gold, tune
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.booleans()), max_size=20), st.integers(0, 5))
