@@ -203,9 +203,13 @@ def declare(name: str, hint: Any, default: Any = inspect.Parameter.empty) -> Dec
     return Declared(name, base, default, opt, kind, optional, several, choices, others)
 
 
-@functools.cache
 def declared(options: Any) -> dict[str, Declared]:
     """Return the options of a dataclass by name, in order."""
+    return _declared(options)
+
+
+@functools.cache
+def _declared(options: Any) -> dict[str, Declared]:
     hints = get_type_hints(options, include_extras=True)
     fields = dataclasses.fields(options)
     return {field.name: declare(field.name, hints[field.name], field.default) for field in fields}
