@@ -12,12 +12,13 @@ scipy; some minutes.
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numba
 import numpy as np
+from harness import parser, table
 from scipy.optimize import minimize
 
 from bitextmine.alignment import aligner as search
@@ -121,14 +122,8 @@ def _gold(gold: list[Pair], n: int, m: int, largest: int) -> tuple[list[tuple[in
         gaps = max(s) - min(s) + 1 > len(s) or max(t) - min(t) + 1 > len(t)
         crossing = min(s) < last[0] or min(t) < last[1]
         if crossing:
-            blocks.append(
-                (
-                    min(*s, last[0] - 1),
-                    max(*s, last[0] - 1) + 1,
-                    min(*t, last[1] - 1),
-                    max(*t, last[1] - 1) + 1,
-                )
-            )
+            sides = (*s, last[0] - 1), (*t, last[1] - 1)
+            blocks.append(tuple(edge for side in sides for edge in (min(side), max(side) + 1)))
         elif gaps or len(s) + len(t) > largest:
             blocks.append((min(s), max(s) + 1, min(t), max(t) + 1))
         last = max(s) + 1, max(t) + 1
@@ -165,30 +160,36 @@ def fit(documents: list[Document], begin: np.ndarray) -> np.ndarray:
 
 
 def main() -> None:
+    command = parser(__doc__)
+    command.add_argument("folder", type=Path)
     aligner = Aligner(load_encoder("default"))
-    documents = [read_document(path, aligner) for path in sorted(Path(sys.argv[1]).glob("*.gold"))]
+    documents = [read_document(path, aligner) for path in sorted(command.parse_args().folder.glob("*.gold"))]
     for kind, names in NAMES.items():
-        print(
-            f"\n{kind}\n\n| left out | strict / lax F1 | {' | '.join(names)} |\n|---|---|{'---:|' * len(names)}"
-        )
-        found: list[list[Pair]] = []
-        every = fit(documents, np.array([3.0, 3.0, 4.0, 6.0, 1.0, 1.0, 0.4])[: len(names)])
-        for number, document in enumerate(documents):
-            prices = fit([other for other in documents if other is not document], every)
-            chosen = Prices(**dict(zip(names, prices.tolist(), strict=True)))
-            settings = replace(aligner.settings, **{kind: chosen})
-            evidence = aligner.evidence if kind == "pieces" else None
-            links = align_windows(*document.windows, settings, evidence).links
-            found.append([(link.src, link.tgt) for link in links])
-            report = score_alignments(found[number:], [document.gold])
-            print(f"| {document.name} | {_row(report, prices)} |", flush=True)
-        report = score_alignments(found, [one.gold for one in documents])
-        print(f"| each with the prices of the others; prices of all | {_row(report, every)} |", flush=True)
+        print(f"\n{kind}\n")
+        table(["left out", "strict / lax F1", *names], rows(kind, names, documents, aligner))
 
 
-def _row(report: AlignmentReport, prices: np.ndarray) -> str:
-    f1 = f"{100 * report.strict.f1:.1f} / {100 * report.lax.f1:.1f}"
-    return " | ".join([f1, *(f"{price:.2f}" for price in prices)])
+def rows(
+    kind: str, names: Sequence[str], documents: list[Document], aligner: Aligner
+) -> Iterator[list[object]]:
+    """Yield F1 of each document with the prices of the others, and of all, with those prices."""
+    found: list[list[Pair]] = []
+    every = fit(documents, np.array([3.0, 3.0, 4.0, 6.0, 1.0, 1.0, 0.4])[: len(names)])
+    for document in documents:
+        prices = fit([other for other in documents if other is not document], every)
+        chosen = Prices(**dict(zip(names, prices.tolist(), strict=True)))
+        settings = replace(aligner.settings, **{kind: chosen})
+        links = align_windows(
+            *document.windows, settings, aligner.evidence if kind == "pieces" else None
+        ).links
+        found.append([(link.src, link.tgt) for link in links])
+        yield [document.name, f1(score_alignments(found[-1:], [document.gold])), *prices.tolist()]
+    report = score_alignments(found, [document.gold for document in documents])
+    yield ["each with the prices of the others; prices of all", f1(report), *every.tolist()]
+
+
+def f1(report: AlignmentReport) -> str:
+    return f"{100 * report.strict.f1:.1f} / {100 * report.lax.f1:.1f}"
 
 
 if __name__ == "__main__":
