@@ -48,7 +48,7 @@ def describe(path: str | os.PathLike[str], errors: str = "strict", *, verify: bo
 def _verified(path: str | os.PathLike[str], file: Place, what: str) -> str:
     """Return the result of comparing a file with its checksum; BitextmineError if it is damaged."""
     if what == "index":
-        from bitextmine.indexing.file import verify_index
+        from bitextmine.embeddings.index_file import verify_index
 
         index = local(file, "FAISS takes only files of this machine")
         return verify_index(index.with_suffix("") if index.suffix == ".json" else index)

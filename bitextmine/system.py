@@ -97,14 +97,20 @@ def processors() -> int:
 
 
 @cache
-def bfloat16_instructions() -> frozenset[str]:
-    """Return the processor's flags for bfloat16 products (`_BFLOAT16`); without any, torch emulates them, slowly."""
+def processor_flags() -> frozenset[str]:
+    """Return the processor's instruction sets by their names in /proc/cpuinfo; none on a system without it."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return frozenset()
     flags = next((line for line in text.splitlines() if line.startswith(("flags", "Features"))), "")
-    return _BFLOAT16.intersection(flags.split())
+    return frozenset(flags.split())
+
+
+@cache
+def bfloat16_instructions() -> frozenset[str]:
+    """Return the processor's flags for bfloat16 products (`_BFLOAT16`); without any, torch emulates them, slowly."""
+    return _BFLOAT16 & processor_flags()
 
 
 def keep_freed_memory() -> None:

@@ -21,11 +21,11 @@ EXACT_ROWS = 8192
 
 def search(files: list[Path], k: int) -> None:
     """Print what the search through the indexes took and found, as JSON."""
+    from bitextmine.embeddings.index_file import index_paths, load_index
     from bitextmine.embeddings.store import open_embedding
-    from bitextmine.indexing.both import Indexed, search_both_indexed
-    from bitextmine.indexing.file import index_paths, load_index
     from bitextmine.run import Run
     from bitextmine.search.exact import search_both
+    from bitextmine.search.indexed import Indexed, search_both_indexed
 
     vectors = [open_embedding(file)[0] for file in files]
     sides = [Indexed(v, load_index(index_paths(file)[0])) for v, file in zip(vectors, files, strict=True)]

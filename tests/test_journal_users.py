@@ -111,8 +111,8 @@ def _embedding(folder):
 
 
 _INDEX = """
-from bitextmine.indexing.file import index_corpus
-from bitextmine.indexing.options import IndexOptions
+from bitextmine.embeddings.index_file import index_corpus
+from bitextmine.search.options import IndexOptions
 index_corpus("x.fr.npy", IndexOptions("IVF16,SQ8", shard_rows=700))
 """
 

@@ -18,7 +18,6 @@ ROOMS = [
     ["adaptation", "reporting"],
     ["alignment", "evaluation", "exporting", "scoring", "training"],
     ["mining"],
-    ["indexing"],
     ["distributed"],
     ["embeddings"],
     ["documents", "encoder", "search"],

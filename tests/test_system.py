@@ -85,6 +85,7 @@ def test_bfloat16_as_the_system_tells(cpuinfo, found, monkeypatch):
         return cpuinfo
 
     monkeypatch.setattr(Path, "read_text", read)
+    monkeypatch.setattr(memory, "processor_flags", memory.processor_flags.__wrapped__)
     assert bfloat16_instructions.__wrapped__() == found
 
 

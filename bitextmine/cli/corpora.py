@@ -12,7 +12,7 @@ from bitextmine.cli import options
 from bitextmine.cli.options import explicit
 from bitextmine.cli.shell import program
 from bitextmine.documents.options import Kind, SplitOptions
-from bitextmine.indexing.options import KINDS, IndexOptions
+from bitextmine.search.options import INDEX_KINDS, IndexOptions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -190,7 +190,7 @@ def _encoding(run: Run, model: str) -> AbstractContextManager[Encoding | None]:
 @click.argument("corpora", metavar="CORPUS|FILE.npy...", nargs=-1, required=True)
 @options.text(
     "--type",
-    f"{'|'.join(KINDS)}|FACTORY",
+    f"{'|'.join(INDEX_KINDS)}|FACTORY",
     "Kind of index, or a FAISS factory string such as IVF1024,SQ8; auto: flat up to 250,000 lines, else ivf.",
     dest="kind",
     shown="auto",
@@ -235,10 +235,10 @@ def index(
     """
     from bitextmine.console import progress
     from bitextmine.embeddings.embed import EmbedOptions, check_embedding, embed_corpus
+    from bitextmine.embeddings.index_file import check_index_output, index_corpus
     from bitextmine.embeddings.store import place_of
     from bitextmine.encoder import load_encoder
     from bitextmine.files.streams import read_once
-    from bitextmine.indexing.file import check_index_output, index_corpus
 
     force, cache, wait = place
     for corpus in filter(read_once, corpora):

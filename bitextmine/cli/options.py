@@ -17,8 +17,8 @@ import click
 
 from bitextmine.declarations import Choice, Opt
 from bitextmine.errors import BitextmineError
-from bitextmine.indexing.options import KINDS
 from bitextmine.mining.choices import Margin
+from bitextmine.search.options import INDEX_KINDS
 
 Decorator = Callable[[Any], Any]
 SHARE: dict[str, Any] = {"min": 0, "max": 1, "min_open": True, "max_open": True}
@@ -51,8 +51,8 @@ def matching(pattern: str, problem: str) -> Callable[[str], str]:
 a_device = matching(r"auto|cpu|cuda(:\d{1,4})?", " is not auto, cpu, cuda or cuda:N.")
 npy_file = matching(r"(?s).+\.npy", ": the file name must end in .npy.")
 index_type = matching(  # FAISS factory strings all contain a capital letter
-    rf"(?i:{'|'.join(KINDS)})|(?=[^A-Z]*[A-Z])[\w,.:()+\[\]-]+",
-    f" is not {', '.join(KINDS)} or a factory string such as IVF1024,SQ8.",
+    rf"(?i:{'|'.join(INDEX_KINDS)})|(?=[^A-Z]*[A-Z])[\w,.:()+\[\]-]+",
+    f" is not {', '.join(INDEX_KINDS)} or a factory string such as IVF1024,SQ8.",
 )
 
 

@@ -74,9 +74,9 @@ def exact_up_to(device: str) -> int:
 def _through_indexes(
     src: Side, tgt: Side, k: int, work: WorkOptions, progress: Progress
 ) -> tuple[Neighbours, str]:
-    from bitextmine.indexing.both import Indexed, search_both_indexed
-    from bitextmine.indexing.file import open_index
-    from bitextmine.indexing.lists import scaled
+    from bitextmine.embeddings.index_file import open_index
+    from bitextmine.search.indexed import Indexed, search_both_indexed
+    from bitextmine.search.lists import scaled
 
     run = work.run
     sides = [
@@ -90,7 +90,7 @@ def _through_indexes(
     with contextlib.ExitStack() as stack:
         elsewhere = None
         if run.executor.distributed:
-            from bitextmine.indexing.on_cluster import ClusterSearcher
+            from bitextmine.distributed.lists import ClusterSearcher
 
             identity = {}
             for name, side in (("src", src), ("tgt", tgt)):

@@ -1,1 +1,1 @@
-"""Exact nearest neighbours in both directions, out of one pass over the similarity matrix."""
+"""Nearest neighbours of two sets of vectors, in both directions: exact, or through FAISS indexes."""

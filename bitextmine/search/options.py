@@ -1,9 +1,7 @@
-"""Options of an exact search; none changes the answer."""
+"""Options of an exact search, none of which changes the answer, and of an index."""
 
 from dataclasses import dataclass
 from enum import StrEnum
-
-from bitextmine.system import bfloat16_instructions
 
 
 class Engine(StrEnum):
@@ -58,8 +56,36 @@ def default_arithmetic(device: str) -> Arithmetic:
     That is float16 on CUDA, where stored float16 vectors enter unrounded; bfloat16 on a CPU whose matrix product has
     instructions for it; float32 elsewhere.
     """
+    from bitextmine.system import bfloat16_instructions  # here: `--help` reads this module
+
     if device.startswith("cuda"):
         return Arithmetic.FLOAT16
     if bfloat16_instructions() & {"avx512_bf16", "amx_tile"}:
         return Arithmetic.BFLOAT16
     return Arithmetic.FLOAT32
+
+
+INDEX_KINDS = ("auto", "flat", "ivf")
+
+
+@dataclass(frozen=True)
+class IndexOptions:
+    """How an index is built, and how its recall is measured.
+
+    Attributes:
+        kind: one of INDEX_KINDS or a FAISS factory string (`faiss_index.factory_string`).
+        recall_sample: rows to measure recall on.
+        recall_target: recall@1 to reach.
+        k: neighbours that the recall counts.
+        seed: of training rows and samples.
+        force: build again, and write over files of other programs.
+        shard_rows: rows per shard (None: as many as fit).
+    """
+
+    kind: str = "auto"
+    recall_sample: int = 1000
+    recall_target: float = 0.99
+    k: int = 4
+    seed: int = 1
+    force: bool = False
+    shard_rows: int | None = None

@@ -6,8 +6,8 @@ import shutil
 import numpy as np
 import pytest
 
+from bitextmine.embeddings.index_file import load_index
 from bitextmine.errors import BitextmineError
-from bitextmine.indexing.file import load_index
 
 from .helpers import MINE, texts
 

@@ -4,18 +4,19 @@ run before has left."""
 import numpy as np
 import pytest
 
+from bitextmine.distributed import lists as on_cluster
+from bitextmine.distributed.lists import ClusterSearcher
 from bitextmine.distributed.tiles import FileRows
 from bitextmine.embeddings.store import npy_header, open_vectors
 from bitextmine.errors import BitextmineError
-from bitextmine.indexing import both, on_cluster
-from bitextmine.indexing.both import Indexed, search_both_indexed
-from bitextmine.indexing.faiss_index import Index
-from bitextmine.indexing.lists import ROUTE_ROWS, Block, block_rows
-from bitextmine.indexing.on_cluster import ClusterSearcher
 from bitextmine.run import Run
 from bitextmine.search import checkpoint as checkpoints
+from bitextmine.search import indexed as both
+from bitextmine.search.faiss_index import Index
+from bitextmine.search.indexed import Indexed, search_both_indexed
+from bitextmine.search.lists import ROUTE_ROWS, Block, block_rows
 
-from ..indexing.conftest import build_index
+from ..search.conftest import build_index
 from ..search.oracle import corpus
 from .conftest import Here, Stopped, same
 

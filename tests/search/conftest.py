@@ -1,7 +1,13 @@
+import tempfile
+from pathlib import Path
+
 import pytest
 import torch
 
 from bitextmine.search import fused
+from bitextmine.search.build_index import build_on_disk, make_plan
+from bitextmine.search.faiss_index import Index
+from bitextmine.search.faiss_library import faiss
 
 
 @pytest.fixture(autouse=True, scope="package")
@@ -15,6 +21,12 @@ def one_thread():
     torch.set_num_threads(before)
 
 
+@pytest.fixture(autouse=True)
+def no_gpu(monkeypatch):
+    """Search indexes on the CPU, also with faiss-gpu."""
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 0)
+
+
 @pytest.fixture(params=["compiled", "plain"])
 def way(request, monkeypatch):
     """Both ways in which the package computes: with the C library, and as where it could not be built."""
@@ -23,3 +35,14 @@ def way(request, monkeypatch):
     elif fused.library() is None:
         pytest.skip("no compiled search here")
     return str(request.param)
+
+
+def build_index(vectors, kind="auto", *, seed=1):
+    """As `index_corpus` builds it, with a modest effort."""
+    plan = make_plan(vectors, kind, seed=seed)
+    with tempfile.TemporaryDirectory() as folder:
+        made = faiss.read_index(str(build_on_disk(vectors, plan, Path(folder), {}, memory=1 << 30).file))
+    index = Index(made, plan.facts())
+    if (effort := index.effort()) is not None:
+        index.set_effort(min(8 if effort[0] == "nprobe" else 64, effort[2]))
+    return index

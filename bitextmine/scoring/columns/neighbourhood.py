@@ -128,8 +128,8 @@ class IndexNeighbourhood:
     def __init__(
         self, src: str | os.PathLike[str], tgt: str | os.PathLike[str], encoder: Encoder, k: int = 4
     ) -> None:
+        from bitextmine.embeddings.index_file import open_index
         from bitextmine.embeddings.store import open_embedding
-        from bitextmine.indexing.file import open_index
 
         self.k = k
         self._sides = []

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import Progress, silent
-from bitextmine.indexing.faiss_index import Index, shares_found
-from bitextmine.indexing.lists import Lists, Pass, rank_lists, search_lists
 from bitextmine.run import Run
 from bitextmine.search.exact import search_one
+from bitextmine.search.faiss_index import Index, shares_found
+from bitextmine.search.lists import Lists, Pass, rank_lists, search_lists
 from bitextmine.search.neighbours import Neighbours, TopK
 from bitextmine.search.rows import Groups, VectorRows, Vectors, check_pair, unfold
 

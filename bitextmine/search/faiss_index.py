@@ -6,15 +6,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import Progress, silent
 from bitextmine.errors import BitextmineError
-from bitextmine.indexing.lists import Lists, Pass, search_lists
 from bitextmine.run import Run
 from bitextmine.search.exact import search_one
+from bitextmine.search.faiss_library import faiss
+from bitextmine.search.lists import Lists, Pass, search_lists
 from bitextmine.search.neighbours import best_first
 from bitextmine.search.options import SearchOptions
 from bitextmine.search.products import rescore
@@ -32,25 +32,20 @@ _MOST_RESCORED = 64  # candidates per neighbour
 _LITTLE = 0.002
 
 
-def factory_string(kind: str, rows: int, dim: int) -> str:
-    """Return the FAISS factory string of a kind for so many rows and dimensions; any other string is returned as is.
+def factory_string(kind: str, rows: int) -> str:
+    """Return the FAISS factory string of a kind for so many rows; any other string is returned as is.
 
     flat compares with everything. ivf holds the vectors as they are stored, in about 2 sqrt(rows) lists, fewer if there
-    are not 39 rows for each; a list can be read in one piece from disk and compared exactly. pq holds four bits for
-    every two or so numbers in such lists. hnsw holds 8 bits per number and 32 links. auto is flat up to FLAT_UP_TO rows
-    and ivf above.
+    are not 39 rows for each; a list can be read in one piece from disk and compared exactly. auto is flat up to
+    FLAT_UP_TO rows and ivf above.
     """
     if kind == "auto":
         kind = "flat" if rows <= FLAT_UP_TO else "ivf"
-    lists = max(1, min(1 << max(0, round(np.log2(2 * np.sqrt(max(1, rows))))), rows // _LEAST_PER_LIST))
     if kind == "flat":
         return "Flat"
     if kind == "ivf":
-        return f"IVF{lists},SQfp16"
-    if kind == "pq":
-        return f"IVF{lists},PQ{next(m for m in range(max(1, dim // 2), 0, -1) if dim % m == 0)}x4fs"
-    if kind == "hnsw":
-        return "HNSW32_SQ8"
+        lists = min(1 << max(0, round(np.log2(2 * np.sqrt(max(1, rows))))), rows // _LEAST_PER_LIST)
+        return f"IVF{max(1, lists)},SQfp16"
     return kind
 
 

@@ -4,11 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bitextmine.embeddings.store import VectorFile
-from bitextmine.indexing import both
-from bitextmine.indexing.both import Indexed, search_both_indexed
-from bitextmine.indexing.lists import Lists, Pass, Router, by_list, find_centres, nearest_centre, search_lists
 from bitextmine.run import Run
+from bitextmine.search import indexed as both
 from bitextmine.search.exact import search_both
+from bitextmine.search.indexed import Indexed, search_both_indexed
+from bitextmine.search.lists import Lists, Pass, Router, by_list, find_centres, nearest_centre, search_lists
 from bitextmine.search.rows import VectorRows
 
 from ..search import oracle
@@ -62,8 +62,8 @@ def test_the_best_among_the_pairs_that_the_lists_bring_together(n, m, probes, k,
 
 def test_blocks_and_threads_change_nothing(way, monkeypatch):
     for name in ("lists.ROUTE_ROWS", "lists._LEAST_ROWS"):
-        monkeypatch.setattr(f"bitextmine.indexing.{name}", 7)
-    monkeypatch.setattr("bitextmine.indexing.lists._AT_ONCE", 5)
+        monkeypatch.setattr(f"bitextmine.search.{name}", 7)
+    monkeypatch.setattr("bitextmine.search.lists._AT_ONCE", 5)
     rng = np.random.default_rng(3)
     x, y = oracle.corpus(rng, 150, 24, coarse=True), oracle.corpus(rng, 200, 24, coarse=True)
     centres = find_centres(y, 9, seed=1)
@@ -146,7 +146,7 @@ def test_selections_of_both_sides(monkeypatch):
     assert got.bwd_id.max() < len(x)
 
 
-@pytest.mark.parametrize("kind", ["ivf", "hnsw"])
+@pytest.mark.parametrize("kind", ["ivf", "HNSW32_SQ8"])
 def test_vectors_read_from_their_file(tmp_path, kind):
     """As those of a large corpus are, of which every line is mined."""
     rng = np.random.default_rng(9)

@@ -5,16 +5,16 @@ import faiss
 import numpy as np
 import pytest
 
+from bitextmine.embeddings.index_file import index_paths, load_index
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.errors import BitextmineError
 from bitextmine.files.journal import Journal, read_head
-from bitextmine.indexing import build
-from bitextmine.indexing.build import build_on_disk, make_plan
-from bitextmine.indexing.file import index_paths, load_index
+from bitextmine.search import build_index as build
+from bitextmine.search.build_index import build_on_disk, make_plan
 
+from ..embeddings.test_index_file import contents, embed, index_corpus
 from ..search import oracle
 from .conftest import build_index
-from .test_file import contents, embed, index_corpus
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_too_little_room(npy, monkeypatch):
     with pytest.raises(
         BitextmineError, match=r"HNSW32_SQ8: takes about .* of memory, .* may be used; use ivf"
     ):
-        index_corpus(npy, "hnsw", memory=1000)
+        index_corpus(npy, "HNSW32_SQ8", memory=1000)
     monkeypatch.setattr(build.shutil, "disk_usage", lambda _: SimpleNamespace(free=5000))
     with pytest.raises(
         BitextmineError, match=r"the index takes about [\d,]+ bytes, and [\d,]+ are to be had"

@@ -22,16 +22,16 @@ from bitextmine.distributed.tiles import FileRows, Grid, Limits, Shard, Side
 from bitextmine.errors import BitextmineError
 from bitextmine.executor import Kept, Shared, Task, Workers
 from bitextmine.files.journal import journal_folder
-from bitextmine.indexing.lists import ROUTE_ROWS, Block, Lists, Pass, Router, block_rows, by_list, number_rows
 from bitextmine.run import Run
 from bitextmine.search.checkpoint import Checkpoint
 from bitextmine.search.fused import in_threads
+from bitextmine.search.lists import ROUTE_ROWS, Block, Lists, Pass, Router, block_rows, by_list, number_rows
 from bitextmine.search.neighbours import TopK
 from bitextmine.search.options import default_arithmetic
 from bitextmine.search.rows import VectorRows
 from bitextmine.system import budget, processors
 
-_HERE = "bitextmine.indexing.on_cluster"
+_HERE = "bitextmine.distributed.lists"
 
 
 @dataclass(frozen=True)

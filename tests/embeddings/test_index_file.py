@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from bitextmine.console import silent
+from bitextmine.embeddings import index_file as file
+from bitextmine.embeddings.index_file import check_index, index_paths, load_index, open_index
 from bitextmine.embeddings.store import Manifest, open_embedding
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.indexing import file
-from bitextmine.indexing.file import check_index, index_paths, load_index, open_index
-from bitextmine.indexing.options import IndexOptions
 from bitextmine.run import Run
+from bitextmine.search.options import IndexOptions
 
 from ..search import oracle
 
@@ -40,7 +40,7 @@ def npy(tmp_path):
     return embed(tmp_path / "corpus.fr.npy", oracle.corpus(np.random.default_rng(0), 500, 32, 0.1, 0.05))
 
 
-@pytest.mark.parametrize("kind", ["auto", "ivf", "hnsw", "PCA16,Flat"])
+@pytest.mark.parametrize("kind", ["auto", "ivf", "HNSW32_SQ8", "PCA16,Flat"])
 def test_what_is_loaded_is_what_was_built(npy, kind):
     seen: list[int] = []
     report = index_corpus(npy, kind, progress=seen.append)
@@ -123,7 +123,7 @@ def test_damage_is_told(npy):
 
 # Factory strings whose k-means is in another place each: centres, codes, rotations, a quantiser of centres, a graph's
 # codes, what refines.
-KINDS = ["flat", "ivf", "pq", "hnsw", "auto"]
+KINDS = ["flat", "ivf", "IVF1,PQ16x4fs", "HNSW32_SQ8", "auto"]
 FACTORIES = ["ivf", "IVF2,PQ8x4fs", "OPQ8_32,IVF4,PQ8x4fs", "IVF4_HNSW8,SQ8", "PQ4x4,Refine(PQ8x4)"]
 FACTORIES += ["RQ4x4", "PRQ2x2x4", "HNSW8_2x4+PQ4"]
 
@@ -132,7 +132,7 @@ FACTORIES += ["RQ4x4", "PRQ2x2x4", "HNSW8_2x4+PQ4"]
 def test_the_command_prints_its_report_and_nothing_else(bitextmine, tmp_path, kind):
     """FAISS itself writes to the process's standard output and standard error, below Python."""
     names = []
-    for rows in (20 if kind == "pq" else 1, 600):
+    for rows in (20 if "PQ" in kind else 1, 600):
         names.append(f"v{rows}.npy")
         embed(tmp_path / names[-1], oracle.vectors(np.random.default_rng(3), rows, 32))
     done = bitextmine("index", *names, "--type", kind, "--memory", "100M", cwd=tmp_path)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,8 +14,9 @@ from bitextmine.console import Progress, silent
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import put_in_place, sync_file
 from bitextmine.files.journal import JournalBusyError, journal_folder
-from bitextmine.indexing.faiss_index import core_of, factory_string, list_codes, list_ids, reason
-from bitextmine.indexing.lists import find_centres, nearest_centre
+from bitextmine.search.faiss_index import core_of, factory_string, list_codes, list_ids, reason
+from bitextmine.search.faiss_library import faiss
+from bitextmine.search.lists import find_centres, nearest_centre
 from bitextmine.search.rows import Vectors, check_pair, scan
 from bitextmine.system import processors, size
 
@@ -65,9 +65,7 @@ def make_plan(vectors: Vectors, kind: str = "auto", *, seed: int = 1, shard_rows
         BitextmineError: a vector holds a NaN, there are no rows or too few to train, or FAISS refuses the string.
     """
     if not kind.strip():
-        raise UsageError(
-            "the index type is empty: expected auto, flat, ivf, pq, hnsw or a FAISS factory string"
-        )
+        raise UsageError("the index type is empty: expected auto, flat, ivf or a FAISS factory string")
     check_pair(vectors, vectors, "vectors", "vectors")
     dim = int(vectors.shape[1])
     groups, _ = scan(vectors, "vectors")
@@ -79,7 +77,7 @@ def make_plan(vectors: Vectors, kind: str = "auto", *, seed: int = 1, shard_rows
     chosen = chosen[some]
     if not len(chosen):
         raise BitextmineError(f"nothing to index: {len(vectors)} row(s), all of them empty")
-    spec = factory_string(kind, len(chosen), dim)
+    spec = factory_string(kind, len(chosen))
     return Plan(kind, spec, len(vectors), dim, chosen, seed, shard_rows)
 
 
@@ -103,7 +101,7 @@ def _empty(plan: Plan) -> Any:
     except RuntimeError as error:
         raise UsageError(
             f"--type {plan.kind}: FAISS cannot make an index of {plan.dim} dimensions from {plan.spec!r} "
-            f"({reason(error)}); expected auto, flat, ivf, pq, hnsw or a factory string such as 'IVF1024,SQ8'"
+            f"({reason(error)}); expected auto, flat, ivf or a factory string such as 'IVF1024,SQ8'"
         ) from None
 
 
@@ -135,7 +133,7 @@ def _train(index: Any, vectors: Vectors, plan: Plan) -> None:
     except RuntimeError as error:
         raise BitextmineError(
             f"index type {plan.spec!r}: {len(chosen):,} distinct rows are too few to train it ({reason(error)}); "
-            "use flat, hnsw or ivf, which fits itself to the number of rows"
+            "use flat, or ivf, which fits itself to the number of rows"
         ) from None
 
 
@@ -192,7 +190,7 @@ def build_on_disk(
 
     Inverted files are built in shards that fit and merged on disk; an interrupted run of the same `identity` (of the
     vectors) and plan resumes. An index of another kind has to fit as a whole and is built in one go. The index is the
-    same for every memory, interrupted or not (hnsw apart: its links depend on the timing of threads).
+    same for every memory, interrupted or not (HNSW apart: its links depend on the timing of threads).
 
     Raises:
         BitextmineError: too little disk or memory, another process builds this index, or as for `make_plan`.
@@ -219,7 +217,7 @@ def build_on_disk(
             if room < needed:
                 raise BitextmineError(
                     f"{folder}: the index takes about {needed:,} bytes, and {room:,} are to be had on that disk; "
-                    "free some space, or use a smaller kind (index --type pq)"
+                    "free some space, or use smaller codes (such as index --type IVF4096,SQ8)"
                 )
             trained = folder / "trained.faiss"
             if not _whole(trained, 0):
@@ -314,7 +312,7 @@ def bytes_each(plan: Plan) -> int:
     except RuntimeError:
         raise UsageError(
             f"--type {plan.kind}: FAISS does not tell what a vector takes in such an index ({type(core).__name__}), so "
-            "it cannot be kept within --memory; use flat, ivf, pq, hnsw or a factory string such as 'IVF1024,SQ8'"
+            "it cannot be kept within --memory; use flat, ivf or a factory string such as 'IVF1024,SQ8'"
         ) from None
 
 

@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-import faiss
 import msgspec
 import numpy as np
 
@@ -23,11 +22,12 @@ from bitextmine.files.jsonfile import read_json, write_json
 from bitextmine.files.ours import check_index_place
 from bitextmine.files.storage import local
 from bitextmine.files.streams import check_writable
-from bitextmine.indexing.build import JOB, Built, Plan, build_on_disk, make_plan
-from bitextmine.indexing.faiss_index import Index, Recall, draw, reason, tune
-from bitextmine.indexing.options import IndexOptions
 from bitextmine.run import Run
+from bitextmine.search.build_index import JOB, Built, Plan, build_on_disk, make_plan
 from bitextmine.search.exact import search_one
+from bitextmine.search.faiss_index import Index, Recall, draw, reason, tune
+from bitextmine.search.faiss_library import faiss
+from bitextmine.search.options import INDEX_KINDS, IndexOptions
 from bitextmine.search.rows import Vectors
 from bitextmine.version import __version__
 
@@ -246,8 +246,8 @@ def index_corpus(
     """Build the index of an embedding beside it, unless one of these vectors and kind is there.
 
     Its recall is measured against exact search on a seeded sample of its own rows, each left out of its own answer;
-    nprobe (ivf) or efSearch (hnsw) is raised until recall@1 reaches the target. The work lies in CORPUS.faiss.part
-    until it is complete, and an interrupted run resumes. Every run makes the same index (hnsw apart) and the same
+    nprobe (IVF) or efSearch (HNSW) is raised until recall@1 reaches the target. The work lies in CORPUS.faiss.part
+    until it is complete, and an interrupted run resumes. Every run makes the same index (HNSW apart) and the same
     manifest, times apart. `progress` is called with the number of rows added.
     """
     options, memory = options or IndexOptions(), (run or Run()).memory_budget
@@ -306,11 +306,12 @@ def open_index(npy_path: str | os.PathLike[str], run: Run | None = None) -> Inde
     """Return the index of an embedding, built (of the type it had) if it is missing, damaged or of other vectors."""
     file, manifest = index_paths(npy_path)
     if (wrong := check_index(npy_path)) is not None:
-        kind: Any = None
+        facts: dict[str, Any] = {}
         if manifest.exists():
             with contextlib.suppress(BitextmineError):
-                kind = read_json(manifest).get("type")
-        kind = kind if isinstance(kind, str) else "auto"
+                facts = read_json(manifest)
+        kinds = facts.get("type"), facts.get("factory")  # earlier versions had further names
+        kind = kinds[0] if kinds[0] in INDEX_KINDS else kinds[1] if isinstance(kinds[1], str) else "auto"
         if file.exists():
             log.warning("%s: %s; building it again (--type %s)", file, wrong, kind)
         index_corpus(npy_path, IndexOptions(kind=kind), run)
