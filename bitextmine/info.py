@@ -5,15 +5,22 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bitextmine.embeddings.store import JOB, journal_path, manifest_path, open_embedding, vectors_digest
+from bitextmine.embeddings.store import (
+    JOB,
+    embedding_paths,
+    journal_path,
+    manifest_path,
+    open_embedding,
+    vectors_digest,
+)
 from bitextmine.encoder.hub import hub_name
 from bitextmine.errors import BitextmineError
-from bitextmine.files.corpus import Corpus, corpus_language
+from bitextmine.files.corpus import Corpus
 from bitextmine.files.formats.names import SUFFIXES
 from bitextmine.files.journal import last_record, read_head
-from bitextmine.files.jsonfile import read_json
-from bitextmine.files.storage import Place, local, place
-from bitextmine.files.streams import strip_compression
+from bitextmine.files.json_toml import read_json
+from bitextmine.files.source import Source
+from bitextmine.files.storage import AnyPath, local_path, to_path
 
 # Suffixes of files, and so no model's name on the hub.
 _OURS = (".npy", ".part", ".json", ".faiss", ".tsv", ".parquet", ".gz", ".xz", ".zst")
@@ -30,7 +37,7 @@ _DESCRIBED = (
 )
 
 
-def describe(path: str | os.PathLike[str], errors: str = "strict", *, verify: bool = False) -> dict[str, str]:
+def describe(path: str | os.PathLike[str], *, verify: bool = False) -> dict[str, str]:
     """Return facts about a file or a folder, in order: its kind, then the content of its manifest.
 
     The path is an encoder's name or folder; an embedding (.npy, finished or not); an index (.faiss); a mined file with
@@ -40,36 +47,36 @@ def describe(path: str | os.PathLike[str], errors: str = "strict", *, verify: bo
     Raises:
         BitextmineError: the file is missing, damaged, of another kind, or contradicts its manifest.
     """
-    file = place(path)
-    facts = _describe(path, file, errors)
-    return {**facts, "verified": _verified(path, file, facts["what"])} if verify else facts
+    source = Source.of(path)
+    facts = _describe(source)
+    return {**facts, "verified": _verified(source, facts["what"])} if verify else facts
 
 
-def _verified(path: str | os.PathLike[str], file: Place, what: str) -> str:
+def _verified(source: Source, what: str) -> str:
     """Return the result of comparing a file with its checksum; BitextmineError if it is damaged."""
     if what == "index":
         from bitextmine.embeddings.index_file import verify_index
 
-        index = local(file, "FAISS takes only files of this machine")
+        index = local_path(source, "FAISS takes only files of this machine")
         return verify_index(index.with_suffix("") if index.suffix == ".json" else index)
     if what.startswith("embedding"):
-        npy = _npy(local(file, _MAPPED))
+        npy = _npy(local_path(source, _MAPPED))
         if vectors_digest(npy) == open_embedding(npy)[1].vectors_blake2b:
             return "checksum matches"
         raise BitextmineError(f"{npy}: damaged: its checksum is not that of its manifest; run embed --force")
-    if _names_model(path, file):
+    if _names_model(source):
         from bitextmine.encoder.folder import resolve, verify_folder
 
-        return verify_folder(resolve(path))
+        return verify_folder(resolve(source.text))
     return "no checksum to compare with; encoders, embeddings and indexes have one"
 
 
-def _names_model(path: str | os.PathLike[str], file: Place) -> bool:
-    if os.fspath(path) == "-" or not isinstance(file, Path):
+def _names_model(source: Source) -> bool:
+    file = source.path
+    if source.is_standard or not isinstance(file, Path):
         return False
-    return bool(
-        file.is_dir() or not (file.suffix or file.exists()) or (file.suffix not in _OURS and hub_name(path))
-    )
+    unknown = file.suffix not in _OURS
+    return file.is_dir() or not (file.suffix or file.exists()) or (unknown and bool(hub_name(source.text)))
 
 
 def _npy(file: Path) -> Path:
@@ -77,18 +84,19 @@ def _npy(file: Path) -> Path:
     return file.with_suffix({".json": ".npy", ".part": ""}.get(file.suffix, file.suffix))
 
 
-def _describe(path: str | os.PathLike[str], file: Place, errors: str) -> dict[str, str]:
-    if os.fspath(path) == "-":
-        return _corpus(file, errors)
-    if _names_model(path, file):
-        return _model(path)
+def _describe(source: Source) -> dict[str, str]:
+    if source.is_standard:
+        return _corpus(source)
+    file = source.path
+    if _names_model(source):
+        return _model(source.text)
     if file.suffix in (".npy", ".part") or (file.suffix == ".json" and _kind(file) == "embedding"):
-        return _embedding(_npy(local(file, _MAPPED)))
+        return _embedding(_npy(local_path(source, _MAPPED)))
     if file.suffix == ".json":
         if not _kind(file):
             raise BitextmineError(f"{file}: not a manifest: it states no kind; {_DESCRIBED}")
         return _manifest(read_json(file))
-    beside = place(f"{file}.json")  # corpus.fr.json is of the embedding, not of the corpus
+    beside = to_path(f"{file}.json")  # corpus.fr.json is of the embedding, not of the corpus
     if file.exists() and _kind(beside) not in ("", "embedding"):
         content = read_json(beside)
         if (
@@ -105,10 +113,10 @@ def _describe(path: str | os.PathLike[str], file: Place, errors: str) -> dict[st
         raise BitextmineError(
             f"{file}: an index without its manifest {Path(beside).name}; copy that too, or run index again"
         )
-    if file.exists() and (found := _NO_CORPUS.get(strip_compression(file).suffix.lower())):
+    if file.exists() and (found := _NO_CORPUS.get(source.suffix)):
         lacking = f", without a manifest ({Path(beside).name})" if found == "pairs" else ""
         raise BitextmineError(f"{file}: {found}{lacking}; {_DESCRIBED}")
-    return _corpus(file, errors)
+    return _corpus(source)
 
 
 def _manifest(content: Mapping[str, Any]) -> dict[str, str]:
@@ -118,7 +126,7 @@ def _manifest(content: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _model(path: str | os.PathLike[str]) -> dict[str, str]:
+def _model(path: str) -> dict[str, str]:
     from bitextmine.encoder import load_encoder
     from bitextmine.encoder.folder import PACKAGED
     from bitextmine.encoder.foreign import foreign_kind
@@ -129,28 +137,25 @@ def _model(path: str | os.PathLike[str]) -> dict[str, str]:
         raise BitextmineError(
             f"{path}: a folder, and no model: there is no config.json in it; name a file in it"
         )
-    if not folder.exists() and os.fspath(path) not in PACKAGED and not hub_name(path):
+    if not folder.exists() and path not in PACKAGED and not hub_name(path):
         names = ", ".join(sorted(PACKAGED))
         raise BitextmineError(f"{path}: no such file or folder, nor an encoder of the package ({names})")
     return _manifest(load_encoder(path, "cpu").describe())
 
 
-def _kind(file: Place) -> str:
+def _kind(file: AnyPath) -> str:
     return str(read_json(file).get("kind", "")) if file.exists() else ""
 
 
-def _corpus(file: Place, errors: str) -> dict[str, str]:
-    text = Corpus(file, errors=errors)
+def _corpus(source: Source) -> dict[str, str]:
+    text = Corpus(source)
     blank = sum(not line.strip() for line in text)
     facts = {"what": "corpus", "lines": f"{len(text):,}", "blank lines": f"{blank:,}"}
-    if file != Path("-"):
-        try:
-            facts["language"] = corpus_language(file)
-        except BitextmineError:
-            facts["language"] = "not told by the name; embed takes --lang"
+    if not source.is_standard:
+        facts["language"] = source.lang or "not told by the name; embed takes --lang"
     facts["text sha256"] = text.sha256
-    if isinstance(file, Path) and file != Path("-"):
-        facts["embedding"] = _embedding_state(file, text.sha256)
+    if isinstance(source.path, Path) and not source.is_standard:
+        facts["embedding"] = _embedding_state(source, text.sha256)
     return facts
 
 
@@ -169,8 +174,8 @@ def _embedding(npy: Path) -> dict[str, str]:
     }
 
 
-def _embedding_state(file: Path, digest: str) -> str:
-    npy = Path(f"{strip_compression(file)}.npy")
+def _embedding_state(source: Source, digest: str) -> str:
+    npy = embedding_paths(source)[0]
     if not npy.exists():
         return "unfinished" if Path(f"{npy}.part").exists() else "none"
     if not manifest_path(npy).exists():

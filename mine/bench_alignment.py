@@ -36,7 +36,7 @@ from bitextmine.alignment.documents import match_documents
 from bitextmine.alignment.windows import Windows, make_windows
 from bitextmine.encoder import load_encoder
 from bitextmine.evaluation.alignment import Pair, read_alignments, score_alignments
-from bitextmine.files.lines import read_lines
+from bitextmine.files.source import iter_lines
 from bitextmine.signature import signature
 
 SIZES = 5
@@ -75,7 +75,7 @@ class Made:
 
 
 def read_documents(path: str) -> list[list[Row]]:
-    lines = [line.split("\t") for line in read_lines(path)]
+    lines = [line.split("\t") for line in list(iter_lines(path))]
     header, rows = lines[0], [dict(zip(lines[0], cells, strict=True)) for cells in lines[1:]]
     if header[0] != "document":
         return [rows[i : i + NEWS_ROWS] for i in range(0, len(rows) - NEWS_ROWS // 2, NEWS_ROWS)]
@@ -224,7 +224,7 @@ def real(args: argparse.Namespace, encoder: object, aligners: dict[str, Method])
     def rows() -> Iterator[list[object]]:
         for path in sorted(Path(args.files[0]).glob("*.gold")):
             name, langs, _ = path.name.rsplit(".", 2)
-            src, tgt = (list(read_lines(path.with_name(f"{name}.{lang}"))) for lang in langs.split("-"))
+            src, tgt = (list(iter_lines(path.with_name(f"{name}.{lang}"))) for lang in langs.split("-"))
             golds.append(read_alignments(path)[0])
             windows = make_windows(encoder, [src, tgt], SIZES)
             for key, aligner in aligners.items():

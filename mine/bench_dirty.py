@@ -33,7 +33,7 @@ from pathlib import Path
 import numpy as np
 
 from bitextmine.evaluation.pools import read_queries
-from bitextmine.files.lines import read_lines
+from bitextmine.files.source import iter_lines
 from bitextmine.mining.dedup import line_key
 
 JUNK = ("x", "a b c", "lorem ipsum", "Lorem ipsum dolor sit amet", "-----", "*** *** ***", "1 2 3", "a" * 16)
@@ -103,7 +103,7 @@ class Data:
 
     def lines(self, name: str) -> list[str]:
         """Return the lines of a file, whatever its compression."""
-        return read_lines(next(self.folder.glob(f"{name}*")))
+        return list(iter_lines(next(self.folder.glob(f"{name}*"))))
 
     def training(self, name: str, lang: str) -> list[tuple[str, str]]:
         """Return pairs of a training file."""
@@ -299,7 +299,7 @@ def mined(folder: Path, mixture: Mixture, options: list[str]) -> tuple[np.ndarra
     command = [sys.executable, "-m", "bitextmine", "mine", "--ids", *options]
     command += ["--src", mixture.langs[0], "--tgt", mixture.langs[1], "-o", "mined.tsv"]
     subprocess.run(command, check=True, cwd=folder, stderr=subprocess.DEVNULL)
-    rows = [line.split("\t")[:3] for line in read_lines(folder / "mined.tsv")]
+    rows = [line.split("\t")[:3] for line in list(iter_lines(folder / "mined.tsv"))]
     numbers = np.array([row[1:] for row in rows], dtype=np.int64).reshape(-1, 2) - 1
     manifest = json.loads((folder / "mined.tsv.json").read_text(encoding="utf-8"))
     return np.array([float(row[0]) for row in rows]), right(mixture, numbers[:, 0], numbers[:, 1]), manifest

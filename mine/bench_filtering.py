@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 from noise import RULES, Stream, noisy_rows
 
-from bitextmine.files.lines import iter_lines
+from bitextmine.files.source import iter_lines
 from bitextmine.scoring.filter import filter_rows
 from bitextmine.scoring.rules import load_preset
 from bitextmine.scoring.score import ScoreOptions, score

@@ -19,8 +19,8 @@ import numpy as np
 from harness import parser, table
 
 from bitextmine.encoder.folder import CONFIG, packaged
-from bitextmine.files.jsonfile import read_json
-from bitextmine.files.lines import iter_lines
+from bitextmine.files.json_toml import read_json
+from bitextmine.files.source import iter_lines
 from bitextmine.languages.codes import same_code
 from bitextmine.languages.identify import Languages
 
@@ -32,7 +32,7 @@ Guess = Callable[[list[str]], list[str]]
 
 def news(folder: Path, lang: str, rng: random.Random) -> list[str]:
     """Return three words in a row of each long sentence."""
-    rows = (line.split() for line in iter_lines(folder / f"ntrex/ntrex.{lang}.txt.zst", "strict"))
+    rows = (line.split() for line in iter_lines(folder / f"ntrex/ntrex.{lang}.txt.zst"))
     found = [
         " ".join(words[(at := rng.randrange(len(words) - 2)) : at + 3]) for words in rows if len(words) > 5
     ]
@@ -45,7 +45,7 @@ def everyday(folder: Path, lang: str, rng: random.Random) -> list[str]:
         f"queries.en-{lang}" if lang in FIRST else "queries.en-de" if lang == "en" else f"everyday.en-{lang}"
     )
     place = "everyday" if lang in (*FIRST, "en") else "everyday20"
-    rows = list(iter_lines(folder / place / f"{name}.tsv.zst", "strict"))[1:]
+    rows = list(iter_lines(folder / place / f"{name}.tsv.zst"))[1:]
     found = [text for row in rows if 2 <= len((text := row.split("\t")[lang != "en"]).split()) <= 4]
     return rng.sample(found, min(LINES, len(found)))
 

@@ -20,8 +20,8 @@ from statistics import mean
 
 from harness import parser, table
 
-from bitextmine.files.lines import read_lines
-from bitextmine.files.streams import strip_compression
+from bitextmine.files.location import Location
+from bitextmine.files.source import iter_lines
 
 CLOSING = set(".!?…。！？।؟\"'”’»“‘)")
 Splitter = Callable[[str, str], list[str]]
@@ -107,10 +107,10 @@ def main() -> None:
 
     def rows() -> Iterator[list[object]]:
         for file in args.files:
-            stem = strip_compression(Path(file))
+            stem = Location.of(file).stem
             lang = stem.suffix[1:] if stem.suffix != ".txt" else Path(stem.stem).suffix[1:]
             joiner = "" if lang in ("zh", "ja", "th") else " "
-            runs = list(paragraphs(read_lines(file), args.sentences, args.half))
+            runs = list(paragraphs(list(iter_lines(file)), args.sentences, args.half))
             columns = zip(*(measure(LIBRARIES[name], runs, lang, joiner) for name in names), strict=True)
             scores.append(list(next(columns)))
             speeds.append(list(next(columns)))

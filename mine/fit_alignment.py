@@ -27,7 +27,7 @@ from bitextmine.alignment.costs import Costs, Prices, level_of, of_steps
 from bitextmine.alignment.program import kinds
 from bitextmine.encoder import load_encoder
 from bitextmine.evaluation.alignment import AlignmentReport, Pair, read_alignments, score_alignments
-from bitextmine.files.lines import read_lines
+from bitextmine.files.source import iter_lines
 
 NAMES = {
     "vectors": ("far", "join", "length", "skip", "continued", "ending"),
@@ -62,7 +62,7 @@ class Document:
 def read_document(path: Path, aligner: Aligner) -> Document:
     name, langs, _ = path.name.rsplit(".", 2)
     (gold,) = read_alignments(path)
-    texts = [list(read_lines(path.with_name(f"{name}.{lang}"))) for lang in langs.split("-")]
+    texts = [list(iter_lines(path.with_name(f"{name}.{lang}"))) for lang in langs.split("-")]
     windows = aligner.windows(texts)
     return Document(name, gold, windows, arcs_of(windows, gold, aligner))
 

@@ -28,7 +28,7 @@ from torch import nn
 from bitextmine.encoder import Encoder, load_encoder
 from bitextmine.encoder.folder import summed
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.files.lines import iter_lines
+from bitextmine.files.source import iter_lines
 from bitextmine.languages.codes import usual_length
 from bitextmine.mining.scorer import Network
 from bitextmine.scoring.columns import evidence

@@ -20,7 +20,7 @@ import numpy as np
 
 import bitextmine
 from bitextmine.evaluation.pools import read_queries
-from bitextmine.files.lines import iter_lines
+from bitextmine.files.source import iter_lines
 from bitextmine.mining.calibration import calibration_error, probability
 from bitextmine.mining.gold import pair_codes, read_gold
 

@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 
 from bitextmine.encoder import load_encoder
-from bitextmine.files.lines import iter_lines
+from bitextmine.files.source import iter_lines
 
 K = 4
 # LASER's and MTEB's names of languages; NTREX and FLORES add a script or have another name.
@@ -106,16 +106,14 @@ def measure(data: Path, encode) -> dict[str, dict[str, float]]:  # type: ignore[
     for lang, code in THREE.items():
         stem = data / LASER.format(three=code)
         if stem.with_name(stem.name + "eng").exists():
-            src, tgt = (
-                list(iter_lines(stem.with_name(stem.name + side), "strict")) for side in (code, "eng")
-            )
+            src, tgt = (list(iter_lines(stem.with_name(stem.name + side))) for side in (code, "eng"))
             into, back = hits(units(encode(src)), units(encode(tgt)))
             note("Tatoeba accuracy", lang, percent(into[0]))
             note("Tatoeba error by margin", lang, 100 - percent(into[1], back[1]))
         for path in found_files(
             data, f"everyday20/everyday.en-{lang}.tsv*", f"everyday/queries.en-{lang}.tsv*"
         ):
-            rows = [line.split("\t") for line in iter_lines(path, "strict")][1:]
+            rows = [line.split("\t") for line in iter_lines(path)][1:]
             src, tgt = (units(encode([row[side] for row in rows])) for side in (0, 1))
             into, back = hits(src, tgt)
             note("everyday accuracy", lang, percent(into[0], back[0]))
@@ -145,7 +143,7 @@ def parallel(data: Path, name: str) -> dict[str, list[str]]:
         script = "Cyrl" if two in CYRILLIC else "Grek" if two in GREEK else "Latn"
         names = {"two": two, "three": three, "scripted": f"{three}_{script}"}
         for path in found_files(data, *(place.format(**names) for place in PLACES[name])):
-            sides[two] = list(iter_lines(path, "strict"))
+            sides[two] = list(iter_lines(path))
     if len(counts := {lang: len(lines) for lang, lines in sides.items()}) and len(set(counts.values())) > 1:
         raise SystemExit(f"{data}: {name} is not parallel: {counts}")
     return sides

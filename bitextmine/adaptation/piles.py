@@ -16,7 +16,7 @@ from bitextmine.encoder import Encoder
 from bitextmine.encoder.pieces import PieceRows
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpus import Corpus
-from bitextmine.files.storage import same_place
+from bitextmine.files.source import Source
 from bitextmine.mining.dedup import unique_lines
 from bitextmine.mining.gold import Gold, check_line_numbers, pair_codes, read_gold
 from bitextmine.mining.noise import MIN_LINES
@@ -72,23 +72,23 @@ def names_of(piles: Sequence[Pair]) -> str:
     return "; ".join(f"{src.name} x {tgt.name}" for src, tgt in piles)
 
 
-def find_piles(named: CorpusOptions, errors: str = "strict") -> list[Pair]:
+def find_piles(named: CorpusOptions, run: Run | None = None) -> list[Pair]:
     """Return each source with each target in another language; arguments and errors of `find_pairs`."""
-    return piles_of([pair for pair in find_pairs(named, errors) if pair[0].lang != pair[1].lang])
+    return piles_of([pair for pair in find_pairs(named, run) if pair[0].lang != pair[1].lang])
 
 
 def piles_of(pairs: Sequence[Pair]) -> list[Pair]:
     """Return the distinct pairs of corpora; UsageError for none, for one language, and for a corpus with itself."""
     for src, tgt in pairs:
-        assert src.path is not None and tgt.path is not None
-        if same_place(src.path) == same_place(tgt.path):
-            raise UsageError(f"{src.path}: is both the source and the target corpus; adapting needs two")
-        for path in (src.path, tgt.path):
-            if not path.is_file():
-                raise BitextmineError(f"{path}: no such file")
+        assert src.source is not None and tgt.source is not None
+        if src.source.identity == tgt.source.identity:
+            raise UsageError(f"{src.source}: is both the source and the target corpus; adapting needs two")
+        for source in (src.source, tgt.source):
+            if not source.path.is_file():
+                raise BitextmineError(f"{source}: no such file")
         if src.lang == tgt.lang:
             raise UsageError(
-                f"{src.path} and {tgt.path} are both in '{src.lang}'; adapting needs two languages"
+                f"{src.source} and {tgt.source} are both in '{src.lang}'; adapting needs two languages"
             )
     if not pairs:
         raise UsageError("both corpora are in the same language; adapting needs two")
@@ -96,7 +96,7 @@ def piles_of(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def read_golds(
-    gold: Sequence[str | os.PathLike[str]], piles: Sequence[Pair], errors: str = "strict"
+    gold: Sequence[str | os.PathLike[str]], piles: Sequence[Pair], run: Run | None = None
 ) -> list[Gold]:
     """Read a file of known pairs for each of the piles, in order, if any are given; UsageError for another number."""
     if gold and len(gold) != len(piles):
@@ -104,7 +104,7 @@ def read_golds(
             f"--gold is given {len(gold)} times for {len(piles)} pairs of corpora ({names_of(piles)}): give one "
             "for each, in this order"
         )
-    return [read_gold(path, errors) for path in gold]
+    return [read_gold(Source.of(path, run)) for path in gold]
 
 
 def check_piles(piles: Pair, gold: Gold | None = None) -> None:

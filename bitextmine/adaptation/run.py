@@ -41,8 +41,8 @@ from bitextmine.encoder import Encoder, load_encoder
 from bitextmine.encoder import folder as files
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import cannot_write, replacing
-from bitextmine.files.cells import one_cell
 from bitextmine.files.corpus import Corpus
+from bitextmine.files.formats.cells import one_cell
 from bitextmine.files.journal import Journal, read_head
 from bitextmine.mining.dedup import line_key
 from bitextmine.mining.gold import Gold
@@ -126,14 +126,12 @@ def adapt(
     for number, pair in enumerate(corpora, 1):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise UsageError(f"corpora: pair {number}: expected two paths, found {pair!r}")
-        src, tgt = (
-            text_of(path, name, None, run.errors) for path, name in zip(pair, ("src", "tgt"), strict=True)
-        )
-        if src.path is None or tgt.path is None:
+        src, tgt = (text_of(path, name, None, run) for path, name in zip(pair, ("src", "tgt"), strict=True))
+        if src.source is None or tgt.source is None:
             raise UsageError(f"corpora: pair {number}: expected the paths of two corpora, found lines")
         pairs.append((src, tgt))
     piles = piles_of(pairs)
-    return Adaptation(piles, Path(out), settings, run, model, read_golds(gold, piles, run.errors)).adapt()
+    return Adaptation(piles, Path(out), settings, run, model, read_golds(gold, piles, run)).adapt()
 
 
 class Adaptation:

@@ -3,6 +3,7 @@
 from bitextmine.errors import UsageError
 from bitextmine.files.formats.names import FORMATS as PAIR_FORMATS
 from bitextmine.files.formats.names import JSONL, SUFFIXES, TSV, output_format
+from bitextmine.files.location import Location
 
 # Formats that hold all links, one-sided ones too. The others are those of any file of pairs and hold pairs alone.
 LINK_FORMATS = {
@@ -22,15 +23,13 @@ FORMATS = {
 _TEXT = ("tsv", "ladder", "vecalign")
 
 
-def choose_format(wanted: str | None, output: str) -> str:
+def choose_format(wanted: str | None, output: Location) -> str:
     """Return the format of an output file: the wanted one, or the one that its suffix tells.
 
     Raises:
         UsageError: the suffix tells nothing and no format is given, or the two disagree.
     """
-    from bitextmine.files.streams import is_stream, strip_compression
-
-    suffix = "" if is_stream(output) else strip_compression(output).suffix.lower()
+    suffix = "" if output.is_stream else output.suffix
     if not suffix:
         return wanted or "tsv"
     if suffix == ".json":

@@ -15,12 +15,12 @@ from bitextmine.alignment.aligner import Alignment, probability
 from bitextmine.alignment.choices import LINK_FORMATS, choose_format
 from bitextmine.alignment.inputs import Task
 from bitextmine.console import counted
-from bitextmine.files.cells import DECIMALS, Added, one_cell
+from bitextmine.files.formats.cells import DECIMALS, Added, one_cell
 from bitextmine.files.formats.names import FORMATS
 from bitextmine.files.formats.protocol import Outline
 from bitextmine.files.formats.records import RecordBlock
-from bitextmine.files.streams import open_output
-from bitextmine.files.tables import open_pairs
+from bitextmine.files.formats.table import open_pairs
+from bitextmine.files.output import Destination
 from bitextmine.languages.clean import clean
 from bitextmine.languages.scripts import join_sentences
 
@@ -146,10 +146,11 @@ class AlignedDocument:
             UsageError: `format` does not fit the suffix.
             BitextmineError: the file cannot be written.
         """
-        format = choose_format(format, os.fspath(output))
+        destination = Destination.of(output)
+        format = choose_format(format, destination)
         if format in FORMATS:
             FORMATS[format].check_languages(self.langs, "src_lang and tgt_lang")
-        with open_links(os.fspath(output), format, Content(ids), self.langs) as write:
+        with open_links(destination, format, Content(ids), self.langs) as write:
             write(self)
 
 
@@ -173,12 +174,12 @@ class Content:
 
 @contextlib.contextmanager
 def open_links(
-    output: str, format: str, content: Content, langs: tuple[str, str]
+    output: Destination, format: str, content: Content, langs: tuple[str, str]
 ) -> Iterator[Callable[[AlignedDocument], object]]:
     """Yield a function that writes document pairs to a file, which is complete or missing at the end."""
     if format in LINK_FORMATS:
         chunk = _LINK_CHUNKS[format]
-        with open_output(output) as out:
+        with output.open() as out:
             yield lambda document: out.write(chunk(document, content).encode("utf-8", "replace"))
         return
     first = ["document"] if content.named else []

@@ -3,7 +3,7 @@
 import itertools
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from bitextmine.console import counted
@@ -14,9 +14,9 @@ from bitextmine.documents.sentences import sentences
 from bitextmine.documents.sources import HEAD, check_text, language_of
 from bitextmine.errors import BitextmineError, UsageError, explained
 from bitextmine.files.corpus import ORIGIN, Corpus
-from bitextmine.files.lines import iter_lines, read_lines
-from bitextmine.files.storage import Place, place
-from bitextmine.files.streams import is_stream, strip_compression
+from bitextmine.files.location import Location
+from bitextmine.files.source import Source
+from bitextmine.files.storage import AnyPath
 from bitextmine.languages.clean import clean
 from bitextmine.languages.codes import is_code
 from bitextmine.run import Run
@@ -33,14 +33,14 @@ _SHORT = 30
 class Part:
     """A document: a file, or some lines of one, of which line `first` (from 0) is the first."""
 
-    path: str
+    source: Source
     first: int = 0
     lines: tuple[str, ...] | None = None
 
     @property
     def name(self) -> str:
         """Return the file's name, with the line number (from 1) of a part."""
-        file = place(self.path).name
+        file = self.source.path.name
         return file if self.lines is None else f"{file}:{self.first + 1}"
 
 
@@ -68,8 +68,8 @@ class Reader:
         self, langs: tuple[str | None, str | None], presplit: bool, run: Run, origin: bool = False
     ) -> None:
         self._langs, self._presplit, self._run, self._origin = langs, presplit, run, origin
-        self._ahead: dict[tuple[str, int, int], Text] = {}
-        self._corpora: dict[str, Corpus] = {}  # those of documents that were not cut, for their origins
+        self._ahead: dict[tuple[Source, int, int], Text] = {}
+        self._corpora: dict[Source, Corpus] = {}  # those of documents that were not cut, for their origins
         self.cut: dict[str, int] = {}
 
     def read(self, part: Part, side: int, *, again: bool = False) -> Text:
@@ -77,7 +77,7 @@ class Reader:
 
         BitextmineError if its origins are wanted, and it was not cut and `split` wrote none beside it.
         """
-        key = part.path, part.first, side
+        key = part.source, part.first, side
         found = self._ahead.pop(key, None) or self._read(part, side)
         if again:
             self._ahead[key] = found
@@ -87,16 +87,16 @@ class Reader:
         if part.lines is not None:
             return self._uncut(part, part.lines)
         if self._presplit:
-            return self._uncut(part, read_lines(part.path, self._run.errors))
-        lang = self._langs[side] or language_of(part.path) or "en"
-        if SUFFIXES.get(strip_compression(part.path).suffix.lower()) is Kind.HTML:
-            found = self._pages(part.path, lang)
+            return self._uncut(part, list(part.source.lines()))
+        lang = self._langs[side] or language_of(part.source) or "en"
+        if SUFFIXES.get(part.source.suffix) is Kind.HTML:
+            found = self._pages(part.source, lang)
         else:
-            lines = read_lines(part.path, self._run.errors)
+            lines = list(part.source.lines())
             head = "\n".join(line[:HEAD] for line in lines[:5])
-            check_text(head.encode("utf-8", "replace"), part.path)
-            if _is_page(lines) and not is_stream(part.path):
-                found = self._pages(part.path, lang)
+            check_text(head.encode("utf-8", "replace"), part.source)
+            if _is_page(lines) and not part.source.is_stream:
+                found = self._pages(part.source, lang)
             elif _is_cut(lines, lang):
                 return self._uncut(part, lines)
             else:
@@ -111,19 +111,19 @@ class Reader:
     def _uncut(self, part: Part, lines: Sequence[str]) -> Text:
         if not self._origin:
             return Text(lines, ())
-        if part.path not in self._corpora:  # the parts of a file come one after the other
-            self._corpora = {name: text for name, text in self._corpora.items() if part.lines is not None}
-            if is_stream(part.path):
+        if part.source not in self._corpora:  # the parts of a file come one after the other
+            self._corpora = {source: text for source, text in self._corpora.items() if part.lines is not None}
+            if part.source.is_stream:
                 raise BitextmineError(
                     "--origin: standard input has no file of origins beside it; name a file"
                 )
-            self._corpora[part.path] = Corpus(part.path, "und", self._run.errors)
+            self._corpora[part.source] = Corpus(part.source, "und")
         rows = range(part.first, part.first + len(lines))
-        return Text(lines, list(self._corpora[part.path].places(rows)))
+        return Text(lines, list(self._corpora[part.source].places(rows)))
 
-    def _pages(self, path: str, lang: str) -> list[tuple[str, str]]:
+    def _pages(self, source: Source, lang: str) -> list[tuple[str, str]]:
         """Return the sentences of a page, with their origins."""
-        found = split(path, lang, kind=Kind.HTML, run=self._run)
+        found = split(source, lang, kind=Kind.HTML, run=self._run)
         return [(one.text, f"{one.url or one.document} {one.paragraph}.{one.sentence}") for one in found]
 
 
@@ -153,14 +153,14 @@ class Task:
     tgt: Part
 
 
-def choose_tasks(src: str, tgt: str, *, blank_lines: bool, errors: str) -> tuple[list[Task], bool]:
+def choose_tasks(src: Source, tgt: Source, *, blank_lines: bool) -> tuple[list[Task], bool]:
     """Return the tasks of two files or folders, and True for documents that have names.
 
     Raises:
         UsageError: a file and a folder.
         BitextmineError: an unreadable file, or a document without a partner.
     """
-    folders = place(src).is_dir(), place(tgt).is_dir()
+    folders = src.path.is_dir(), tgt.path.is_dir()
     if folders[0] != folders[1]:
         one, other = (src, tgt) if folders[0] else (tgt, src)
         raise UsageError(f"{one} is a folder and {other} is not; give two of a kind")
@@ -170,7 +170,7 @@ def choose_tasks(src: str, tgt: str, *, blank_lines: bool, errors: str) -> tuple
         return _same_name_tasks(src, tgt), True
     if not blank_lines:
         return [Task(_document_name(src), Part(src), Part(tgt))], False
-    sides = _read_parts(src, errors), _read_parts(tgt, errors)
+    sides = _read_parts(src), _read_parts(tgt)
     if len(sides[0]) != len(sides[1]):
         raise BitextmineError(
             f"{src} has {counted(len(sides[0]), 'document')} with blank lines between them, {tgt} has "
@@ -179,43 +179,44 @@ def choose_tasks(src: str, tgt: str, *, blank_lines: bool, errors: str) -> tuple
     return matched_tasks([(i, i) for i in range(len(sides[0]))], *sides), False
 
 
-def both_sides(src: str, tgt: str, *, blank_lines: bool, errors: str) -> tuple[list[Part], list[Part]]:
+def both_sides(src: Source, tgt: Source, *, blank_lines: bool) -> tuple[list[Part], list[Part]]:
     """Return the documents of both sides, to be matched by content.
 
     Raises:
         UsageError: neither two folders, nor two files with `blank_lines`.
     """
-    folders = place(src).is_dir(), place(tgt).is_dir()
+    folders = src.path.is_dir(), tgt.path.is_dir()
     if blank_lines and not any(folders):
-        return _read_parts(src, errors), _read_parts(tgt, errors)
+        return _read_parts(src), _read_parts(tgt)
     if all(folders) and not blank_lines:
         return list(_read_folder(src).values()), list(_read_folder(tgt).values())
     raise UsageError("--documents takes two folders, or two files with --blank-lines")
 
 
-def read_list(path: str, errors: str) -> list[Task]:
+def read_list(source: Source) -> list[Task]:
     """Read pairs of files: per line a source, a tab, a target, and optionally a tab and a name.
 
     Raises:
         BitextmineError: a malformed line, or a missing file.
     """
     tasks = []
-    for number, line in enumerate(iter_lines(path, errors), 1):
+    for number, line in enumerate(source.lines(), 1):
         if not line.strip():
             continue
         cells = line.split("\t")
         if len(cells) not in (2, 3) or not all(cells):
             raise BitextmineError(
-                f"{path}: line {number}: {counted(len(cells), 'cell')}; expected a source file, a tab, a target file"
+                f"{source}: line {number}: {counted(len(cells), 'cell')}; expected a source file, a tab, a target file"
             )
-        for name in cells[:2]:
-            if not place(name).is_file():
-                raise BitextmineError(f"{path}: line {number}: {name}: no such file; check the path")
-        name = cells[2] if len(cells) > 2 else _document_name(cells[0])
-        tasks.append(Task(name, Part(cells[0]), Part(cells[1])))
+        src, tgt = (replace(source, text=name) for name in cells[:2])
+        for file in (src, tgt):
+            if not file.path.is_file():
+                raise BitextmineError(f"{source}: line {number}: {file.text}: no such file; check the path")
+        name = cells[2] if len(cells) > 2 else _document_name(src)
+        tasks.append(Task(name, Part(src), Part(tgt)))
     if not tasks:
         raise BitextmineError(
-            f"{path}: names no files; expected a source file, a tab, a target file per line"
+            f"{source}: names no files; expected a source file, a tab, a target file per line"
         )
     return tasks
 
@@ -230,40 +231,41 @@ def matched_tasks(pairs: Sequence[tuple[int, int]], src: Sequence[Part], tgt: Se
     return tasks
 
 
-def _document_name(path: str | os.PathLike[str]) -> str:
+def _document_name(file: Location) -> str:
     """Return the name of a document in any language: ``en/a.txt.gz`` and ``a.fr.txt`` are both ``a``."""
-    parts = strip_compression(path).name.split(".")
+    parts = file.stem.name.split(".")
     while len(parts) > 1 and (parts[-1].lower() in ("txt", "text") or is_code(parts[-1])):
         parts.pop()
     return ".".join(parts)
 
 
-def _read_folder(folder: str) -> dict[str, Part]:
+def _read_folder(folder: Source) -> dict[str, Part]:
     """Return the documents of a folder by name, in the order of their names; subfolders are skipped."""
     found: dict[str, Part] = {}
     with explained(f"{folder}: cannot list the folder"):
-        paths = sorted(p for p in place(folder).iterdir() if _is_document(p))
+        paths = sorted(p for p in folder.path.iterdir() if _is_document(p))
     for path in paths:
-        name = _document_name(path)
+        file = replace(folder, text=os.fspath(path))
+        name = _document_name(file)
         if name in found:
             raise BitextmineError(
                 f"{folder}: {found[name].name} and {path.name} are both called '{name}'; remove one, or name the pairs "
                 "in a file for --list"
             )
-        found[name] = Part(os.fspath(path))
+        found[name] = Part(file)
     if not found:
         raise BitextmineError(f"{folder}: the folder has no files; name one with a file per document")
     return found
 
 
-def _is_document(path: Place) -> bool:
+def _is_document(path: AnyPath) -> bool:
     return path.is_file() and not path.name.startswith(".") and not path.name.endswith(ORIGIN)
 
 
-def _same_name_tasks(src: str, tgt: str) -> list[Task]:
+def _same_name_tasks(src: Source, tgt: Source) -> list[Task]:
     sides = _read_folder(src), _read_folder(tgt)
     for here, there, other in ((*sides, tgt), (*sides[::-1], src)):
-        alone = [part.path for name, part in here.items() if name not in there]
+        alone = [str(part.source) for name, part in here.items() if name not in there]
         if alone:
             more = f" and {len(alone) - 3} more" if len(alone) > 3 else ""
             raise BitextmineError(
@@ -273,14 +275,14 @@ def _same_name_tasks(src: str, tgt: str) -> list[Task]:
     return [Task(name, part, sides[1][name]) for name, part in sides[0].items()]
 
 
-def _read_parts(path: str, errors: str) -> list[Part]:
+def _read_parts(source: Source) -> list[Part]:
     """Return the documents of one file, separated by blank lines."""
     found: list[Part] = []
     lines: list[str] = []
-    for number, line in enumerate([*read_lines(path, errors), ""]):
+    for number, line in enumerate([*source.lines(), ""]):
         if line.strip():
             lines.append(line)
         elif lines:
-            found.append(Part(path, number - len(lines), tuple(lines)))
+            found.append(Part(source, number - len(lines), tuple(lines)))
             lines = []
     return found

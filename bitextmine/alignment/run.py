@@ -21,11 +21,10 @@ from bitextmine.encoder import Encoder, as_encoder, load_encoder
 from bitextmine.encoder.familiar import sampled, warn_unfamiliar
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.formats.names import FORMATS
+from bitextmine.files.formats.table import check_pairs_output
 from bitextmine.files.journal import Journal
-from bitextmine.files.lines import line_digest
-from bitextmine.files.storage import is_remote, place
-from bitextmine.files.streams import check_writable, display_name, keep_apart
-from bitextmine.files.tables import check_pairs_output
+from bitextmine.files.output import Destination, keep_apart
+from bitextmine.files.source import Source, line_digest
 from bitextmine.languages.codes import code_problem
 from bitextmine.run import Run, RunKeywords, take_run
 from bitextmine.signature import signature
@@ -222,21 +221,21 @@ def align(src: Text, tgt: Text, **options: Unpack[AlignKeywords]) -> AlignedDocu
     how = take_options(AlignOptions, given)
     if type(how.max_size) is not int or how.max_size < 2:
         raise UsageError(f"max_size: expected a whole number from 2 on, found {how.max_size!r}")
-    parts = [_part(name, text) for name, text in (("src", src), ("tgt", tgt))]
-    how.check(parts[0].path, parts[1].path)
+    parts = [_part(name, text, run) for name, text in (("src", src), ("tgt", tgt))]
+    how.check(*(part.source.text for part in parts))
     if how.blank_lines or how.documents:
         raise UsageError("align: blank_lines and documents are for the command; call align for each document")
     aligner = Aligner(as_encoder(how.model, run.device), how.settings, run.batch_tokens)
     stated = (how.src_lang, how.tgt_lang)
     reader = Reader(stated, how.presplit, run)
     (found,) = _align_tasks([Task(parts[0].name, *parts)], reader, aligner, run)
-    langs = [lang or language_of(part.path) or "" for lang, part in zip(stated, parts, strict=True)]
+    langs = [lang or language_of(part.source) or "" for lang, part in zip(stated, parts, strict=True)]
     return replace(found, langs=(langs[0], langs[1]), signature=how.signature(aligner))
 
 
-def _part(name: str, text: Text) -> Part:
+def _part(name: str, text: Text, run: Run) -> Part:
     if isinstance(text, (str, os.PathLike)):
-        return Part(os.fspath(text))
+        return Part(Source.of(text, run))
     if not isinstance(text, Iterable):
         raise UsageError(f"{name}: expected the path of a document or its sentences, found {text!r}")
     lines = tuple(text)
@@ -245,7 +244,7 @@ def _part(name: str, text: Text) -> Part:
         raise UsageError(
             f"{name}: expected the path of a document or its sentences, found {wrong!r} among them"
         )
-    return Part(name, lines=lines)
+    return Part(Source(name), lines=lines)
 
 
 def align_files(
@@ -265,36 +264,40 @@ def align_files(
     """
     options, run = options or AlignOptions(), run or Run()
     options.check(src, tgt)
-    format = choose_format(options.format, output)
+    destination = Destination.of(output)
+    format = choose_format(options.format, destination)
     if options.ids and format != "tsv":
         raise UsageError(f"--ids goes with --format tsv, not {format}")
     if options.origin and format in ("ladder", "vecalign"):
         raise UsageError(f"--origin: --format {format} holds numbers of lines alone; choose another one")
-    if format == "parquet" and output != "-":
-        check_pairs_output(output)
-    check_writable(output)
+    if format == "parquet" and not destination.is_standard:
+        check_pairs_output(destination)
+    destination.check()
     summary = Summary()
     aligner = Aligner(load_encoder(options.model, run.device), options.settings, run.batch_tokens)
     reader = Reader((options.src_lang, options.tgt_lang), options.presplit, run, options.origin)
     if options.pairs is not None:
-        tasks, named = read_list(options.pairs, run.errors), True
+        listed = Source.of(options.pairs, run)
+        tasks, named = read_list(listed), True
     else:
+        listed = None
         assert src is not None and tgt is not None
+        both = Source.of(src, run), Source.of(tgt, run)
         if options.documents:
-            sides = both_sides(src, tgt, blank_lines=options.blank_lines, errors=run.errors)
+            sides = both_sides(*both, blank_lines=options.blank_lines)
             tasks, summary.alone = _match(sides, reader, aligner, run)
             named = not options.blank_lines
         else:
-            tasks, named = choose_tasks(src, tgt, blank_lines=options.blank_lines, errors=run.errors)
-    read = dict.fromkeys(part.path for task in tasks for part in (task.src, task.tgt))
-    for source in [*read, *([] if options.pairs is None else [options.pairs])]:
-        keep_apart(source, {"-o": output})
+            tasks, named = choose_tasks(*both, blank_lines=options.blank_lines)
+    read = dict.fromkeys(part.source for task in tasks for part in (task.src, task.tgt))
+    for source in [*read, *([] if listed is None else [listed])]:
+        keep_apart(source, {"-o": destination})
     langs = _languages(tasks[0], options, format)
     _warn_unfamiliar(tasks, reader, aligner, options)
     summary.signature = options.signature(aligner)
-    with _journal(output, tasks, aligner, options, run) as journal:
+    with _journal(destination, tasks, aligner, options, run) as journal:
         content = Content(options.ids, named, options.origin, options.normalize)
-        with open_links(output, format, content, langs) as write:
+        with open_links(destination, format, content, langs) as write:
             for document in _align_tasks(tasks, reader, aligner, run, journal):
                 write(document)
                 summary.add(document)
@@ -305,12 +308,11 @@ def align_files(
 
 
 def _journal(
-    output: str, tasks: Sequence[Task], aligner: Aligner, options: AlignOptions, run: Run
+    output: Destination, tasks: Sequence[Task], aligner: Aligner, options: AlignOptions, run: Run
 ) -> contextlib.AbstractContextManager[Journal | None]:
     """Return the journal beside an output file; None for a stream, storage by URL, and a single pair of documents."""
-    is_file = (
-        output != "-" and not is_remote(output) and (Path(output).is_file() or not Path(output).exists())
-    )
+    path = output.path
+    is_file = isinstance(path, Path) and not output.is_stream and not path.is_dir()
     if not is_file or len(tasks) == 1:
         return contextlib.nullcontext()
     identity = {
@@ -352,7 +354,7 @@ def _languages(task: Task, options: AlignOptions, format: str) -> tuple[str, str
     """Return the languages for formats that name them; only TMX cannot do without."""
     if format not in FORMATS:
         return "", ""
-    sides = (task.src.path, options.src_lang), (task.tgt.path, options.tgt_lang)
+    sides = (task.src.source, options.src_lang), (task.tgt.source, options.tgt_lang)
     langs = [given or language_of(path) or "" for path, given in sides]
     if not FORMATS[format].needs_languages:
         return (langs[0], langs[1]) if all(langs) else ("", "")
@@ -369,7 +371,7 @@ def _warn_unfamiliar(tasks: list[Task], reader: Reader, aligner: Aligner, option
     """Log a warning if the encoder does not know the languages of the first documents; never read a stream twice."""
     for side, (name, lang) in enumerate((("source", options.src_lang), ("target", options.tgt_lang))):
         parts = [(task.src, task.tgt)[side] for task in tasks[:_LOOKED_AT]]
-        seen = [part for part in parts if part.lines is not None or place(part.path).is_file()]
+        seen = [part for part in parts if part.lines is not None or part.source.path.is_file()]
         lines = (line for part in seen for line in reader.read(part, side, again=True).lines)
         warn_unfamiliar(aligner.encoder, f"{name} documents", lang or "", sampled(lines))
 
@@ -425,7 +427,7 @@ def _batches(tasks: Sequence[Task], reader: Reader) -> Iterator[list[_Document]]
         src, tgt = reader.read(task.src, 0), reader.read(task.tgt, 1)
         for part, text in ((task.src, src), (task.tgt, tgt)):
             if len(tasks) == 1 and not any(map(str.strip, text.lines)):
-                raise BitextmineError(f"{display_name(part.path)}: empty: there is no line to align")
+                raise BitextmineError(f"{part.source}: empty: there is no line to align")
         batch.append(_Document(task, (src.lines, tgt.lines), (src.origins, tgt.origins)))
         size += len(src.lines) + len(tgt.lines)
         if size >= _BATCH_SENTENCES or len(batch) == _BATCH_DOCUMENTS:

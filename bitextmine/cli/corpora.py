@@ -145,15 +145,17 @@ def embed(
         adopt_vectors(corpora[0], vectors, run, how, lang=lang)
         return
     from bitextmine.encoder import load_encoder
+    from bitextmine.files.source import Source
 
     encoder = load_encoder(model, run.device_here)
     how = EmbedOptions(out, **options)
-    for corpus in corpora:
-        check_embedding(corpus, encoder, how, lang=lang)
+    sources = [Source.of(corpus, run) for corpus in corpora]
+    for source in sources:
+        check_embedding(source, encoder, how, lang=lang)
     with _encoding(run, model) as encoding:
         how = replace(how, encoding=encoding)
-        for corpus in corpora:
-            embed_corpus(corpus, encoder, run, how, lang=lang)
+        for source in sources:
+            embed_corpus(source, encoder, run, how, lang=lang)
 
 
 def _check_vectors(corpora: tuple[str, ...], model: str, distributed: bool) -> None:
@@ -236,32 +238,33 @@ def index(
     from bitextmine.console import progress
     from bitextmine.embeddings.embed import EmbedOptions, check_embedding, embed_corpus
     from bitextmine.embeddings.index_file import check_index_output, index_corpus
-    from bitextmine.embeddings.store import place_of
+    from bitextmine.embeddings.store import vectors_path
     from bitextmine.encoder import load_encoder
-    from bitextmine.files.streams import read_once
+    from bitextmine.files.source import Source
 
     force, cache, wait = place
-    for corpus in filter(read_once, corpora):
+    sources = [Source.of(corpus, run) for corpus in corpora]
+    for pipe in (source for source in sources if source.reads_once):
         raise click.UsageError(
-            f"{corpus}: a pipe cannot be indexed; embed it first with 'bitextmine embed - --lang fr --out "
+            f"{pipe.text}: a pipe cannot be indexed; embed it first with 'bitextmine embed - --lang fr --out "
             "corpus.fr.npy', then index the .npy"
         )
-    texts = [corpus for corpus in corpora if not corpus.endswith(".npy")]
+    texts = [source for source in sources if not source.text.endswith(".npy")]
     encoder = load_encoder(model, run.device_here) if texts else None
     how = EmbedOptions(cache=cache, overwrite=force, wait=wait)
-    for corpus in corpora:
-        vectors: str | Path = corpus
-        if encoder is not None and corpus in texts:
-            check_embedding(corpus, encoder, how, lang=lang)
+    for source in sources:
+        vectors: Source | Path = source
+        if encoder is not None and source in texts:
+            check_embedding(source, encoder, how, lang=lang)
             if cache is not None:
                 continue
-            vectors = place_of(corpus, encoder.hash)
+            vectors = vectors_path(source, encoder.hash)
         check_index_output(vectors, force=force)
     with _encoding(run, model) if texts else nullcontext() as encoding:
-        for corpus in corpora:
-            vectors = corpus
-            if encoder is not None and corpus in texts:
-                vectors = embed_corpus(corpus, encoder, run, replace(how, encoding=encoding), lang=lang)
-            with progress(None, f"index {corpus}", "vectors") as bar:
+        for source in sources:
+            vectors = source
+            if encoder is not None and source in texts:
+                vectors = embed_corpus(source, encoder, run, replace(how, encoding=encoding), lang=lang)
+            with progress(None, f"index {source}", "vectors") as bar:
                 report = index_corpus(vectors, IndexOptions(force=force, **options), run, bar.update)
             click.echo(report.to_table(), err=True)

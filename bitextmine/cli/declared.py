@@ -76,10 +76,6 @@ def command(group: click.Group, name: str, **more: Any) -> Callable[[Function], 
         def call(**given: Any) -> Any:
             if (ray := given.pop("ray", None)) is not None:
                 given["executor"] = f"ray://{ray}"
-            if "max_line" in given:
-                from bitextmine.files.streams import longest_line
-
-                longest_line(given["max_line"])
             return function(
                 **{
                     option.name: take(option.type, given)

@@ -126,9 +126,12 @@ def evaluate_mining(
     if (src_corpus is None) != (tgt_corpus is None):
         raise click.UsageError("give both corpora, --src-file and --tgt-file, or neither")
     from bitextmine.evaluation.mining import evaluate_mining as evaluate_file
+    from bitextmine.files.source import Source
 
-    corpora = (src_corpus, tgt_corpus) if src_corpus is not None and tgt_corpus is not None else None
-    return evaluate_file(mined, gold, corpora, errors=run.errors, **options)
+    corpora = None
+    if src_corpus is not None and tgt_corpus is not None:
+        corpora = Source.of(src_corpus, run), Source.of(tgt_corpus, run)
+    return evaluate_file(Source.of(mined, run), Source.of(gold, run), corpora, **options)
 
 
 @evaluate.command(
@@ -161,8 +164,10 @@ def evaluate_align(found: tuple[str, ...], golds: tuple[str, ...], run: Run, **o
     an empty side.
     """
     from bitextmine.evaluation.alignment import evaluate_alignment
+    from bitextmine.files.source import Source
 
-    return evaluate_alignment(found, golds, errors=run.errors, **options)
+    sides = ([Source.of(path, run) for path in paths] for paths in (found, golds))
+    return evaluate_alignment(*sides, **options)
 
 
 @evaluate.command(

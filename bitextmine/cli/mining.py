@@ -68,7 +68,7 @@ def mine(
     from bitextmine.mining.run import mine_all
     from bitextmine.mining.texts import find_pairs, output_names
 
-    pairs = find_pairs(corpora, work.run.errors)
+    pairs = find_pairs(corpora, work.run)
     if origin:  # better now than after the work
         for text in {text for pair in pairs for text in pair}:
             text.origins()

@@ -270,9 +270,9 @@ def pairs_argument(name: str, metavar: str, required: bool = False) -> Decorator
         if len(files) < 2:
             return files[0] if files else "-"
         if len(files) == 2 and all(files):
-            from bitextmine.files.formats.names import TwoFiles
+            from bitextmine.files.source import TwoFiles
 
-            return TwoFiles((files[0], files[1]))
+            return TwoFiles.join(files[0], files[1])
         raise click.BadParameter("expected a file of pairs, or two: sources and targets.", ctx, param)
 
     return click.argument(name, metavar=metavar, nargs=-1, required=required, callback=one)
@@ -335,7 +335,7 @@ def with_columns(*more: Decorator, header: str = ".  [default: detect]") -> Deco
     """Add `more`, --scol, --tcol and --header, as `where`: the `Columns` of a file of pairs."""
 
     def make(given: dict[str, Any]) -> Any:
-        from bitextmine.files.layout import Columns
+        from bitextmine.files.formats.columns import Columns
 
         score = given.pop("score_col", None)
         return Columns(score, given.pop("scol"), given.pop("tcol"), given.pop("header"))
@@ -351,20 +351,8 @@ def with_columns(*more: Decorator, header: str = ".  [default: detect]") -> Deco
     )
 
 
-def _set_max_line(ctx: click.Context, param: click.Parameter, value: int) -> None:
-    from bitextmine.files.streams import longest_line  # here: --help loads nothing but this package
-
-    longest_line(value)
-
-
 max_line = text(
-    "--max-line",
-    "SIZE",
-    "Longest line to read; a longer one is an error.",
-    shown="10M",
-    type=a_size,
-    expose_value=False,
-    callback=_set_max_line,
+    "--max-line", "SIZE", "Longest line to read; a longer one is an error.", shown="10M", type=a_size
 )
 device = text("--device", "auto|cpu|cuda|cuda:N", "Device to compute on.", shown="auto", type=a_device)
 batch_tokens = count(

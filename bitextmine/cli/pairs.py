@@ -25,12 +25,13 @@ def info(paths: tuple[str, ...], verify: bool, run: Run) -> None:
 
     Prints one "name: value" per line, taken from the manifest. "default" is the default encoder.
     """
+    from bitextmine.files.source import Source
     from bitextmine.info import describe
 
     for number, path in enumerate(paths):
         if len(paths) > 1:
             click.echo(f"{chr(10) if number else ''}{path}")
-        for name, value in describe(path, run.errors, verify=verify).items():
+        for name, value in describe(Source.of(path, run), verify=verify).items():
             click.echo(f"{name}: {value}")
 
 
@@ -66,9 +67,10 @@ def report(bitext: str, output: str, where: Any, run: Run, **options: Any) -> No
     if page.suffix.lower() not in ("", ".html", ".htm") and page.resolve() != Path(bitext).resolve():
         raise click.UsageError(f"-o {output}: the page is HTML; name it FILE.html")
     from bitextmine.console import counted
+    from bitextmine.files.source import Source
     from bitextmine.reporting import write_report
 
-    pairs = write_report(bitext, output, columns=where, errors=run.errors, **options)
+    pairs = write_report(Source.of(bitext, run), output, columns=where, **options)
     if output != "-":
         click.echo(f"{output}: a report on {counted(pairs, 'pair')}", err=True)
 

@@ -153,8 +153,8 @@ def adapt(corpora: Any, model: str, out: str, gold: tuple[str, ...], run: Run, *
     from bitextmine.adaptation.run import Adaptation
 
     plan = AdaptOptions(**options)
-    piles = find_piles(corpora, run.errors)
-    Adaptation(piles, Path(out), plan, run, model, read_golds(gold, piles, run.errors)).adapt()
+    piles = find_piles(corpora, run)
+    Adaptation(piles, Path(out), plan, run, model, read_golds(gold, piles, run)).adapt()
 
 
 overwrite_out = options.flag("--force", "Overwrite --out.")
@@ -236,9 +236,9 @@ def reduce(model: str, texts: tuple[str, ...], out: str, run: Run, force: bool, 
     "Output file.  [default: scorer.safetensors in the encoder's folder, where 'mine' looks for it]",
 )
 @overwrite_out
-@options.max_line
+@options.with_run()
 def fit_scorer_command(
-    trained: str, recipe: str | None, out: str | None, force: bool, **fitting: Any
+    trained: str, recipe: str | None, out: str | None, force: bool, run: Run, **fitting: Any
 ) -> None:
     """Fit the scorer that turns margins into log odds in 'mine'.
 
@@ -257,7 +257,9 @@ def fit_scorer_command(
         )
     data, model = fitting.pop("data"), fitting.pop("model")
     plan = load_recipe(recipe or Path(trained) / "recipe.json", folder=None if data is None else Path(data))
-    place, scorer, tasks = fit_scorer(Trained(trained, plan, model), out, Fitting(**fitting), force=force)
+    place, scorer, tasks = fit_scorer(
+        Trained(trained, plan, model), out, Fitting(**fitting), run=run, force=force
+    )
     click.echo(
         "| corpus | candidates | right | F1 by margin | F1 by a scorer fitted to the others | "
         "share right: estimated | in truth | calibration error |\n|---|---|---|---|---|---|---|---|"

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.streams import longest_line
 from bitextmine.languages.scripts import is_spaced
+from bitextmine.run import LONGEST_LINE
 
 _WRAPPED = 120  # characters: text with longer lines is not wrapped, and each of them is a paragraph
 _RAGGED = 0.9  # of the width: a shorter line with room for the next word was ended on purpose
@@ -76,9 +76,9 @@ def paragraphs(lines: Iterable[str]) -> Iterator[str]:
     """Yield the paragraphs of a text: blank lines part them, and so do line breaks that no margin forced.
 
     A line break within a block of short lines is that of wrapped text if the next word would hardly have fitted on the
-    line, or if the line ends within a word; not before an item of a list. Blocks are bounded, as
-    `streams.longest_line` bounds lines, so a file without blank lines is no harm.
-    Words that are divided there are put together, without the hyphen unless the text up to here has them with it.
+    line, or if the line ends within a word; not before an item of a list. Blocks are bounded, as lines are, so a file
+    without blank lines is no harm. Words that are divided there are put together, without the hyphen unless the text
+    up to here has them with it.
     """
     compounds: set[str] = set()
     width = 0  # of the widest block of short lines so far: a block of two lines does not show the margin
@@ -95,12 +95,11 @@ def paragraphs(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[list[str]]:
-    most = longest_line()
     block: list[str] = []
     size = 0
     for line in lines:
         line = line.strip()
-        if block and (not line or size > most):
+        if block and (not line or size > LONGEST_LINE):
             yield block
             block, size = [], 0
         if line:

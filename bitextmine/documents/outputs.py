@@ -12,7 +12,8 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import put_in_place
 from bitextmine.files.corpus import ORIGIN, origin_path
 from bitextmine.files.journal import Journal, journal_folder, last_record, remove_folder
-from bitextmine.files.streams import cannot_open, check_writable, compression, open_output, strip_compression
+from bitextmine.files.location import Location
+from bitextmine.files.output import Destination
 
 _JOB = "split"
 _PLACE = "{lang}"
@@ -53,18 +54,19 @@ def open_outputs(output: str, ids: bool, identity: Mapping[str, Any]) -> Iterato
         BitextmineError: an output cannot be written; lines in two languages without ``{lang}``.
     """
     if output == "-":
-        with open_output("-") as out:
+        with Destination("-").open() as out:
             yield Output(out, ids)
         return
     # The folder of parts is named by the pattern, in which {lang} is empty: one run may begin and another resume.
-    place = strip_compression(output)
-    part = Path(place.parent) / f"{place.name.replace(_PLACE, '').strip('.')}.split.part"
-    check_writable(output.replace(_PLACE, "xx"))
+    stem = Path(Location(output).stem)
+    part = stem.with_name(f"{stem.name.replace(_PLACE, '').strip('.')}.split.part")
+    destination = Destination(output.replace(_PLACE, "xx"))
+    destination.check()
     try:
         with contextlib.suppress(FileExistsError):
             part.mkdir()
     except OSError as e:
-        raise cannot_open(output, e) from None
+        raise Destination(output).cannot_open(e) from None
     try:
         with journal_folder(part, _JOB, identity) as journal:
             parts = _Parts(part, journal, output, ids)
@@ -118,12 +120,12 @@ class _Parts(Output):
             corpus = Path(self._output.replace(_PLACE, lang))
             for ending in reversed(self._endings):
                 made = self._folder / f"{lang}{ending}"
-                name = Path(origin_path(corpus)) if ending else corpus
-                if compression(name):
-                    with open(made, "rb") as source, open_output(name) as packed:
+                name = Destination.of(origin_path(Location.of(corpus)) if ending else corpus)
+                if name.compression:
+                    with open(made, "rb") as source, name.open() as packed:
                         shutil.copyfileobj(source, packed)
                 elif made.exists():  # or a run that was killed here has moved it
-                    put_in_place(made, name)
+                    put_in_place(made, Path(name))
 
     def _all(self) -> Iterator[IO[bytes]]:
         return itertools.chain.from_iterable(self._files.values())

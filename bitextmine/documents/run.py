@@ -22,7 +22,8 @@ from bitextmine.documents.outputs import Output, open_outputs, two_languages
 from bitextmine.documents.sentences import sentences
 from bitextmine.documents.sources import File, documents, find_files, language_of
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.streams import display_name, keep_apart
+from bitextmine.files.output import Destination, keep_apart
+from bitextmine.files.source import Source
 from bitextmine.languages.clean import STEPS, clean
 from bitextmine.languages.codes import code_problem, same_code
 from bitextmine.languages.identify import Languages
@@ -148,7 +149,7 @@ def split(
         how = dataclasses.replace(how, kind=Kind(one_of("kind", how.kind, tuple(Kind))))
     if isinstance(inputs, (str, os.PathLike)) or not isinstance(inputs, Iterable):
         inputs = [inputs]
-    return Splitter(find_files([a_path("inputs", one) for one in inputs]), how, run).sentences()
+    return Splitter(find_files([a_path("inputs", one) for one in inputs], run), how, run).sentences()
 
 
 def split_files(
@@ -162,9 +163,9 @@ def split_files(
             document is unknown.
     """
     _check(inputs, output, options)
-    files = find_files(inputs)
+    files = find_files(inputs, run)
     if not options.langs and not options.by_language and "{lang}" not in output:
-        langs = [*dict.fromkeys(lang for file in files if (lang := language_of(file.path)))]
+        langs = [*dict.fromkeys(lang for file in files if (lang := language_of(file.source)))]
         if len(langs) > 1:
             raise two_languages(output, *langs[:2])
     splitter = Splitter(files, options, run)
@@ -172,7 +173,7 @@ def split_files(
         splitter.run_to(out)
     report = splitter.report
     if not report.documents + report.other:
-        what = f"{display_name(inputs[0])}: no text in it" if len(inputs) == 1 else "no text in these files"
+        what = f"{Source.of(inputs[0])}: no text in it" if len(inputs) == 1 else "no text in these files"
         raise BitextmineError("; ".join([what, *report.named]))
     return report
 
@@ -188,9 +189,8 @@ def _check(inputs: Sequence[str | os.PathLike[str]], output: str, options: Split
         raise UsageError("--lang names the language of all documents; for several pass --by-language, too")
     if len(options.langs) == 1 or "{lang}" not in output:
         for given in inputs:
-            keep_apart(
-                given, {"-o": None if output == "-" else output.replace("{lang}", "".join(options.langs))}
-            )
+            named = None if output == "-" else Destination(output.replace("{lang}", "".join(options.langs)))
+            keep_apart(Source.of(given), {"-o": named})
     for given in inputs:
         top = Path(given).resolve()
         if output != "-" and top.is_dir() and Path(output).resolve().is_relative_to(top):
@@ -213,7 +213,9 @@ class Splitter:
         """Return everything the output depends on: the options, and names and sizes of the files."""
         listing = hashlib.sha256()
         for file in self._files:
-            listing.update(f"{Path(file.path).absolute()}\0{file.size}\0".encode("utf-8", "surrogateescape"))
+            listing.update(
+                f"{Path(file.source).absolute()}\0{file.size}\0".encode("utf-8", "surrogateescape")
+            )
         options = {**dataclasses.asdict(self._options), "langs": list(self._options.langs)}
         return {"version": __version__, "files": listing.hexdigest(), "errors": self._run.errors, **options}
 
@@ -281,11 +283,11 @@ class Splitter:
 
             for file in self._files:
                 try:
-                    yield from documents(file, self._options, self._run.errors, seen)
+                    yield from documents(file, self._options, seen)
                 except NoDocument as problem:
                     if file.named:
                         raise
-                    yield Document.broken(file.name, str(problem).removeprefix(f"{file.path}: "))
+                    yield Document.broken(file.name, str(problem).removeprefix(f"{file.source}: "))
                 before += file.size
                 seen(0)
 

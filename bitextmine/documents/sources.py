@@ -15,10 +15,11 @@ from bitextmine.documents.options import SUFFIXES, Kind, SplitOptions
 from bitextmine.documents.web import crawled, page_file
 from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.names import PARQUET
-from bitextmine.files.jsonfile import parse_json
-from bitextmine.files.lines import MAGIC, decoded_blocks
-from bitextmine.files.streams import display_name, is_stream, read_line_blocks, strip_compression
+from bitextmine.files.json_toml import parse_json
+from bitextmine.files.location import Location
+from bitextmine.files.source import MAGIC, Source, decoded_blocks
 from bitextmine.languages.codes import language
+from bitextmine.run import Run
 
 log = logging.getLogger(__name__)
 
@@ -46,80 +47,85 @@ _TMX = "TMX: it holds pairs already; 'bitextmine score' and 'filter' read it"
 
 @dataclass(frozen=True)
 class File:
-    """An input: its path, its name in origins, its size in bytes (0: unknown), and whether the user named it."""
+    """An input: its text, its name in origins, its size in bytes (0: unknown), and whether the user named it."""
 
-    path: str
+    source: Source
     name: str
     size: int
     named: bool
 
 
-def find_files(inputs: Sequence[str | os.PathLike[str]]) -> list[File]:
+def find_files(inputs: Sequence[str | os.PathLike[str]], run: Run | None = None) -> list[File]:
     """Return the files that a command line names, those of folders and their subfolders included, sorted by name.
 
     Hidden files are left out. BitextmineError for a folder without files; a missing file shows when it is read.
     """
     files: list[File] = []
     for path in inputs:
-        given = os.fspath(path)
-        if not Path(given).is_dir():
-            size = Path(given).stat().st_size if Path(given).is_file() else 0
-            files.append(File(given, display_name(given), size, True))
+        source = Source.of(path, run)
+        if not Path(source).is_dir():
+            size = Path(source).stat().st_size if Path(source).is_file() else 0
+            files.append(File(source, str(source), size, True))
             continue
-        found = list(_in_folder(given))
+        found = list(_in_folder(source))
         if not found:
-            raise BitextmineError(f"{given}: no files in this folder; name one that holds documents")
+            raise BitextmineError(f"{source}: no files in this folder; name one that holds documents")
         files.extend(found)
     return files
 
 
-def _in_folder(top: str) -> Iterator[File]:
+def _in_folder(top: Source) -> Iterator[File]:
     for folder, folders, names in os.walk(top):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             path = Path(folder, name)
             if not name.startswith(".") and path.is_file():
-                yield File(str(path), str(path.relative_to(top)), path.stat().st_size, False)
+                yield File(
+                    dataclasses.replace(top, text=str(path)),
+                    str(path.relative_to(top)),
+                    path.stat().st_size,
+                    False,
+                )
 
 
 def documents(
-    file: File, options: SplitOptions, errors: str = "strict", seen: Callable[[int], object] | None = None
+    file: File, options: SplitOptions, seen: Callable[[int], object] | None = None
 ) -> Iterator[Document]:
     """Yield the documents of a file; `seen` is told how many of its bytes have been read.
 
     Raises:
         BitextmineError: while iterating: an unreadable file; NoDocument if it holds no documents.
     """
-    kind = options.kind or SUFFIXES.get(strip_compression(file.path).suffix.lower())
-    lang = language_of(file.path)
+    kind = options.kind or SUFFIXES.get(file.source.suffix)
+    lang = language_of(file.source)
     if kind is Kind.WARC:
-        yield from crawled(file.path, file.name, seen, options.machine_translated)
+        yield from crawled(file.source, file.name, seen, options.machine_translated)
     elif kind is Kind.HTML:
-        text = functools.partial(page_file, file.path, seen, options.machine_translated)
+        text = functools.partial(page_file, file.source, seen, options.machine_translated)
         yield Document(file.name, "", lang, text, tags=False)
     elif kind is Kind.PARQUET:
         yield from _table(file, options.text_field)
     else:
-        yield from _streamed(file, kind, options, errors, seen)
+        yield from _streamed(file, kind, options, seen)
 
 
 def _streamed(
-    file: File, kind: Kind | None, options: SplitOptions, errors: str, seen: Callable[[int], object] | None
+    file: File, kind: Kind | None, options: SplitOptions, seen: Callable[[int], object] | None
 ) -> Iterator[Document]:
     """Yield the documents of plain text or JSON Lines, or of a file whose name does not tell what it is."""
-    blocks = read_line_blocks(file.path, seen)
+    blocks = file.source.line_blocks(seen)
     head = b""
     for head in itertools.accumulate(blocks):
         if len(head) >= HEAD:
             break
     if options.kind is None:
-        check_text(head, file.path)
+        check_text(head, file.source)
     if kind is None:
         kind = _kind(head)
         if kind in (Kind.WARC, Kind.HTML, Kind.PARQUET):
-            if is_stream(file.path):
-                raise NoDocument(f"{file.path}: looks like {kind.upper()}; say so with --from {kind}")
-            yield from documents(file, dataclasses.replace(options, kind=kind), errors, seen)
+            if file.source.is_stream:
+                raise NoDocument(f"{file.source}: looks like {kind.upper()}; say so with --from {kind}")
+            yield from documents(file, dataclasses.replace(options, kind=kind), seen)
             return
     blocks = itertools.chain([head] if head else [], blocks)
     if kind is Kind.JSONL:
@@ -130,8 +136,8 @@ def _streamed(
             log.warning(
                 "%s: warning: tabs in most lines: a table of pairs? Take a column first: cut -f 1", file.name
             )
-        lang = language_of(file.path)
-        texts = decoded_blocks(blocks, errors, file.name)
+        lang = language_of(file.source)
+        texts = decoded_blocks(blocks, file.source.errors, file.name)
         lines = (line for text in texts for line in text[:-1].split("\n"))
         yield Document(file.name, "", lang, lambda: paragraphs(lines))
 
@@ -162,7 +168,7 @@ def _record(record: dict[str, Any], name: str, text_field: str) -> Document:
 def _table(file: File, text_field: str) -> Iterator[Document]:
     """Yield a document for each row of Parquet."""
     try:
-        rows = PARQUET.load("parquet:parquet_records")(file.path)
+        rows = PARQUET.load("parquet:parquet_records")(file.source)
         for number, row in enumerate(rows, start=1):
             yield _record(row.content, f"{file.name}#{number}", text_field)
     except NoDocument:
@@ -171,9 +177,9 @@ def _table(file: File, text_field: str) -> Iterator[Document]:
         raise NoDocument(str(error)) from None
 
 
-def language_of(path: str) -> str | None:
+def language_of(path: str | os.PathLike[str]) -> str | None:
     """Return the language that a file's name tells, as in book.fr, book.fr.gz and page.fr.html; None if it does not."""
-    stem = strip_compression(path)
+    stem = Location.of(path).stem
     if stem.suffix.lower() in SUFFIXES:
         stem = stem.with_suffix("")
     code = stem.suffix[1:]
@@ -191,7 +197,7 @@ def _kind(head: bytes) -> Kind:
     return Kind.JSONL if start.startswith(b'{"') else Kind.TEXT
 
 
-def check_text(head: bytes, path: str) -> None:
+def check_text(head: bytes, path: str | os.PathLike[str]) -> None:
     """Raise NoDocument if the first bytes of a file are those of no text."""
     for magic, what in _CONVERT:
         if head.startswith(magic):

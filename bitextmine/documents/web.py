@@ -12,8 +12,7 @@ from typing import Any
 
 from bitextmine.documents.document import Document, NoDocument, paragraphs
 from bitextmine.errors import BitextmineError
-from bitextmine.files.storage import open_bytes
-from bitextmine.files.streams import cannot_read, compression, longest_line, read_blocks
+from bitextmine.files.source import Source
 
 _PAGES = ("text/html", "application/xhtml+xml")
 _BREAK = re.compile(r"[\n\t]+")
@@ -97,18 +96,20 @@ def _letters(html: str) -> int:
     return len("".join(_TAG.sub("", html).split()))
 
 
-def page_file(path: str, seen: Callable[[int], object] | None, machine: bool) -> list[str]:
+def page_file(source: Source, seen: Callable[[int], object] | None, machine: bool) -> list[str]:
     """Return the paragraphs of a file of HTML; NoDocument as for `page`, or if it is too large."""
     parts, size = [], 0
-    for block in read_blocks(path, seen):
+    for block in source.blocks(seen):
         parts.append(block)
         size += len(block)
-        if size > longest_line():
-            raise _too_large()
+        if size > source.max_line:
+            raise _too_large(source.max_line)
     return page(b"".join(parts), machine=machine)
 
 
-def crawled(path: str, name: str, seen: Callable[[int], object] | None, machine: bool) -> Iterator[Document]:
+def crawled(
+    source: Source, name: str, seen: Callable[[int], object] | None, machine: bool
+) -> Iterator[Document]:
     """Yield the pages of a WARC, and the texts of a WET file, in order; damaged records are passed over.
 
     After a damaged record the next one is looked for, in files of this machine that are not compressed or gzip.
@@ -116,7 +117,7 @@ def crawled(path: str, name: str, seen: Callable[[int], object] | None, machine:
     warc = _library("fastwarc.warc")
     kinds = warc.WarcRecordType.response | warc.WarcRecordType.resource | warc.WarcRecordType.conversion
     number = place = 0  # of the record: its number, and its first byte in the file
-    with _opened(path) as file:
+    with _opened(source) as file:
         while True:
             try:
                 for record in warc.ArchiveIterator(file, record_types=kinds):
@@ -125,7 +126,7 @@ def crawled(path: str, name: str, seen: Callable[[int], object] | None, machine:
                         seen(place)
                     if _is_page(record):
                         url = record.headers.get("WARC-Target-URI") or ""
-                        text = functools.partial(_content, record, machine)
+                        text = functools.partial(_content, record, machine, source.max_line)
                         yield Document(f"{name}#{number}", url, None, text, tags=_is_plain(record))
             except BaseException as problem:  # a failure inside the library is no Exception
                 if not isinstance(problem, OSError) and type(problem).__name__ != "PanicException":
@@ -137,7 +138,7 @@ def crawled(path: str, name: str, seen: Callable[[int], object] | None, machine:
                     return
                 place = file.seek(found)
                 continue
-            if compression(path) == ".gz" and not _is_whole(file, place):
+            if source.compression == ".gz" and not _is_whole(file, place):
                 yield Document.broken(
                     f"{name}#{number + 1}", "a truncated file: its last record is not whole"
                 )
@@ -145,15 +146,11 @@ def crawled(path: str, name: str, seen: Callable[[int], object] | None, machine:
 
 
 @contextlib.contextmanager
-def _opened(path: str) -> Iterator[Any]:
-    if path == "-" or compression(path) in (".bz2", ".xz"):
-        yield _Unpacked(read_blocks(path))
+def _opened(source: Source) -> Iterator[Any]:
+    if source.is_standard or source.compression in (".bz2", ".xz"):
+        yield _Unpacked(source.blocks())
         return
-    try:
-        file = open_bytes(path)
-    except OSError as error:
-        raise cannot_read(path, error) from None
-    with file:
+    with source.open() as file:
         yield file
 
 
@@ -225,10 +222,9 @@ def _is_plain(record: Any) -> bool:
     return _kind(record).startswith("text/plain")
 
 
-def _content(record: Any, machine: bool) -> Iterable[str]:
-    most = longest_line()
+def _content(record: Any, machine: bool, most: int) -> Iterable[str]:
     if record.content_length > most:
-        raise _too_large()
+        raise _too_large(most)
     raw = record.reader.read(most)
     if len(raw) < record.content_length:
         raise NoDocument("a truncated record")
@@ -259,7 +255,7 @@ def _plain(raw: bytes, headers: Any, most: int) -> bytes:
         except OSError:  # many crawlers unpack, and keep the header
             continue
         if len(unpacked) > most:
-            raise _too_large()
+            raise _too_large(most)
         raw = unpacked or raw
     return raw
 
@@ -295,5 +291,5 @@ def _depth(raw: bytes) -> int:
     return deepest
 
 
-def _too_large() -> NoDocument:
-    return NoDocument(f"a page of more than {longest_line():,} bytes; allow larger ones with --max-line")
+def _too_large(most: int) -> NoDocument:
+    return NoDocument(f"a page of more than {most:,} bytes; allow larger ones with --max-line")

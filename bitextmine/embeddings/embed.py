@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bitextmine.console import counted
 from bitextmine.embeddings import store
-from bitextmine.embeddings.store import Manifest, check_fresh, check_place, journal_path, shards_path
+from bitextmine.embeddings.store import Manifest, check_fresh, check_vectors_path, journal_path, shards_path
 from bitextmine.embeddings.writer import EmbeddingWriter, PlaceTaken
 from bitextmine.encoder.encoder import PRECOMPUTED, Encoder, refuse
 from bitextmine.encoder.familiar import sampled, warn_unfamiliar
@@ -27,8 +27,8 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import wait_for_lock
 from bitextmine.files.corpus import Corpus, Spool, corpus_language
 from bitextmine.files.journal import JournalBusyError, remove_folder
-from bitextmine.files.storage import local
-from bitextmine.files.streams import check_readable, read_once, strip_compression
+from bitextmine.files.source import Source
+from bitextmine.files.storage import local_path
 from bitextmine.run import Run
 from bitextmine.system import ahead, processors
 
@@ -127,23 +127,24 @@ def embed_corpus(
             program is in its place; the disk is full.
     """
     run, options = run or Run(), options or EmbedOptions()
-    text = corpus if isinstance(corpus, Corpus) else Corpus(corpus, lang, run.errors)
-    assert text.path is not None
+    text = corpus if isinstance(corpus, Corpus) else Corpus(Source.of(corpus, run), lang)
+    source = text.source
+    assert source is not None
     if options.out is not None:
         if options.cache is not None:
             raise UsageError("--out and --cache both say where the vectors go; give one of them")
-        local(options.out, "vectors are written in place, which only a file of this machine can be")
+        local_path(options.out, "vectors are written in place, which only a file of this machine can be")
         if Path(options.out).suffix != ".npy":
             raise BitextmineError(f"--out {options.out}: the name of an embedding ends in .npy")
-    if _is_nameless(text.path):
-        stream = "stdin" if os.fspath(text.path) == "-" else "a pipe"
+    if source.is_nameless:
+        stream = "stdin" if source.is_standard else "a pipe"
         if options.out is None:
             raise UsageError(f"a corpus from {stream} needs --out FILE.npy to say where its vectors go")
         if lang is None and not isinstance(corpus, Corpus):
             raise UsageError(f"a corpus from {stream} needs --lang, as there is no file name to tell it by")
     job = _Job(text, encoder, run, options)
     if options.out is None and options.cache is None:
-        store.place_of(text.path, encoder.hash)  # before the corpus is read
+        store.vectors_path(source, encoder.hash)  # before the corpus is read
     check_lines(text, job.name)
     if encoder.name == PRECOMPUTED:
         return job.up_to_date()
@@ -163,24 +164,20 @@ def check_lines(text: Corpus, name: str) -> None:
 
 
 def check_embedding(
-    corpus: str | os.PathLike[str],
-    encoder: Encoder,
-    options: EmbedOptions | None = None,
-    *,
-    lang: str | None = None,
+    source: Source, encoder: Encoder, options: EmbedOptions | None = None, *, lang: str | None = None
 ) -> None:
     """Raise BitextmineError, before any work, for a missing corpus, an unknown language, or no place for vectors."""
     options = options or EmbedOptions()
-    if not read_once(corpus):
-        check_readable(corpus)
-        corpus_language(corpus, lang)
-    place = None if options.out is None else Path(options.out)
-    if place is None and options.cache is not None:
+    if not source.reads_once:
+        source.check()
+        corpus_language(source, lang)
+    npy = None if options.out is None else Path(options.out)
+    if npy is None and options.cache is not None:
         store.make_cache(options.cache)
-    elif place is None and not read_once(corpus):
-        place = store.place_of(corpus, encoder.hash)
-    if place is not None and not (options.force or options.overwrite):
-        check_place(place)
+    elif npy is None and not source.reads_once:
+        npy = store.vectors_path(source, encoder.hash)
+    if npy is not None and not (options.force or options.overwrite):
+        check_vectors_path(npy)
 
 
 def embed_lines(corpus: Corpus, encoder: Encoder, run: Run, keep_pieces: bool = False) -> NDArray[np.float16]:
@@ -232,11 +229,6 @@ class _PieceSpool:
         return Pieces(ids, self._offsets.as_array(np.int64))
 
 
-def _is_nameless(path: str | os.PathLike[str]) -> bool:
-    path = os.fspath(path)
-    return read_once(path) and (path == "-" or path.startswith(("/dev/", "/proc/")))
-
-
 def _chunks(corpus: Corpus, size: int, start: int = 0, find_repeats: bool = False) -> Iterator[Lines]:
     """Yield chunks of `size` lines from line `start` on."""
     first = _first_rows(corpus) if find_repeats else None
@@ -272,20 +264,26 @@ class _Job:
     """One corpus to embed."""
 
     def __init__(self, text: Corpus, encoder: Encoder, run: Run, options: EmbedOptions) -> None:
-        assert text.path is not None
-        self.text, self.path, self.encoder, self.run, self.options = text, text.path, encoder, run, options
-        self.name = "-" if _is_nameless(text.path) else text.name
+        assert text.source is not None
+        self.text, self.source, self.encoder, self.run, self.options = (
+            text,
+            text.source,
+            encoder,
+            run,
+            options,
+        )
+        self.name = "-" if text.source.is_nameless else text.name
         self.lang = text.lang
 
-    def _place(self) -> Path:
-        """Return the place of the vectors, as things stand."""
+    def _npy(self) -> Path:
+        """Return the path of the vectors, as things stand."""
         if self.options.out is not None:
             return Path(self.options.out)
         if self.options.cache is not None:
             digits = f"{self.text.sha256[:12]}.{store.short_hash(self.encoder.hash)}"
-            name = f"{strip_compression(self.path).name}.{digits}.npy"
+            name = f"{self.source.stem.name}.{digits}.npy"
             return Path(self.options.cache) / name
-        return store.place_of(self.path, self.encoder.hash)
+        return store.vectors_path(self.source, self.encoder.hash)
 
     def up_to_date(self) -> Path:
         """Embed the text if necessary, and return the path of its vectors."""
@@ -294,7 +292,7 @@ class _Job:
             store.make_cache(options.cache)
         told = False
         while True:
-            npy = self._place()
+            npy = self._npy()
             reason = check_fresh(npy, self.text.sha256, encoder.hash)
             if reason is None and not options.force:
                 lines = counted(len(self.text), "line")
@@ -303,7 +301,7 @@ class _Job:
             if encoder.name == PRECOMPUTED:
                 refuse(self.name)
             if not (options.force or options.overwrite):
-                check_place(npy)
+                check_vectors_path(npy)
             try:
                 return self._make(npy, reason)
             except JournalBusyError:
@@ -333,10 +331,10 @@ class _Job:
             encoder.dim,
             # Chunks and settings decide which sentences share a batch, and so the last bit of a vector.
             {**origin, "chunk_lines": chunk_lines, **settings},
-            still_free=lambda: self._place() == npy,
+            still_free=lambda: self._npy() == npy,
             overwrite=options.force or options.overwrite,
         )
-        usual = store.embedding_paths(self.path)[0]
+        usual = store.embedding_paths(self.source)[0]
         if options.out is None and options.cache is None and npy != usual and usual.exists():
             log.info("%s: has vectors of another model; those of %s go to %s", usual, encoder.name, npy.name)
         if not options.force and reason not in (None, "not embedded yet"):

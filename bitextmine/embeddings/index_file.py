@@ -18,10 +18,10 @@ from bitextmine.embeddings.store import Manifest, open_embedding
 from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.atomic import sync_folder
 from bitextmine.files.journal import folder_head
-from bitextmine.files.jsonfile import read_json, write_json
-from bitextmine.files.ours import check_index_place
-from bitextmine.files.storage import local
-from bitextmine.files.streams import check_writable
+from bitextmine.files.json_toml import read_json, write_json
+from bitextmine.files.output import Destination
+from bitextmine.files.overwrite import check_index_place
+from bitextmine.files.storage import local_path
 from bitextmine.run import Run
 from bitextmine.search.build_index import JOB, Built, Plan, build_on_disk, make_plan
 from bitextmine.search.exact import search_one
@@ -39,7 +39,7 @@ _CHEAP = 1 << 28  # bytes of an index whose checksum is compared at each use
 
 def index_paths(npy_path: str | os.PathLike[str]) -> tuple[Path, Path]:
     """Return the places of an index: ``corpus.fr.npy`` -> ``corpus.fr.faiss``, ``corpus.fr.faiss.json``."""
-    path = local(npy_path, "vectors are mapped into memory, which only a file of this machine can be")
+    path = local_path(npy_path, "vectors are mapped into memory, which only a file of this machine can be")
     file = path.with_suffix(".faiss") if path.suffix == ".npy" else Path(f"{path}.faiss")
     return file, Path(f"{file}.json")
 
@@ -51,7 +51,7 @@ def check_index_output(npy_path: str | os.PathLike[str], *, force: bool = False)
     """
     file, manifest = index_paths(npy_path)
     if not file.exists():
-        check_writable(manifest, "index the corpus with --cache, in another folder")
+        Destination.of(manifest).check("index the corpus with --cache, in another folder")
     if not force:
         check_index_place(file, manifest, Path(f"{file}.part"), "index a copy of the corpus elsewhere")
 

@@ -28,10 +28,11 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError, UsageError, explained
 from bitextmine.files.journal import read_head
-from bitextmine.files.jsonfile import plain, read_json
-from bitextmine.files.ours import check_vectors_place
-from bitextmine.files.storage import is_remote, local
-from bitextmine.files.streams import check_writable, strip_compression
+from bitextmine.files.json_toml import plain, read_json
+from bitextmine.files.location import Location
+from bitextmine.files.output import Destination
+from bitextmine.files.overwrite import check_vectors_place
+from bitextmine.files.storage import Remote, local_path
 from bitextmine.version import __version__
 
 JOB = "embed"  # of the journal of an unfinished embedding
@@ -49,7 +50,7 @@ class Manifest:
     dim: Count = 0
     lang: str = ""
     corpus: str = ""  # the file name of the text, without its folder; "-" for stdin
-    text_sha256: str = ""  # bitextmine.files.lines.line_digest of the lines
+    text_sha256: str = ""  # bitextmine.files.source.line_digest of the lines
     model: str = ""
     model_hash: str = ""
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)  # whatever else changes the vectors
@@ -99,9 +100,9 @@ def shards_path(npy_path: str | os.PathLike[str]) -> Path:
     return Path(f"{os.fspath(npy_path)}.shards")
 
 
-def embedding_paths(corpus_path: str | os.PathLike[str]) -> tuple[Path, Path]:
+def embedding_paths(corpus: Location) -> tuple[Path, Path]:
     """Return the first model's vectors and manifest: ``corpus.fr.gz`` -> ``corpus.fr.npy``, ``corpus.fr.json``."""
-    npy = Path(f"{strip_compression(corpus_path)}.npy")
+    npy = Path(f"{corpus.stem}.npy")
     return npy, manifest_path(npy)
 
 
@@ -112,14 +113,14 @@ def short_hash(model_hash: str) -> str:
     return model_hash if model_hash == "precomputed" else model_hash[:8]
 
 
-def place_of(corpus_path: str | os.PathLike[str], model_hash: str) -> Path:
+def vectors_path(corpus: Location, model_hash: str) -> Path:
     """Return the .npy of a corpus and a model beside the corpus; UsageError if that is in shared storage."""
-    if is_remote(corpus_path):
+    if isinstance(corpus.path, Remote):
         raise UsageError(
-            f"{os.fspath(corpus_path)}: its vectors are mapped into memory, and so cannot lie beside it: name a folder "
+            f"{corpus}: its vectors are mapped into memory, and so cannot lie beside it: name a folder "
             "of this machine for them with --cache"
         )
-    npy, _ = embedding_paths(corpus_path)
+    npy, _ = embedding_paths(corpus)
     owner = _owner(npy)
     own = npy.with_name(f"{npy.stem}.{short_hash(model_hash)}.npy")
     if owner == model_hash or (owner is None and not own.exists() and not part_path(own).exists()):
@@ -160,7 +161,7 @@ def vectors_layout(npy_path: str | os.PathLike[str]) -> tuple[tuple[int, int], i
         BitextmineError: the file is missing, is not a two-dimensional C-ordered float16 array, or is shorter or longer
             than its header says.
     """
-    local(npy_path, "vectors are mapped into memory, which only a file of this machine can be")
+    local_path(npy_path, "vectors are mapped into memory, which only a file of this machine can be")
     try:
         with open(npy_path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -326,14 +327,14 @@ def open_embedding(npy_path: str | os.PathLike[str]) -> tuple[NDArray[np.float16
     return vectors, manifest
 
 
-def check_place(npy_path: str | os.PathLike[str]) -> None:
-    """Raise BitextmineError for a folder that is not writable, or a file of another program in an embedding's place."""
-    place = Path(npy_path)
-    if not place.exists():
-        for file in (place, part_path(place)):
-            check_writable(file, "name a folder for the vectors with --cache")
-    where = place, manifest_path(place), part_path(place), journal_path(place)
-    check_vectors_place(*where, "name another place (embed --out)")
+def check_vectors_path(npy_path: str | os.PathLike[str]) -> None:
+    """Raise BitextmineError if vectors cannot be written there, or a file of another program has one of their names."""
+    npy = Path(npy_path)
+    if not npy.exists():
+        for file in (npy, part_path(npy)):
+            Destination.of(file).check("name a folder for the vectors with --cache")
+    names = npy, manifest_path(npy), part_path(npy), journal_path(npy)
+    check_vectors_place(*names, "name another place (embed --out)")
 
 
 def check_rows(npy_path: str | os.PathLike[str], manifest: Manifest, rows: int) -> None:

@@ -10,11 +10,12 @@ import numpy as np
 
 from bitextmine.console import counted
 from bitextmine.embeddings.embed import EmbedOptions
-from bitextmine.embeddings.store import Manifest, check_place, place_of
+from bitextmine.embeddings.store import Manifest, check_vectors_path, vectors_path
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.encoder.encoder import PRECOMPUTED
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus
+from bitextmine.files.source import Source
 from bitextmine.run import Run
 
 log = logging.getLogger(__name__)
@@ -42,9 +43,10 @@ def adopt_vectors(
             infinite numbers, or nothing but zeros.
     """
     run, options = run or Run(), options or EmbedOptions()
-    text = Corpus(corpus, lang, run.errors)
+    source = Source.of(corpus, run)
+    text = Corpus(source, lang)
     language = text.lang
-    npy = Path(options.out) if options.out is not None else place_of(corpus, PRECOMPUTED)
+    npy = Path(options.out) if options.out is not None else vectors_path(source, PRECOMPUTED)
     if os.path.realpath(npy) == os.path.realpath(vectors):
         raise BitextmineError(
             f"{vectors}: is the embedding itself; name another file with --out, or move the vectors"
@@ -54,7 +56,7 @@ def adopt_vectors(
     matrix = open_precomputed(vectors, len(text))
     before = Path(vectors).stat()
     if not options.force:
-        check_place(npy)
+        check_vectors_path(npy)
     with open(vectors, "rb") as file:
         digest = hashlib.file_digest(file, "blake2b").hexdigest()
     identity = {"text_sha256": text.sha256, "model_hash": PRECOMPUTED, "vectors": digest}

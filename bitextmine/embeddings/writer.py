@@ -19,8 +19,8 @@ from bitextmine.embeddings.store import Manifest
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import FULL_DISK, allocate, staging, sync_file, sync_folder, write_at
 from bitextmine.files.journal import Journal, JournalBusyError
-from bitextmine.files.jsonfile import json_bytes, plain
-from bitextmine.files.streams import check_writable
+from bitextmine.files.json_toml import json_bytes, plain
+from bitextmine.files.output import Destination
 
 # The longest time that written rows wait for the disk: the most a kill can cost, apart from the current batch.
 SYNC_SECONDS = 2.0
@@ -75,7 +75,7 @@ class EmbeddingWriter:
         self._synced = time.monotonic()
         self.safe_rows = 0  # rows known to be on disk
         self._fd = -1
-        check_writable(self.npy_path)
+        Destination.of(self.npy_path).check()
         try:
             self._journal = Journal(
                 store.journal_path(npy_path), store.JOB, self.identity, overwrite=overwrite

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.folder import CONFIG, PACKAGED, packaged
-from bitextmine.files.jsonfile import read_json
+from bitextmine.files.json_toml import read_json
 from bitextmine.languages.codes import same_code
 from bitextmine.languages.identify import Languages, is_installed
 from bitextmine.languages.scripts import count_scripts, scripts_of

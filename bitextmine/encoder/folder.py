@@ -20,7 +20,7 @@ from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import write_weights
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import replacing
-from bitextmine.files.jsonfile import read_json, write_json
+from bitextmine.files.json_toml import read_json, write_json
 
 if TYPE_CHECKING:
     from bitextmine.encoder.model import SentenceModel

@@ -5,7 +5,6 @@ and a target sentence with a gold link of that source sentence. Precision is ove
 recall is over the gold links that have both sides.
 """
 
-import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -17,8 +16,7 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.evaluation.report import FileName, Report, bootstrap, percent
-from bitextmine.files.lines import iter_lines
-from bitextmine.files.streams import display_name
+from bitextmine.files.source import Source
 from bitextmine.signature import signature
 
 Pair = tuple[tuple[int, ...], tuple[int, ...]]
@@ -119,16 +117,16 @@ def _f1(sums: list[NDArray[np.int64]]) -> NDArray[np.float64]:
     return np.asarray(2 * p * r / np.where(p + r > 0, p + r, 1))
 
 
-def read_alignments(path: FileName, errors: str = "strict") -> list[list[Pair]]:
+def read_alignments(path: FileName) -> list[list[Pair]]:
     """Read the links of each document in a file, as numbers of sentences from 0.
 
     A file has Vecalign's format ([0, 1]:[2], a cost may follow), with blank lines between documents, or is the TSV of
     'align --ids' (score, source lines, target lines from 1, ...). There is at least one document, perhaps empty.
     BitextmineError names a malformed line.
     """
-    name = display_name(path)
+    source = Source.of(path)
     documents: list[list[Pair]] = [[]]
-    for number, line in enumerate(iter_lines(path, errors), 1):
+    for number, line in enumerate(source.lines(), 1):
         pairs = documents[-1]
         if not line.strip():
             if pairs:
@@ -140,11 +138,11 @@ def read_alignments(path: FileName, errors: str = "strict") -> list[list[Pair]]:
         cells = line.split("\t")
         if len(cells) == 6:
             raise BitextmineError(
-                f"{name}: line {number}: six columns, as of several documents; score the alignment of one at a time"
+                f"{source}: line {number}: six columns, as of several documents; score the alignment of one at a time"
             )
         if len(cells) < 3 or not (_NUMBERS.fullmatch(cells[1]) and _NUMBERS.fullmatch(cells[2])):
             raise BitextmineError(
-                f"{name}: line {number}: {line[:60]!r} is no link; expected [0, 1]:[2] (sentences from 0), or the "
+                f"{source}: line {number}: {line[:60]!r} is no link; expected [0, 1]:[2] (sentences from 0), or the "
                 "output of 'align --ids'"
             )
         pairs.append((_numbers(cells[1], 1), _numbers(cells[2], 1)))
@@ -156,30 +154,26 @@ def _numbers(text: str, first: int) -> tuple[int, ...]:
 
 
 def evaluate_alignment(
-    found: Sequence[FileName],
-    gold: Sequence[FileName],
-    *,
-    resamples: int = 2000,
-    seed: int = 1,
-    errors: str = "strict",
+    found: Sequence[FileName], gold: Sequence[FileName], *, resamples: int = 2000, seed: int = 1
 ) -> AlignmentReport:
     """Score alignments in files (`read_alignments`), each against its gold."""
     if len(found) != len(gold):
         raise UsageError(
             f"{len(found)} alignments and {len(gold)} --gold; give one gold for each, in the same order"
         )
-    if [os.fspath(path) for path in (*found, *gold)].count("-") > 1:
+    sides = [[Source.of(path) for path in paths] for paths in (found, gold)]
+    if sum(file.is_standard for files in sides for file in files) > 1:
         raise UsageError("only one of the files can be standard input")
     test: list[list[Pair]] = []
     true: list[list[Pair]] = []
-    for one, other in zip(found, gold, strict=True):
-        documents, right = read_alignments(one, errors), read_alignments(other, errors)
+    for one, other in zip(*sides, strict=True):
+        documents, right = read_alignments(one), read_alignments(other)
         if not any(map(_two_sided, right)):
-            raise BitextmineError(f"{display_name(other)}: no two-sided link; is this the gold?")
+            raise BitextmineError(f"{other}: no two-sided link; is this the gold?")
         if len(documents) != len(right):
             raise BitextmineError(
-                f"{display_name(one)}: {len(documents)} documents, with blank lines between them, and "
-                f"{display_name(other)} has {len(right)}; give the same documents in the same order"
+                f"{one}: {len(documents)} documents, with blank lines between them, and "
+                f"{other} has {len(right)}; give the same documents in the same order"
             )
         test += documents
         true += right

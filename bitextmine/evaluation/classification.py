@@ -20,8 +20,7 @@ from bitextmine.arguments import whole_number
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError
 from bitextmine.evaluation.report import FileName, Report, cut_note, percent, wilson
-from bitextmine.files.lines import iter_lines
-from bitextmine.files.storage import place
+from bitextmine.files.source import Source
 from bitextmine.run import Run, RunKeywords, take_run
 from bitextmine.signature import signature
 
@@ -109,8 +108,8 @@ def evaluate_classification(
     run, runs = take_run(dict(options)), whole_number("runs", runs)
     if not tests:
         raise BitextmineError("evaluate classification: no test file is given")
-    paths = [train, *tests, *([] if dev is None else [dev])]
-    read = [read_labelled(path, run.errors) for path in paths]
+    paths = [Source.of(path, run) for path in (train, *tests, *([] if dev is None else [dev]))]
+    read = [read_labelled(path) for path in paths]
     names = sorted(set(read[0][0]))
     labels = [_numbered(path, found, names, train) for path, (found, _) in zip(paths, read, strict=True)]
     counts = np.bincount(labels[0])
@@ -133,10 +132,10 @@ def evaluate_classification(
         strength, weights = _train(sets[0], None if dev is None else sets[-1], len(names), rng)
         strengths.append(strength)
         accuracies.append([each.accuracy(weights) for each in tested])
-    by_test = zip(tests, tested, np.array(accuracies).T, strict=True)
+    by_test = zip(paths[1 : 1 + len(tests)], tested, np.array(accuracies).T, strict=True)
     results = tuple(_result(path, own.labels, each) for path, own, each in by_test)
     return ClassificationReport(
-        *(place(train).name, len(labels[0]), tuple(names), tuple(strengths), results),
+        *(paths[0].path.name, len(labels[0]), tuple(names), tuple(strengths), results),
         signature=signature(
             task="classification",
             model=encoder.hash,
@@ -151,10 +150,10 @@ def evaluate_classification(
     )
 
 
-def read_labelled(path: FileName, errors: str = "strict") -> tuple[list[str], list[str]]:
+def read_labelled(path: FileName) -> tuple[list[str], list[str]]:
     """Read labels and texts from a file of lines "label, tab, text"; further tabs belong to the text."""
     labels, texts = [], []
-    for number, line in enumerate(iter_lines(path, errors), 1):
+    for number, line in enumerate(Source.of(path).lines(), 1):
         label, tab, text = line.partition("\t")
         if not tab or not label.strip():
             raise BitextmineError(
@@ -215,11 +214,11 @@ def _tenth_of_each(labels: NDArray[np.int64], rng: np.random.Generator) -> NDArr
     return np.concatenate([rng.permutation(rows)[: max(1, len(rows) // 10)] for rows in of_labels])
 
 
-def _result(path: FileName, labels: NDArray[np.int64], runs: NDArray[np.float64]) -> ClassificationResult:
+def _result(source: Source, labels: NDArray[np.int64], runs: NDArray[np.float64]) -> ClassificationResult:
     accuracy, n = float(runs.mean()), len(labels)
     std = float(runs.std(ddof=1)) if len(runs) > 1 else 0.0
     interval, largest = wilson(round(accuracy * n), n), float(np.bincount(labels).max() / n)
-    return ClassificationResult(place(path).name, accuracy, std, *interval, largest, n, tuple(runs.tolist()))
+    return ClassificationResult(source.path.name, accuracy, std, *interval, largest, n, tuple(runs.tolist()))
 
 
 def fit(

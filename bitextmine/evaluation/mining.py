@@ -196,7 +196,6 @@ def evaluate_mining(
     *,
     seed: int = 1,
     resamples: int = 2000,
-    errors: str = "strict",
 ) -> MiningReport:
     """Measure precision, recall and F1 of mined pairs, the threshold tuned on one half and applied to the other.
 
@@ -205,11 +204,11 @@ def evaluate_mining(
     space and Unicode form, are those of a gold pair, and copies of one pair count once. BitextmineError: malformed
     files, line numbers outside the corpora, or fewer than two gold pairs.
     """
-    standard, pairs = read_gold(gold, errors), read_mined(mined, errors)
+    standard, pairs = read_gold(gold), read_mined(mined)
     groups = []
     columns = (pairs.src, standard.src), (pairs.tgt, standard.tgt)
     for path, numbers in zip(corpora or (), columns, strict=False):
-        text = Corpus(path, errors=errors)
+        text = Corpus(path)
         groups.append(unique_lines(text.lines()).line_to_row)
         for where, lines in zip((mined, gold), numbers, strict=True):
             check_line_numbers(os.fspath(where), lines, text.name, len(groups[-1]))

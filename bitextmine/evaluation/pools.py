@@ -7,9 +7,9 @@ from pathlib import Path
 
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.cells import one_cell
-from bitextmine.files.lines import iter_lines
-from bitextmine.files.streams import COMPRESSION_SUFFIXES
+from bitextmine.files.formats.cells import one_cell
+from bitextmine.files.location import COMPRESSION_SUFFIXES
+from bitextmine.files.source import Source
 from bitextmine.languages.codes import is_code
 from bitextmine.mining.dedup import line_key
 
@@ -17,9 +17,9 @@ from bitextmine.mining.dedup import line_key
 Queries = dict[str, list[str]]
 
 
-def read_queries(path: str | os.PathLike[str], errors: str = "strict") -> Queries:
+def read_queries(path: str | os.PathLike[str]) -> Queries:
     """Read a TSV file with a header of languages and one sentence per row in each; BitextmineError names a bad row."""
-    lines = iter_lines(path, errors)
+    lines = Source.of(path).lines()
     header = next(lines, "")
     languages = [cell.strip() for cell in header.split("\t")]
     if len(languages) < 2 or not all(map(is_code, languages)) or len(set(languages)) < len(languages):

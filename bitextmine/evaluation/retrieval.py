@@ -35,8 +35,7 @@ from bitextmine.evaluation.ranking import (
 )
 from bitextmine.evaluation.report import FileName
 from bitextmine.files.corpus import Corpus, corpus_language
-from bitextmine.files.lines import iter_lines
-from bitextmine.files.storage import place
+from bitextmine.files.source import Source
 from bitextmine.mining.dedup import Unique, unique_lines
 from bitextmine.mining.piece_features import Sentences
 from bitextmine.mining.scorer import Rescorer, Scoring, open_scoring
@@ -103,7 +102,7 @@ def evaluate_retrieval(
     if isinstance(queries, Mapping):
         asked = queries_of(queries)
     else:
-        asked = read_queries(a_path("queries", queries), run.errors)
+        asked = read_queries(Source.of(a_path("queries", queries), run))
     if distractors is not None and not isinstance(distractors, Mapping):
         a_path("distractors", distractors)
     directions, count = language_pairs(pairs, list(asked), pivot), len(next(iter(asked.values())))
@@ -159,7 +158,7 @@ def _pools(
     pools: dict[str, _Pool] = {}
     notes = []
     for lang in dict.fromkeys(lang for pair in directions for lang in pair):
-        extra = None if distractors is None else _distractors(distractors, lang, run.errors)
+        extra = None if distractors is None else _distractors(distractors, lang, run)
         if distractors is not None and extra is None:
             here = "" if isinstance(distractors, Mapping) else f".{lang}.txt in {distractors}"
             notes.append(f"{lang}: no distractors{here}: its pool is the queries alone")
@@ -174,11 +173,11 @@ def _pools(
     return pools, notes
 
 
-def _distractors(given: Distractors, lang: str, errors: str) -> Iterable[str] | None:
+def _distractors(given: Distractors, lang: str, run: Run) -> Iterable[str] | None:
     if isinstance(given, Mapping):
         return sentences_of(given[lang], "distractors", lang) if lang in given else None
     path = find_distractors(given, lang)
-    return None if path is None else iter_lines(path, errors)
+    return None if path is None else Source.of(path, run).lines()
 
 
 def _direction(
@@ -227,18 +226,17 @@ def evaluate_muse(
     """
     if ranking.rescore:
         raise UsageError("--rescore goes with --queries: MUSE's protocol has no candidates to score again")
-    names = place(files[0]).name, place(files[1]).name
+    sources = Source.of(files[0], run), Source.of(files[1], run)
+    names = sources[0].path.name, sources[1].path.name
     options = "--src-lang", "--tgt-lang"
-    sides = [corpus_language(*each) for each in zip(files, langs, options, strict=True)]
+    sides = [corpus_language(*each) for each in zip(sources, langs, options, strict=True)]
     if sides[0] == sides[1]:
         raise BitextmineError(f"{names[0]} and {names[1]} are both in '{sides[0]}'; give two languages")
     from bitextmine.embeddings.embed import embed_lines
     from bitextmine.encoder import as_encoder
 
     results, notes, encoder = [], [], as_encoder(model, run.device)
-    *keys, at, sentences = muse_keys(
-        iter_lines(files[0], run.errors), iter_lines(files[1], run.errors), names
-    )
+    *keys, at, sentences = muse_keys(sources[0].lines(), sources[1].lines(), names)
     if len(keys[0]) < MUSE_KEYS:
         notes.append(
             f"{sentences:,} sentences are left of {names[0]} and {names[1]}, fewer than the {MUSE_KEYS:,} of "

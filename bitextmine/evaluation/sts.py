@@ -25,10 +25,9 @@ from bitextmine.display import Shown
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.evaluation.pools import language_pairs
 from bitextmine.evaluation.report import FileName, Report, cut_note, percent
-from bitextmine.files.lines import iter_lines
-from bitextmine.files.streams import display_name, strip_compression
+from bitextmine.files.source import Source
 from bitextmine.languages.codes import is_code, is_short_code
-from bitextmine.run import RunKeywords, take_run
+from bitextmine.run import Run, RunKeywords, take_run
 from bitextmine.signature import signature
 
 if TYPE_CHECKING:
@@ -110,7 +109,7 @@ def evaluate_sts(
     """
     resamples, seed = whole_number("resamples", resamples), whole_number("seed", seed, 0)
     run = take_run(dict(options))
-    sets = _sets(files, run.errors)
+    sets = _sets(files, run)
     measured = [(one, one.first, one.second, one.language) for one in sets]
     if pairs is not None:
         measured += _across(sets, pairs, pivot)
@@ -154,7 +153,7 @@ def evaluate_sts(
 
 
 def _sets(
-    files: FileName | Sequence[FileName] | Mapping[str, Iterable[Sequence[Any]]], errors: str
+    files: FileName | Sequence[FileName] | Mapping[str, Iterable[Sequence[Any]]], run: Run
 ) -> list[GoldPairs]:
     if isinstance(files, Mapping):
         wrong = next((key for key in files if not isinstance(key, str) or not is_code(key)), None)
@@ -162,11 +161,11 @@ def _sets(
             raise UsageError(f"sts: {wrong!r} is not a language code, such as fr or pt-BR")
         found = [gold_pairs_of(rows, language) for language, rows in files.items()]
     elif isinstance(files, (str, os.PathLike)):
-        found = [read_gold_pairs(a_path("files", files), errors)]
+        found = [read_gold_pairs(Source.of(a_path("files", files), run))]
     elif isinstance(files, Sequence):
         if sum(isinstance(path, str) and path == "-" for path in files) > 1:
             raise UsageError("sts: standard input (-) can be read once only")
-        found = [read_gold_pairs(a_path("files", path), errors) for path in files]
+        found = [read_gold_pairs(Source.of(a_path("files", path), run)) for path in files]
     else:
         raise UsageError(f"files: expected files, or rows by language, found {files!r}")
     if not found:
@@ -285,15 +284,16 @@ class GoldPairs:
         return len(self.first)
 
 
-def read_gold_pairs(path: str | os.PathLike[str], errors: str = "strict") -> GoldPairs:
+def read_gold_pairs(path: str | os.PathLike[str]) -> GoldPairs:
     """Read a file of sentence pairs with gold scores, comma- or tab-separated as its first line is.
 
     Columns are named by a header, or are sentence1, sentence2, score (or score, sentence1, sentence2), or those of the
     STS benchmark. Comma-separated cells may be quoted, tab-separated ones are literal. BitextmineError: a row of
     another shape, a score that is no finite number, a blank sentence, or fewer than three pairs.
     """
-    where = display_name(path)
-    return _gold_pairs((where, *_name(path)), _pairs(_rows(iter_lines(path, errors), where), where), "line")
+    source = Source.of(path)
+    where = str(source)
+    return _gold_pairs((where, *_name(source)), _pairs(_rows(source.lines(), where), where), "line")
 
 
 def gold_pairs_of(pairs: Iterable[Sequence[Any]], language: str) -> GoldPairs:
@@ -391,14 +391,14 @@ def _columns(cells: Sequence[str], at: str) -> tuple[tuple[int, int, int], bool,
     raise BitextmineError(f"{at}: {counted(len(cells), 'cell')}; {FORMATS}")
 
 
-def _name(path: str | os.PathLike[str]) -> tuple[str, str]:
+def _name(source: Source) -> tuple[str, str]:
     """Return the name and the language of a set from a file's name.
 
     stsb.de.dev.csv and stsb-de-dev.csv are German, and sts17.en-de.tsv has English first and German second sentences.
     """
-    if os.fspath(path) == "-":
+    if source.is_standard:
         return "-", ""
-    stem = strip_compression(path).name
+    stem = source.stem.name
     stem = re.sub(r"(?i)(?<=.)\.(csv|tsv|txt)$", "", stem)
     dotted = stem.split(".")
     for at in range(len(dotted) - 1, 0, -1):

@@ -7,7 +7,7 @@ from typing import Any
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import PACKAGED, copy_folder
 from bitextmine.errors import BitextmineError
-from bitextmine.files.jsonfile import parse_json
+from bitextmine.files.json_toml import parse_json
 
 MODULE = "bitextmine.sentence_transformers.SentenceEncoder"
 CARD, RESULTS = "README.md", "results.json"

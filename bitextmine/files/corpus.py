@@ -13,6 +13,7 @@ import os
 import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,10 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.atomic import FULL_DISK
-from bitextmine.files.lines import line_digest, text_blocks
-from bitextmine.files.storage import Place, place
-from bitextmine.files.streams import strip_compression
-from bitextmine.languages.codes import is_code, same_code
+from bitextmine.files.location import Location
+from bitextmine.files.source import Source, line_digest
+from bitextmine.files.storage import AnyPath, to_path
+from bitextmine.languages.codes import same_code
 
 # ISO 639-2 for an unknown language.
 UNDETERMINED = "und"
@@ -36,10 +37,9 @@ _BLOCK_LINES = 1 << 12
 ORIGIN = ".origin.tsv"
 
 
-def origin_path(corpus: str | os.PathLike[str]) -> Place:
+def origin_path(corpus: Location) -> AnyPath:
     """Return the file that tells where the lines of a corpus are from."""
-    stem = strip_compression(corpus)
-    return stem.with_name(f"{stem.name}{ORIGIN}")
+    return corpus.stem.with_name(f"{corpus.stem.name}{ORIGIN}")
 
 
 class Spool:
@@ -90,9 +90,8 @@ class Corpus:
     """The lines of a text in one language; read on first use, once.
 
     Args:
-        source: the path of a corpus, or the lines themselves.
+        source: a corpus in a file, or the lines themselves.
         language: its code (None: the suffix of the file name tells it).
-        errors: ``strict`` or ``replace``, for invalid UTF-8.
         name: what messages and manifests call it (default: the file's name).
         option: the option that gives the language, for messages.
     """
@@ -101,42 +100,45 @@ class Corpus:
         self,
         source: str | os.PathLike[str] | Sequence[str],
         language: str | None = None,
-        errors: str = "strict",
         *,
         name: str | None = None,
         option: str = "--lang",
     ) -> None:
-        self.path: Place | None = place(source) if isinstance(source, (str, os.PathLike)) else None
+        self.source = Source.of(source) if isinstance(source, (str, os.PathLike)) else None
         self._sentences = None if isinstance(source, (str, os.PathLike)) else source
-        self.errors = errors
-        self._source, self._language, self._name, self._option = source, language, name, option
+        self._language, self._name, self._option = language, name, option
         self._spool: Spool | None = None
         self._ends: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
         self._sha256: str | None = None
         self._derived: dict[Any, Any] = {}
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Corpus) or self.path is None:
+        if not isinstance(other, Corpus) or self.source is None:
             return self is other
         return self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash(self._key()) if self.path is not None else id(self)
+        return hash(self._key()) if self.source is not None else id(self)
 
     def _key(self) -> tuple[object, ...]:
-        return self.path, self._language, self.errors
+        return self.source, self._language
+
+    @property
+    def path(self) -> AnyPath | None:
+        """Return the path of the file; None for lines in memory."""
+        return None if self.source is None else self.source.path
 
     @property
     def name(self) -> str:
         """Return the name for messages and manifests."""
-        return self._name or (self.path.name if self.path is not None else "lines")
+        return self._name or (self.source.path.name if self.source is not None else "lines")
 
     @property
     def lang(self) -> str:
         """Return the code of the language; BitextmineError if a file's name does not tell it."""
-        if self.path is None:
+        if self.source is None:
             return self._language or UNDETERMINED
-        return corpus_language(self.path, self._language, self._option)
+        return corpus_language(self.source, self._language, self._option)
 
     @property
     def sha256(self) -> str:
@@ -185,9 +187,10 @@ class Corpus:
 
         BitextmineError if there is none, or it has another number of lines.
         """
-        if self.path is None:
+        if self.source is None:
             raise BitextmineError(f"{self.name}: only a corpus in a file has an origin beside it")
-        found = Corpus(origin_path(self.path), self.lang, self.errors)
+        beside = replace(self.source, text=os.fspath(origin_path(self.source)))
+        found = Corpus(beside, self.lang)
         if len(found) != len(self):
             raise BitextmineError(
                 f"{found.name}: {len(found):,} lines, but {self.name} has {len(self):,}; make both with one 'split'"
@@ -210,8 +213,8 @@ class Corpus:
         """Read the file, if that has not happened yet."""
         if self._spool is None:
             spool, digest, ends, size = Spool(), hashlib.sha256(), array("q", [0]), 0
-            assert isinstance(self._source, (str, os.PathLike))
-            for text in text_blocks(self._source, self.errors):
+            assert self.source is not None
+            for text in self.source.text_blocks():
                 raw = text.encode()
                 digest.update(raw)
                 spool.append(raw)
@@ -225,10 +228,6 @@ class Corpus:
 
 # --- corpora by name ---
 
-# Suffixes that fit the shape of a language code and never are one in practice.
-_TEXT = {"txt", "text", "tsv", "csv", "json", "jsonl", "xml", "html", "toml", "yaml", "yml", "md", "log"}
-NOT_LANGUAGES = _TEXT | {"npy", "npz", "faiss", "model", "part", "tmp", "bak", "lock"}
-
 
 def corpus_language(path: str | os.PathLike[str], override: str | None = None, option: str = "--lang") -> str:
     """Return the language of a corpus: `override`, else the last suffix before any compression suffix.
@@ -237,24 +236,19 @@ def corpus_language(path: str | os.PathLike[str], override: str | None = None, o
     """
     if override:
         return override
-    if os.fspath(path) == "-":
+    source = Source.of(path)
+    if source.is_standard:
         raise BitextmineError(f"<stdin>: stdin has no name to take a language from; pass {option}")
-    stem = strip_compression(path)
-    language = _language_suffix(stem)
-    if language is None:
-        found = f"'{stem.suffix}' is not a language code" if stem.suffix else "the name has no suffix"
+    if source.lang is None:
+        suffix = source.stem.suffix
+        found = f"'{suffix}' is not a language code" if suffix else "the name has no suffix"
         raise BitextmineError(
-            f"{path}: no language: {found}; name it like corpus.fr (or corpus.fr.gz), or pass {option}"
+            f"{source}: no language: {found}; name it like corpus.fr (or corpus.fr.gz), or pass {option}"
         )
-    return language
+    return source.lang
 
 
-def _language_suffix(stem: Place) -> str | None:
-    suffix = stem.suffix[1:]
-    return suffix if is_code(suffix) and suffix.lower() not in NOT_LANGUAGES else None
-
-
-def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None = None) -> Place:
+def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None = None) -> Location:
     """Return the one corpus of a language in a folder, without its subfolders.
 
     If no file has that code, a file with another code of the same language counts: fr, fra and fr-FR. `name` chooses
@@ -263,7 +257,7 @@ def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None =
     Raises:
         BitextmineError: there is none, or more than one.
     """
-    directory = place(directory)
+    directory = to_path(directory)
     by_language = _corpora(directory)
     # The very code first: a folder may hold pt-BR and pt-PT.
     found = by_language.get(lang, [])
@@ -276,28 +270,28 @@ def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None =
             f"languages seen there: {seen}"
         )
     if name is not None:
-        seen = ", ".join(sorted({strip_compression(p).stem for p in found}))
-        found = [p for p in found if name in (strip_compression(p).stem, strip_compression(p).name, p.name)]
+        seen = ", ".join(sorted({file.stem.stem for file in found}))
+        found = [file for file in found if name in (file.stem.stem, file.stem.name, file.path.name)]
         if not found:
             raise BitextmineError(
                 f"{directory}: no corpus '{name}' in language '{lang}'; names seen there: {seen}"
             )
-        found = [p for p in found if p.name == name] or found
+        found = [file for file in found if file.path.name == name] or found
     if len(found) > 1:
-        remedy = f"choose one with --name, as in --name {strip_compression(found[0]).stem}"
-        if len({strip_compression(p) for p in found}) == 1:
+        remedy = f"choose one with --name, as in --name {found[0].stem.stem}"
+        if len({file.stem for file in found}) == 1:
             remedy = "remove what is old, or name the file itself, with --src-file or --tgt-file"
-        names = ", ".join(p.name for p in found)
+        names = ", ".join(file.path.name for file in found)
         raise BitextmineError(f"{directory}: {len(found)} corpora in language '{lang}': {names}; {remedy}")
     return found[0]
 
 
-def _corpora(directory: Place) -> dict[str, list[Place]]:
+def _corpora(directory: AnyPath) -> dict[str, list[Location]]:
     """Return the files of a folder whose names tell a language, by language, sorted."""
-    by_language: dict[str, list[Place]] = {}
+    by_language: dict[str, list[Location]] = {}
     with explained(f"{directory}: cannot list the folder", "; check --dir"):
         for path in sorted([*directory.iterdir()], key=os.fspath):
-            language = _language_suffix(strip_compression(path))
-            if language and not path.name.startswith(".") and path.is_file():
-                by_language.setdefault(language, []).append(path)
+            file = Location.of(path)
+            if file.lang and not path.name.startswith(".") and path.is_file():
+                by_language.setdefault(file.lang, []).append(file)
     return by_language

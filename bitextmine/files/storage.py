@@ -81,11 +81,11 @@ class Remote(os.PathLike[str]):
         return Remote(self.url.rstrip("/").rpartition("/")[0])
 
     def with_name(self, name: str) -> Remote:
-        """Return the place beside this one with another name."""
+        """Return the path beside this one with another name."""
         return self.parent / name
 
     def with_suffix(self, suffix: str) -> Remote:
-        """Return the place with another suffix."""
+        """Return the path with another suffix."""
         return self.with_name(Path(self.name).with_suffix(suffix).name)
 
     def __truediv__(self, name: str) -> Remote:
@@ -126,8 +126,8 @@ class Remote(os.PathLike[str]):
         error names it: no work is lost.
         """
         digest = hashlib.sha256(self.url.encode("utf-8", "surrogateescape")).hexdigest()[:12]
-        place = Path(tempfile.gettempdir(), f"bitextmine-{digest}-{self.name[-80:]}")
-        with staging(place, "sending") as (temporary, file):
+        path = Path(tempfile.gettempdir(), f"bitextmine-{digest}-{self.name[-80:]}")
+        with staging(path, "sending") as (temporary, file):
             yield file
             file.flush()
             try:
@@ -202,7 +202,7 @@ class Remote(os.PathLike[str]):
         return BitextmineError(f"{self}: cannot {what}: {reason}")
 
 
-Place = Path | Remote
+AnyPath = Path | Remote
 
 
 class _Reader(io.RawIOBase):
@@ -258,30 +258,21 @@ def _send(fs: Any, path: str, source: Path, scheme: str) -> None:
         raise
 
 
-def place(path: str | os.PathLike[str]) -> Place:
+def to_path(path: str | os.PathLike[str]) -> AnyPath:
     """Return a Path, or a Remote for a URL."""
     if isinstance(path, Remote):
         return path
     return Remote(os.fspath(path)) if is_remote(path) else Path(path)
 
 
-def open_bytes(path: str | os.PathLike[str]) -> io.FileIO | io.BufferedReader:
+def open_bytes(path: AnyPath) -> io.FileIO | io.BufferedReader:
     """Open a file to read bytes; raises OSError for a file of this machine, BitextmineError for a URL."""
-    found = place(path)
-    return found.open() if isinstance(found, Remote) else open(found, "rb", buffering=0)
+    return path.open() if isinstance(path, Remote) else open(path, "rb", buffering=0)
 
 
-def local(path: str | os.PathLike[str], what: str) -> Path:
-    """Return a Path; raise BitextmineError for a URL. what: the file and why it must be local, for the message."""
-    found = place(path)
-    if isinstance(found, Remote):
-        raise BitextmineError(f"{found}: {what}; copy it to this machine first")
-    return found
-
-
-def same_place(path: str | os.PathLike[str]) -> str:
-    """Return a name that two paths share only if they lead to the same file: the real path, or the URL."""
-    text = os.fspath(path)
-    if is_remote(text) and not text.startswith("file://"):
-        return text
-    return os.path.realpath(text.removeprefix("file://"))
+def local_path(path: str | os.PathLike[str], why: str) -> Path:
+    """Return a Path; raise BitextmineError for a URL. why: the file and why it must be local, for the message."""
+    path = to_path(path)
+    if isinstance(path, Remote):
+        raise BitextmineError(f"{path}: {why}; copy it to this machine first")
+    return path

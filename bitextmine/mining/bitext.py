@@ -16,16 +16,16 @@ from bitextmine.console import aligned, counted
 from bitextmine.display import Shown, new_figure
 from bitextmine.embeddings.store import embedding_paths
 from bitextmine.errors import UsageError
-from bitextmine.files.cells import one_cell
 from bitextmine.files.corpus import Corpus
+from bitextmine.files.formats.cells import one_cell
 from bitextmine.files.formats.names import output_format
 from bitextmine.files.formats.protocol import Outline
 from bitextmine.files.formats.records import RecordBlock
-from bitextmine.files.jsonfile import json_bytes
-from bitextmine.files.ours import Made, check_ours
-from bitextmine.files.storage import Place, place, same_place
-from bitextmine.files.streams import check_writable, is_stream, open_output
-from bitextmine.files.tables import check_pairs_output, open_pairs
+from bitextmine.files.formats.table import check_pairs_output, open_pairs
+from bitextmine.files.json_toml import json_bytes
+from bitextmine.files.location import Location
+from bitextmine.files.output import Destination
+from bitextmine.files.overwrite import Made, check_ours
 from bitextmine.languages.clean import clean
 from bitextmine.search.checkpoint import remove_checkpoint
 
@@ -135,8 +135,8 @@ class Bitext(Shown):
             BitextmineError: the file cannot be written.
         """
         langs = self.src.lang, self.tgt.lang
-        check_output(output, langs, inputs_of((self.src, self.tgt), self.gold), force=force)
-        binary = output_format(output).binary
+        destination = check_output(output, langs, inputs_of((self.src, self.tgt), self.gold), force=force)
+        binary = output_format(destination).binary
         numbers = ("src_line", "tgt_line") if ids else ()
         sides = ((self.src, self.src_index), (self.tgt, self.tgt_index)) if origin else ()
         origins = [text.places(rows) for text, rows in sides]
@@ -144,7 +144,7 @@ class Bitext(Shown):
         told = clean if normalize else str
         places = names.index("src"), names.index("tgt")
         outline = Outline(names, *places, langs=langs, floats=("score",), integers=("src_line", "tgt_line"))
-        with open_pairs(output, outline) as out:
+        with open_pairs(destination, outline) as out:
             for start in range(0, len(self), _BLOCK):
                 rows = [
                     [
@@ -157,8 +157,8 @@ class Bitext(Shown):
                     for pair in self[start : start + _BLOCK]
                 ]
                 out.write(RecordBlock(names, rows, start + 1), None, ())
-        if not is_stream(output):
-            with open_output(_manifest(output)) as file:
+        if not destination.is_stream:
+            with _manifest(destination).open() as file:
                 file.write(json_bytes(self.to_dict(), indent=2, sort_keys=False, allow_nan=True))
 
     def plot(self) -> Figure:
@@ -225,22 +225,22 @@ class Bitext(Shown):
         return "\n".join([*table, counted(len(self), "pair"), *self.notes, self.signature])
 
 
-def inputs_of(texts: Iterable[Corpus], gold: str | os.PathLike[str] | None = None) -> list[Place]:
+def inputs_of(texts: Iterable[Corpus], gold: str | os.PathLike[str] | None = None) -> list[Location]:
     """Return the files that pairs are mined from: corpora, their embeddings, and gold."""
-    corpora = [text.path for text in texts if text.path is not None]
-    embeddings = [part for corpus in corpora for part in embedding_paths(corpus)]
-    return [*corpora, *embeddings, *([] if gold is None else [place(gold)])]
+    corpora = [text.source for text in texts if text.source is not None]
+    embeddings = [Location.of(part) for corpus in corpora for part in embedding_paths(corpus)]
+    return [*corpora, *embeddings, *([] if gold is None else [Location.of(gold)])]
 
 
-def _manifest(output: str | os.PathLike[str]) -> str:
-    """Return the name of the JSON beside an output; that of two files, m.{lang}, is m.json."""
-    return f"{os.fspath(output).replace('.{lang}', '')}.json"
+def _manifest(output: Destination) -> Destination:
+    """Return the JSON beside an output; that of two files, m.{lang}, is m.json."""
+    return Destination(f"{output.text.replace('.{lang}', '')}.json")
 
 
 def check_output(
-    output: str | os.PathLike[str], langs: tuple[str, str], inputs: Iterable[Place], *, force: bool = False
-) -> None:
-    """Raise an error, before the work, for an output of pairs in two languages that cannot be written.
+    output: str | os.PathLike[str], langs: tuple[str, str], inputs: Iterable[Location], *, force: bool = False
+) -> Destination:
+    """Return the output of pairs in two languages; raise an error, before the work, if it cannot be written.
 
     Raises:
         UsageError: its suffix is unknown, it (or the JSON beside it) would replace an input, or its format takes only
@@ -250,17 +250,19 @@ def check_output(
     """
     if not isinstance(output, (str, os.PathLike)):
         raise UsageError(f"output: expected the name of a file, found {output!r}")
-    if os.fspath(output) != "-":
+    output = Destination.of(output)
+    if output.text != "-":
         beside = _manifest(output)
-        kept = {same_place(path): path for path in inputs}
-        for made in (os.fspath(output), beside):
-            if (path := kept.get(same_place(made))) is not None:
+        kept = {file.identity: file for file in inputs}
+        for made in (output, beside):
+            if (file := kept.get(made.identity)) is not None:
                 raise UsageError(
-                    f"output {output} (-o) would replace {path}, which the pairs are mined from; name another file"
+                    f"output {output} (-o) would replace {file}, which the pairs are mined from; name another file"
                 )
         check_pairs_output(output)
-        if not is_stream(output):
-            check_writable(beside)
+        if not output.is_stream:
+            beside.check()
             if not force:
                 check_ours(beside, Made.PAIRS, "name another output (-o)")
     output_format(output).check_languages(langs, "the names of the corpora, or --src and --tgt")
+    return output

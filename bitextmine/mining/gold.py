@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError
-from bitextmine.files.layout import Columns
-from bitextmine.files.lines import iter_lines
-from bitextmine.files.streams import display_name
-from bitextmine.files.tables import open_table
+from bitextmine.files.formats.columns import Columns
+from bitextmine.files.formats.table import open_table
+from bitextmine.files.source import Source
 from bitextmine.mining.retrieval import ScoredPairs
 from bitextmine.mining.sides import Side
 
@@ -31,13 +30,13 @@ class Gold:
         return len(self.src)
 
 
-def read_gold(path: str | os.PathLike[str], errors: str = "strict") -> Gold:
+def read_gold(path: str | os.PathLike[str]) -> Gold:
     """Read a gold file: per line a source line number, a tab, a target line number, both counted from 1.
 
     Further columns and blank lines are ignored, a repeated pair counts once. BitextmineError names a malformed line.
     """
     found: list[tuple[int, int]] = []
-    for number, line in enumerate(iter_lines(path, errors), start=1):
+    for number, line in enumerate(Source.of(path).lines(), start=1):
         if not line.strip():
             continue
         cells = line.split("\t")
@@ -80,18 +79,18 @@ def pair_codes(src: NDArray[np.int64], tgt: NDArray[np.int64], width: int) -> ND
     return src * np.int64(width) + tgt
 
 
-def read_mined(path: str | os.PathLike[str], errors: str = "strict") -> ScoredPairs:
+def read_mined(path: str | os.PathLike[str]) -> ScoredPairs:
     """Read the output of ``mine --ids``: score, source line, target line (both from 1), as pairs of lines from 0.
 
     They are the columns score, src_line and tgt_line of the header; without a header, the first three. BitextmineError
     names a malformed row.
     """
-    table = open_table(path, Columns(errors=errors))
-    path = display_name(path)
+    source = Source.of(path)
+    table = open_table(source, Columns(errors=source.errors))
     places, remedy = table.layout.places, "make the file with 'bitextmine mine --ids --threshold none'"
     missing = [role for role in _MINED if role not in places] if table.layout.names else []
     if missing:
-        raise BitextmineError(f"{path}: no column {' or '.join(missing)}; {remedy}")
+        raise BitextmineError(f"{source}: no column {' or '.join(missing)}; {remedy}")
     columns = [places[role] for role in _MINED] if table.layout.names else [0, 1, 2]
     parts: list[list[NDArray[np.float64]]] = [[np.empty(0)] * len(_MINED)]
     for block in table.rows.blocks():
@@ -104,7 +103,7 @@ def read_mined(path: str | os.PathLike[str], errors: str = "strict") -> ScoredPa
         if len(rows) < len(block) or bad.any():
             number = block.start + int(np.argmax([*bad, True])) + table.rows.header_line
             raise BitextmineError(
-                f"{path}: {'line' if table.format.lines else 'row'} {number}: expected a score, a source line and a "
+                f"{source}: {'line' if table.format.lines else 'row'} {number}: expected a score, a source line and a "
                 f"target line, both counted from 1; {remedy}"
             )
         parts.append([score, *lines])

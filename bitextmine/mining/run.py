@@ -17,7 +17,7 @@ from bitextmine.console import counted
 from bitextmine.declarations import keywords
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpus import Corpus
-from bitextmine.files.storage import same_place
+from bitextmine.files.source import Source
 from bitextmine.mining.bitext import Bitext, check_output, inputs_of
 from bitextmine.mining.calibration import calibrated, decoy_log_odds, probability, search_decoys
 from bitextmine.mining.choices import RATE, Dedup, Duplicates, Margin, Retrieval, rule_of
@@ -97,10 +97,9 @@ def mine(
     >>> found.to_frame().columns.tolist()
     ['score', 'src_line', 'tgt_line', 'src', 'tgt']
     """
-    errors = work.run.errors
     if src_lang is not None and src_lang == tgt_lang:
         raise UsageError(f"src_lang and tgt_lang are both {src_lang!r}; mining needs two languages")
-    source, target = text_of(src, "src", src_lang, errors), text_of(tgt, "tgt", tgt_lang, errors)
+    source, target = text_of(src, "src", src_lang, work.run), text_of(tgt, "tgt", tgt_lang, work.run)
     return mine_texts((source, target), options, work, model=model)
 
 
@@ -163,7 +162,7 @@ def mine_texts(
     options, work, (src, tgt) = options or MiningOptions(), work or WorkOptions(), texts
     if embedded is None:
         _check_inputs([texts], [output], work, options.gold)
-    gold = None if options.gold is None else read_gold(options.gold, work.run.errors)
+    gold = None if options.gold is None else read_gold(Source.of(options.gold, work.run))
     encoder = as_encoder(model, work.run.device_here)
     # Before the work: not every encoder has pieces to compare.
     scoring = open_scoring(encoder, model, options.wants_rescoring)
@@ -230,11 +229,11 @@ def embed_all(
     _check_inputs(pairs, outputs, work)
     texts = list(dict.fromkeys(text for pair in pairs for text in pair))
     for text in texts:
-        if text.path is not None:
+        if text.source is not None:
             options = EmbedOptions(cache=work.cache, overwrite=work.force)
-            check_embedding(text.path, encoder, options, lang=text.lang)
+            check_embedding(text.source, encoder, options, lang=text.lang)
     for text in texts:  # before the first is embedded
-        if text.path is not None:
+        if text.source is not None:
             check_lines(text, text.name)
     run = work.run
     with contextlib.ExitStack() as cluster:
@@ -246,7 +245,7 @@ def embed_all(
         )
         return {
             text: embed_lines(text, encoder, run, keep_pieces)
-            if text.path is None
+            if text.source is None
             else embed_corpus(text, encoder, run, options)
             for text in texts
         }
@@ -261,11 +260,11 @@ def _check_inputs(
     """Refuse bad inputs and outputs before the work."""
     texts = [text for pair in pairs for text in pair]
     for (src, tgt), output in zip(pairs, outputs, strict=True):
-        if src.path is not None and tgt.path is not None and same_place(src.path) == same_place(tgt.path):
-            raise BitextmineError(f"{src.path}: is both the source and the target corpus; mining needs two")
+        if src.source and tgt.source and src.source.identity == tgt.source.identity:
+            raise BitextmineError(f"{src.source}: is both the source and the target corpus; mining needs two")
         if output is not None:
             check_output(output, (src.lang, tgt.lang), inputs_of(texts, gold), force=work.force)
-    if work.run.executor.distributed and any(text.path is None for text in texts):
+    if work.run.executor.distributed and any(text.source is None for text in texts):
         raise UsageError("the workers of a cluster read embeddings from files; give corpora in files")
 
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from bitextmine.errors import UsageError
 from bitextmine.files.corpus import Corpus, find_corpus
-from bitextmine.files.streams import read_once
+from bitextmine.files.source import Source
 from bitextmine.languages.codes import language_code
 from bitextmine.mining.options import CorpusOptions
+from bitextmine.run import Run
 
 Pair = tuple[Corpus, Corpus]
 
@@ -17,15 +18,14 @@ def text_of(
     lines_or_path: Iterable[str] | str | os.PathLike[str],
     name: str,
     lang: str | None = None,
-    errors: str = "strict",
+    run: Run | None = None,
 ) -> Corpus:
     """Return the corpus at a path, or of lines in memory; UsageError for ``-``, a pipe, or a line that is no text."""
     lang = language_code(f"{name}_lang", lang) or None
     if isinstance(lines_or_path, (str, os.PathLike)):
         if not os.fspath(lines_or_path):
             raise UsageError(f"{name}: expected lines or the path of a corpus, found ''")
-        _check_file(lines_or_path, name)
-        return Corpus(lines_or_path, lang, errors, option=f"{name}_lang")
+        return Corpus(_file(lines_or_path, run, name), lang, option=f"{name}_lang")
     if not isinstance(lines_or_path, Iterable):
         raise UsageError(f"{name}: expected lines or the path of a corpus, found {lines_or_path!r}")
     lines = list(lines_or_path)
@@ -35,16 +35,18 @@ def text_of(
     return Corpus(lines, lang, name=name)
 
 
-def _check_file(path: str | os.PathLike[str], option: str) -> None:
-    if read_once(path):
-        what = "standard input" if os.fspath(path) == "-" else f"the pipe {path}"
+def _file(path: str | os.PathLike[str], run: Run | None, option: str) -> Source:
+    source = Source.of(path, run)
+    if source.reads_once:
+        what = "standard input" if source.is_standard else f"the pipe {source}"
         raise UsageError(
             f"{option}: the corpus cannot be {what}, which has no place for its embedding beside it; name a file (.gz, "
             ".xz and .zst are unpacked)"
         )
+    return source
 
 
-def find_pairs(named: CorpusOptions, errors: str = "strict") -> list[Pair]:
+def find_pairs(named: CorpusOptions, run: Run | None = None) -> list[Pair]:
     """Return each source with each target, for each name of corpora.
 
     With files, the languages of a side are theirs in the same order, or none. Corpora without a file are searched in
@@ -65,8 +67,8 @@ def find_pairs(named: CorpusOptions, errors: str = "strict") -> list[Pair]:
         if src[1] or tgt[1]:
             raise UsageError("SRC and TGT already name the files: leave out --src-file and --tgt-file")
         src, tgt = (src[0], files[:1]), (tgt[0], files[1:])
-    both_sides = (("source", "--src", src), ("target", "--tgt", tgt))
-    for side, option, (langs, paths) in both_sides:
+    sides: list[tuple[str, Sequence[str], list[Source]]] = []
+    for side, option, (langs, paths) in (("source", "--src", src), ("target", "--tgt", tgt)):
         if not langs and not paths:
             raise UsageError(f"no {side} corpus: give {option} or {option}-file, or both corpora by name")
         if paths and langs and len(langs) != len(paths):
@@ -74,15 +76,14 @@ def find_pairs(named: CorpusOptions, errors: str = "strict") -> list[Pair]:
                 f"{option} is given {len(langs)} times, but there are {len(paths)} {side} files: give the language of "
                 "each, in the same order, or of none"
             )
-        for path in paths:
-            _check_file(path, f"{option}-file")
+        sides.append((option, langs, [_file(path, run, f"{option}-file") for path in paths]))
     pairs: list[Pair] = []
     for name in named.name or (None,):
         src_side, tgt_side = (
-            [Corpus(path, lang, errors, option=option) for path, lang in itertools.zip_longest(paths, langs)]
-            if paths
-            else [Corpus(find_corpus(named.directory, lang, name), lang, errors) for lang in langs]
-            for _, option, (langs, paths) in both_sides
+            [Corpus(file, lang, option=option) for file, lang in itertools.zip_longest(files, langs)]
+            if files
+            else [Corpus(Source.of(find_corpus(named.directory, lang, name), run), lang) for lang in langs]
+            for option, langs, files in sides
         )
         pairs += itertools.product(src_side, tgt_side)
     return pairs

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from bitextmine.arguments import a_path
 from bitextmine.console import counted, nice_step
-from bitextmine.files.layout import Columns
-from bitextmine.files.streams import check_writable, keep_apart, open_output
+from bitextmine.files.formats.columns import Columns
+from bitextmine.files.output import Destination, keep_apart
+from bitextmine.files.source import Source
 from bitextmine.languages.codes import is_code
 from bitextmine.mining.choices import parse_threshold
 from bitextmine.reporting import flags
@@ -61,16 +62,18 @@ def write_report(
         UsageError: the page would replace the pairs, or an argument names no file.
         BitextmineError: the file cannot be read, or its columns cannot be told.
     """
-    path, output = a_path("report", path), a_path("output", output)
-    keep_apart(path, {"-o": output})
-    check_writable(output)
+    path = a_path("report", path)
+    source = path if isinstance(path, Source) else Source(os.fspath(path), errors)
+    destination = Destination.of(a_path("output", output))
+    keep_apart(source, {"-o": destination})
+    destination.check()
     rule = parse_threshold(threshold)
-    origin = load_provenance(path, manifest)
+    origin = load_provenance(source, manifest)
     cut = rule if isinstance(rule, float) else origin.threshold if rule == "auto" else None
-    found = survey(path, columns=columns, threshold=cut, errors=errors)
+    found = survey(source, columns=columns, threshold=cut)
     if isinstance(rule, float):
         origin.threshold_by = "given"
-    with open_output(output) as out:
+    with destination.open() as out:
         out.write(render(found, origin).encode())
     return found.rows
 

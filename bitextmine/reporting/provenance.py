@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.jsonfile import read_json
-from bitextmine.files.storage import place
+from bitextmine.files.json_toml import read_json
+from bitextmine.files.source import Source
+from bitextmine.files.storage import to_path
 from bitextmine.languages.codes import is_code
 from bitextmine.signature import parse_signature
 
@@ -73,19 +74,16 @@ class Provenance:
                 yield title, f"{facts.get('corpus', '')}: {', '.join(counts)}"
 
 
-def load_provenance(
-    path: str | os.PathLike[str], manifest: str | os.PathLike[str] | None = None
-) -> Provenance:
+def load_provenance(source: Source, manifest: str | os.PathLike[str] | None = None) -> Provenance:
     """Read the manifest of a mined file: the given one, else FILE.json beside the file.
 
     Raises:
         BitextmineError: the given manifest is missing or describes no pairs. One found beside the file is skipped in
             that case, with a note.
     """
-    stdin = os.fspath(path) == "-"
-    found = Provenance("<stdin>" if stdin else place(path).name)
-    beside = place(manifest if manifest is not None else f"{os.fspath(path)}.json")
-    if manifest is None and (stdin or not beside.is_file()):
+    found = Provenance(str(source) if source.is_standard else source.path.name)
+    beside = to_path(manifest if manifest is not None else f"{source.text}.json")
+    if manifest is None and (source.is_standard or not beside.is_file()):
         return found
     try:
         content = read_json(beside)

@@ -1,7 +1,6 @@
 """One pass over a file of sentence pairs that keeps the content of the report."""
 
 import hashlib
-import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -11,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import progress
-from bitextmine.files.layout import Columns, as_number
-from bitextmine.files.storage import open_bytes
-from bitextmine.files.tables import Block, Malformed, Table, open_table
+from bitextmine.files.formats.columns import Columns, as_number
+from bitextmine.files.formats.table import Block, Malformed, Table, open_table
+from bitextmine.files.source import Source
 from bitextmine.languages.identify import Languages, is_installed
 from bitextmine.languages.scripts import count_scripts
 from bitextmine.reporting.counts import Fewest, KeyCounter, Sample, ScoreCounts
@@ -301,13 +300,7 @@ class _Watched:
         return sorted(found, key=lambda r: (-r.times, r.pair.row))[:n]
 
 
-def survey(
-    path: str | os.PathLike[str],
-    *,
-    columns: Columns | None = None,
-    threshold: float | None = None,
-    errors: str = "strict",
-) -> Survey:
+def survey(source: Source, *, columns: Columns | None = None, threshold: float | None = None) -> Survey:
     """Read the pairs once (``-`` is stdin) and count.
 
     Scores, counts at thresholds, and flags on single pairs are counted over all rows. Lengths, languages and the share
@@ -316,7 +309,7 @@ def survey(
     Raises:
         BitextmineError: the file cannot be read, its columns cannot be told, or nearly no row is a pair.
     """
-    table = open_table(path, replace(columns or Columns(), errors=errors))
+    table = open_table(source, replace(columns or Columns(), errors=source.errors))
     found = Survey(table, threshold)
     digest = hashlib.sha256()
     if table.rows.header_line:
@@ -329,7 +322,7 @@ def survey(
             bar.update(len(block))
     found.finish()
     if not found.is_text:
-        with open_bytes(path) as file:
+        with source.open() as file:
             digest = hashlib.file_digest(file, "sha256")
     found.digest = digest.hexdigest()
     return found

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.executor import Task
-from bitextmine.files.cells import Added
+from bitextmine.files.formats.cells import Added
+from bitextmine.files.formats.columns import Layout
 from bitextmine.files.formats.protocol import Block
 from bitextmine.files.formats.records import RecordBlock
-from bitextmine.files.layout import Layout
 from bitextmine.scoring.columns.catalogue import WINDOW, PairTexts, Request, Tools
 from bitextmine.signature import signature
 

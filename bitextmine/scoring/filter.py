@@ -3,7 +3,7 @@
 import contextlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from bitextmine.console import aligned, counted
 from bitextmine.errors import BitextmineError
-from bitextmine.files.cells import DECIMALS, Added, one_cell
+from bitextmine.files.formats.cells import DECIMALS, Added, one_cell
+from bitextmine.files.formats.columns import Columns
 from bitextmine.files.formats.protocol import Outline
 from bitextmine.files.formats.records import RecordBlock
-from bitextmine.files.layout import Columns
-from bitextmine.files.streams import display_name, keep_apart
-from bitextmine.files.tables import (
+from bitextmine.files.formats.table import (
     Block,
     Malformed,
     Table,
@@ -26,6 +25,8 @@ from bitextmine.files.tables import (
     open_pairs,
     open_table,
 )
+from bitextmine.files.output import Destination, keep_apart
+from bitextmine.files.source import Source
 from bitextmine.languages.scripts import join_sentences
 from bitextmine.run import Run
 from bitextmine.scoring.columns.catalogue import column_names
@@ -109,12 +110,15 @@ def filter_rows(
         BitextmineError: unreadable or unwritable files, unknown columns, or nearly all rows malformed.
     """
     options, run, rules = options or FilterOptions(), run or Run(), rules or RuleSet()
-    outputs = {"-o": output, **({} if rejected is None else {"--rejected": rejected})}
-    keep_apart(path, {"-o": output, "--rejected": rejected})
-    formats = [check_pairs_output(place, option) for option, place in outputs.items()]
+    source = Source.of(path, run)
+    outputs = {"-o": Destination.of(output)}
+    if rejected is not None:
+        outputs["--rejected"] = Destination.of(rejected)
+    keep_apart(source, outputs)
+    formats = [check_pairs_output(file, option) for option, file in outputs.items()]
     last = () if options.columns is None else column_names(options.columns, False)
     stated = options.src, options.tgt
-    table = open_table(path, replace(options.where, last=last, langs=stated))
+    table = open_table(source, replace(options.where, last=last, langs=stated))
     langs = table.langs(*stated)
     for format in formats:
         format.check_languages(langs)
@@ -122,7 +126,7 @@ def filter_rows(
         rules,
         table.rows,
         table.names,
-        display_name(table.path),
+        str(source),
         last=last,
         langs=stated,
         explain=options.explain,
@@ -133,7 +137,7 @@ def filter_rows(
         sieve.notes.append("--src and --tgt change nothing: no rule needs them")
     malformed = Malformed(table)
     with contextlib.ExitStack() as stack:
-        writers = _Writers(table, langs, options, output, rejected, stack)
+        writers = _Writers(table, langs, options, outputs, stack)
         bar = stack.enter_context(run.progress(None, "filter", "rows"))
         for block, reasons in sieve.sifted(table.rows.blocks(), run):
             malformed.add(block)
@@ -160,8 +164,7 @@ class _Writers:
         table: Table,
         langs: tuple[str, str],
         options: FilterOptions,
-        output: str | os.PathLike[str],
-        rejected: str | os.PathLike[str] | None,
+        outputs: Mapping[str, Destination],
         stack: contextlib.ExitStack,
     ) -> None:
         header = bool(table.layout.names) and options.where.header is not False
@@ -170,10 +173,10 @@ class _Writers:
         kept = table.outline(**fields)
         if self._joiner is not None:
             kept = Outline(_JOINED, 1, 2, langs, header=header, floats=("score",))
-        self._kept, self._rejected = stack.enter_context(open_pairs(output, kept)), None
-        if rejected is not None:
+        self._kept, self._rejected = stack.enter_context(open_pairs(outputs["-o"], kept)), None
+        if "--rejected" in outputs:
             outline = table.outline(("reason",), **fields)
-            self._rejected = stack.enter_context(open_pairs(rejected, outline))
+            self._rejected = stack.enter_context(open_pairs(outputs["--rejected"], outline))
 
     def write(self, block: Block, reasons: NDArray[np.int64], names: Sequence[str]) -> None:
         """Write a block whose rows have these reasons of rejection, -1 for none; `names` are those of the reasons."""
@@ -208,7 +211,7 @@ class Joiner:
         places = table.layout.places
         if not {"src_origin", "tgt_origin"} <= places.keys():
             raise BitextmineError(
-                f"{display_name(table.path)}: --join needs the columns src_origin and tgt_origin; make the "
+                f"{table.source}: --join needs the columns src_origin and tgt_origin; make the "
                 "pairs with 'mine --origin' or 'align --origin'"
             )
         self._columns = [table.layout.src, table.layout.tgt, places["src_origin"], places["tgt_origin"]]

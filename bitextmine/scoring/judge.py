@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.executor import Task
-from bitextmine.files.layout import MISSING, is_position
-from bitextmine.files.tables import Block, Rows
+from bitextmine.files.formats.columns import MISSING, is_position
+from bitextmine.files.formats.table import Block, Rows
 from bitextmine.scoring.columns.catalogue import COLUMNS, Request, Tools, pair_hash
 from bitextmine.scoring.compute import good_rows, read_pairs
 from bitextmine.scoring.rules import Rule, RuleSet

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.jsonfile import parse_toml, read_toml
+from bitextmine.files.json_toml import parse_toml, read_toml
 from bitextmine.scoring.choices import DUPLICATES, PRESETS, preset_text
 
 KINDS = ("min", "max", "equal")

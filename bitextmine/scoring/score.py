@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.cells import one_cell
+from bitextmine.files.formats.cells import one_cell
+from bitextmine.files.formats.columns import Columns
 from bitextmine.files.formats.names import MOSES, Format
 from bitextmine.files.formats.protocol import SomeRows
-from bitextmine.files.layout import Columns
-from bitextmine.files.streams import display_name, keep_apart
-from bitextmine.files.tables import Block, Malformed, Table, check_pairs_output, open_pairs, open_table
+from bitextmine.files.formats.table import Block, Malformed, Table, check_pairs_output, open_pairs, open_table
+from bitextmine.files.output import Destination, keep_apart
+from bitextmine.files.source import Source
 from bitextmine.languages.clean import clean
 from bitextmine.languages.identify import is_installed
 from bitextmine.run import Run
@@ -121,8 +122,9 @@ def score(
         BitextmineError: unreadable or unwritable files, unknown columns, or nearly all rows malformed.
     """
     options, run = options or ScoreOptions(), run or Run()
-    keep_apart(path, {"-o": output})
-    table, format, request, notes = _prepared(path, output, options, run)
+    source, destination = Source.of(path, run), Destination.of(output)
+    keep_apart(source, {"-o": destination})
+    table, format, request, notes = _prepared(source, destination, options, run)
     names, langs = request.names, table.langs(options.src, options.tgt)
     format.check_languages(langs)
     notes += _replaced(table, () if options.score_only else names)
@@ -136,14 +138,14 @@ def score(
     outline = table.outline(
         names, header=header, only_added=options.score_only, floats=FLOATS, integers=INTEGERS, langs=langs
     )
-    with open_pairs(output, outline) as out, run.progress(None, "score", "rows") as bar:
+    with open_pairs(destination, outline) as out, run.progress(None, "score", "rows") as bar:
         for block, added in scorer.scored(table.rows.blocks(options.window), table.layout, run):
             sides = table.layout.src, table.layout.tgt
             if block.start == 1:
                 pairs = read_pairs(block, sides, request.tools())
                 shares = next((column.values for column in added if column.name == "lang"), None)
                 good: Any = [] if shares is None else np.asarray(shares)[good_rows(block)]
-                notes += doubts(display_name(path), request, scorer.encoder, pairs, good)
+                notes += doubts(str(source), request, scorer.encoder, pairs, good)
             malformed.add(block)
             if options.strict and malformed.first:
                 raise BitextmineError(f"{malformed.first}; without --strict its scores would stay empty")
@@ -154,14 +156,14 @@ def score(
 
 
 def _prepared(
-    path: str | os.PathLike[str], output: str | os.PathLike[str], options: ScoreOptions, run: Run
+    source: Source, output: Destination, options: ScoreOptions, run: Run
 ) -> tuple[Table, Format, Request, list[str]]:
     """Open the input; return it, the format of the output, the columns to compute, and notes on the options."""
     asked = options.columns if options.columns is None else column_names(options.columns, False)
     # Before the first row is read, unless only that can tell the languages.
     early = None if "lang" in (asked or ()) and not options.src else options.request(run.batch_tokens)
     format = check_pairs_output(output, only_added=options.score_only)
-    table = open_table(path, replace(options.where, langs=(options.src, options.tgt)))
+    table = open_table(source, replace(options.where, langs=(options.src, options.tgt)))
     if not options.src and (stated := _stated_languages(table)):
         early = replace(options, src=stated[0], tgt=stated[1]).request(run.batch_tokens)
     request, notes = early or options.request(run.batch_tokens)
@@ -240,7 +242,7 @@ def _replaced(table: Table, names: Sequence[str]) -> list[str]:
     for place in (table.layout.src, table.layout.tgt):
         if table.names[place] in there:
             raise BitextmineError(
-                f"{display_name(table.path)}: column {place + 1}, a text, is called '{table.names[place]}' like "
+                f"{table.source}: column {place + 1}, a text, is called '{table.names[place]}' like "
                 "one of the scores; rename it in the header, or leave that score out of --columns"
             )
     return [f"replaced, as the header has them already: {', '.join(there)}"] if there else []

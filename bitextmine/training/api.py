@@ -8,7 +8,7 @@ from typing import Any, TypedDict, Unpack
 
 from bitextmine.arguments import a_path, take_options
 from bitextmine.errors import UsageError
-from bitextmine.files.formats.names import TwoFiles
+from bitextmine.files.source import TwoFiles
 from bitextmine.run import Run
 from bitextmine.training.recipe import Recipe, load_recipe, start_name
 
@@ -110,6 +110,5 @@ def train(
 
 def _source(given: Any) -> str | TwoFiles:
     if isinstance(given, (tuple, list)) and len(given) == 2:
-        src, tgt = (os.fspath(a_path("pairs", side)) for side in given)
-        return TwoFiles((src, tgt))
+        return TwoFiles.join(*(a_path("pairs", side) for side in given))
     return given if isinstance(given, TwoFiles) else os.fspath(a_path("pairs", given))

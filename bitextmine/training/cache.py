@@ -19,8 +19,7 @@ from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.atomic import remove_left, replacing
-from bitextmine.files.jsonfile import read_json, write_json
-from bitextmine.files.storage import open_bytes
+from bitextmine.files.json_toml import read_json, write_json
 from bitextmine.run import Run
 from bitextmine.system import ahead, processors
 from bitextmine.training.outputs import staged_folder
@@ -197,13 +196,10 @@ def _tokenized(
 
 def _key(recipe: Recipe, corpus: Corpus, tokenizer: Tokenizer) -> str:
     digest = hashlib.sha256()
-    for path in corpus_files(recipe, corpus):
-        try:
-            with open_bytes(path) as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
-        except OSError as e:
-            raise BitextmineError(f"{path}: cannot read: {e.strerror}") from None
-        digest.update(path.suffix.encode())  # the suffix decides on decompression
+    for source in corpus_files(recipe, corpus):
+        with explained(f"{source}: cannot read"), source.open() as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+        digest.update(source.path.suffix.encode())  # the suffix decides on decompression
     digest.update(hashlib.sha256(tokenizer.path.read_bytes()).digest())
     d = recipe.data
     lengths = d.min_pieces, d.max_ratio, d.max_ratio_slack, recipe.model.max_pieces

@@ -29,7 +29,7 @@ from bitextmine.encoder.folder import SCORER, TOKENIZER, resolve, summed
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
-from bitextmine.files.streams import check_writable, open_output
+from bitextmine.files.output import Destination
 from bitextmine.mining import scorer as scoring
 from bitextmine.mining.calibration import calibration_error, pair_share, probability
 from bitextmine.mining.margin import candidates
@@ -133,12 +133,13 @@ def fit_scorer(
             read or written.
     """
     fitting, run = fitting or Fitting(), run or Run()
-    recipe, root = trained.recipe, Path(trained.folder)
+    recipe, root = dataclasses.replace(trained.recipe, max_line=run.max_line), Path(trained.folder)
     model = root if trained.model is None else trained.model
     place = resolve(model) / SCORER if out is None else Path(out)
     if place.is_dir() or (place.is_file() and not force):
         raise BitextmineError(f"{place}: the file exists; name another one, or pass --force to overwrite it")
-    check_writable(place)
+    destination = Destination.of(place)
+    destination.check()
     find_corpora(recipe)
     encoder = load_encoder(model, "cpu")
     comparing = PieceFeatures(*encoder.piece_rows())
@@ -187,7 +188,7 @@ def fit_scorer(
             bar.update(1)
     measured = _measured(tasks, margin)
     scorer = Scorer(margin, _piece_network(tasks), cut, SHARE)
-    with summed(place), open_output(place) as file:
+    with summed(place), destination.open() as file:
         file.write(save(scorer.arrays()))
     return place, scorer, measured
 

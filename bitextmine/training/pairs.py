@@ -1,30 +1,26 @@
 """Read sentence pairs from tables or from paired files, and check corpora before training."""
 
 import functools
-import os
 from collections import deque
 from collections.abc import Iterator
 
 from bitextmine.errors import BitextmineError, InvalidUtf8
-from bitextmine.files.cells import one_cell
-from bitextmine.files.formats.names import TwoFiles
-from bitextmine.files.layout import Columns
-from bitextmine.files.lines import iter_lines
-from bitextmine.files.storage import Place
-from bitextmine.files.streams import read_once
-from bitextmine.files.tables import open_table
+from bitextmine.files.formats.cells import one_cell
+from bitextmine.files.formats.columns import Columns
+from bitextmine.files.formats.table import open_table
+from bitextmine.files.source import Source, TwoFiles
 from bitextmine.languages import identify as languages
 from bitextmine.training.recipe import Corpus, Recipe
 
 FIRST = 400  # pairs that are read before any work
 
 
-def corpus_files(recipe: Recipe, corpus: Corpus) -> list[Place]:
+def corpus_files(recipe: Recipe, corpus: Corpus) -> list[Source]:
     """Return the file of a TSV corpus, or the two of a paired one; BitextmineError for a pipe."""
-    paths = [recipe.corpus(name) for name in corpus.files]
-    for path in filter(read_once, paths):
-        raise BitextmineError(f"{path}: not a regular file; a corpus is read more than once: save it first")
-    return paths
+    files = [recipe.corpus(name) for name in corpus.files]
+    for file in (file for file in files if file.reads_once):
+        raise BitextmineError(f"{file}: not a regular file; a corpus is read more than once: save it first")
+    return files
 
 
 def pair_chunks(recipe: Recipe, corpus: Corpus, size: int) -> Iterator[tuple[list[str], list[str]]]:
@@ -36,34 +32,32 @@ def pair_chunks(recipe: Recipe, corpus: Corpus, size: int) -> Iterator[tuple[lis
     first, *second = corpus_files(recipe, corpus)
     try:
         if not second:
-            yield from _rows(first, corpus.langs, recipe.data.errors, size)
+            yield from _rows(first, corpus.langs, size)
         else:
-            both = TwoFiles((os.fspath(first), os.fspath(second[0])))
-            yield from _rows(both, None, recipe.data.errors, size)
+            both = TwoFiles.join(first, second[0], errors=first.errors, max_line=first.max_line)
+            yield from _rows(both, None, size)
     except InvalidUtf8 as e:
         found = _first_invalid(first, *second) if second else e
         replace = 'set data.errors = "replace" in the recipe'
         raise InvalidUtf8(found.file, found.line, found.problem, found.cure, replace) from None
 
 
-def _first_invalid(*paths: Place) -> InvalidUtf8:
+def _first_invalid(*files: Source) -> InvalidUtf8:
     """Return the error of the file that is not UTF-8, as one of two together does not say which."""
     try:
-        for path in paths:
-            deque(iter_lines(path), maxlen=0)
+        for file in files:
+            deque(file.lines(), maxlen=0)
     except InvalidUtf8 as e:
         return e
     raise AssertionError("one of the files was not UTF-8 just now")
 
 
-def _rows(
-    path: Place | TwoFiles, langs: tuple[str, str] | None, errors: str, size: int
-) -> Iterator[tuple[list[str], list[str]]]:
+def _rows(source: Source, langs: tuple[str, str] | None, size: int) -> Iterator[tuple[list[str], list[str]]]:
     """Yield the pairs of a file; the columns are swapped if it names the languages (``langs``) that way.
 
     Lines of text may have further cells. Where columns cannot be told apart, the first two are meant.
     """
-    table = open_table(path, Columns(errors=errors, ragged=True))
+    table = open_table(source, Columns(errors=source.errors, ragged=True))
     layout = table.layout
     if table.rows.empty:
         return
@@ -75,10 +69,10 @@ def _rows(
             place = min(bad)
             number = block.start + place + table.rows.header_line
             if not table.format.lines:
-                raise BitextmineError(f"{path}: row {number}: {bad[place]}")
+                raise BitextmineError(f"{source}: row {number}: {bad[place]}")
             raise BitextmineError(
-                f"{path}: line {number}: {bad[place]}; a pair is source, tab, target; for two files with a side each, "
-                "name them as src and tgt instead of pairs in the recipe"
+                f"{source}: line {number}: {bad[place]}; a pair is source, tab, target; for two files with a side "
+                "each, name them as src and tgt instead of pairs in the recipe"
             )
         sources, targets = (block.texts(at, range(len(block))) for at in sides)
         if not table.format.lines:
@@ -91,10 +85,10 @@ def _rows(
 
 def find_corpora(recipe: Recipe) -> None:
     """Raise BitextmineError if files are missing, before hours of work on the others."""
-    paths = [path for corpus in recipe.data.corpora for path in map(recipe.corpus, corpus.files)]
-    missing = [path for path in paths if not path.exists()]
+    files = [file for corpus in recipe.data.corpora for file in map(recipe.corpus, corpus.files)]
+    missing = [file for file in files if not file.path.exists()]
     if missing:
-        more = f"; {len(missing)} of {len(paths)} are missing" if len(missing) > 1 else ""
+        more = f"; {len(missing)} of {len(files)} are missing" if len(missing) > 1 else ""
         raise BitextmineError(
             f"{missing[0]}: no such file{more}; the recipe's corpora are looked for in {recipe.path('.')}: --data "
             "FOLDER names another folder, train --pairs FILE other corpora"

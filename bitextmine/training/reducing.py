@@ -22,7 +22,7 @@ from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, read_folder, read_ngra
 from bitextmine.encoder.model import SentenceModel, unit_vectors
 from bitextmine.encoder.weights import CHARACTERS, PIECES, piece_vectors, read_weights
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.lines import iter_lines
+from bitextmine.files.source import Source
 from bitextmine.run import Run
 from bitextmine.training.forward import sentence_vectors
 from bitextmine.training.outputs import check_model_output, model_output
@@ -141,7 +141,7 @@ def reduce_encoder(
     moments = np.zeros((config.piece_dim, config.piece_dim))
     encoder = load_encoder(folder)
     for text in texts:
-        lines = (part for line in iter_lines(text, run.errors) for part in line.split("\t"))
+        lines = (part for line in Source.of(text, run).lines() for part in line.split("\t"))
         vectors = encoder.encode(list(itertools.islice(lines, reduction.lines)))[:, : config.piece_dim]
         moments += (vectors.T @ vectors).astype(np.float64)
     if not np.trace(moments) > 0:

@@ -71,6 +71,7 @@ def train(
             loss is no longer finite (the last good checkpoint stays).
     """
     run = run or Run()
+    recipe = dataclasses.replace(recipe, max_line=run.max_line)
     check_recipe(recipe)
     planned = stages(recipe, out) if recipe.distil.epochs else [Stage(0, recipe, out)]
     for stage in planned:

@@ -50,7 +50,7 @@ def open_vocabulary(
             with replacing(path) as file:
                 file.write(source.read_bytes())
         return Tokenizer(path, latin)
-    paths = [[recipe.corpus(name) for name in corpus.files] for corpus in recipe.data.corpora]
+    paths = [[recipe.corpus(name).path for name in corpus.files] for corpus in recipe.data.corpora]
     try:
         sizes = [[p.size() if isinstance(p, Remote) else p.stat().st_size for p in some] for some in paths]
     except OSError as e:

@@ -9,7 +9,7 @@ from bitextmine.embeddings.embed import EmbedOptions, corpus_pieces, embed_corpu
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.encoder import load_encoder
 from bitextmine.files.corpus import Corpus
-from bitextmine.files.lines import line_digest
+from bitextmine.files.source import line_digest
 
 LINES = [f"the cat number {i % 37} sat on mat {i - i % 5}" if i % 11 else "" for i in range(500)]
 

@@ -18,7 +18,7 @@ from bitextmine.embeddings.store import (
 )
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError
-from bitextmine.files.jsonfile import read_json, write_json
+from bitextmine.files.json_toml import read_json, write_json
 
 ROWS, DIM = 5, 4
 SETTINGS = {"batch_tokens": 4096, "max_pieces": [128, None]}

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError
 from bitextmine.evaluation.classification import _tenth_of_each, evaluate_classification, fit, read_labelled
+from bitextmine.files.source import Source
 
 LANGS = ("de", "es", "fr", "it")
 
@@ -95,7 +96,7 @@ def test_any_bytes_are_documents_or_an_error_with_a_line(tmp_path_factory, data)
     path = tmp_path_factory.mktemp("d") / "x.en"
     path.write_bytes(data)
     try:
-        labels, texts = read_labelled(path, "replace")
+        labels, texts = read_labelled(Source(str(path), "replace"))
     except BitextmineError as e:
         assert str(path) in str(e)
         assert "line " in str(e) or "empty" in str(e)

@@ -3,8 +3,8 @@
 import pytest
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.layout import Columns
-from bitextmine.files.tables import open_table
+from bitextmine.files.formats.columns import Columns
+from bitextmine.files.formats.table import open_table
 
 from .test_formats import get
 

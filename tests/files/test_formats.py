@@ -13,13 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.cells import Added, one_cell
+from bitextmine.files.formats.cells import Added, one_cell
+from bitextmine.files.formats.columns import Columns
 from bitextmine.files.formats.names import JSONL, PARQUET, TMX, TSV, format_of, output_format
 from bitextmine.files.formats.protocol import Outline
 from bitextmine.files.formats.records import RecordBlock
-from bitextmine.files.layout import Columns
-from bitextmine.files.streams import check_writable, longest_line
-from bitextmine.files.tables import Malformed, open_pairs, open_table
+from bitextmine.files.formats.table import Malformed, open_pairs, open_table
+from bitextmine.files.location import Location
+from bitextmine.files.output import Destination
+from bitextmine.files.source import Source
 
 FORMS = ["tsv", "jsonl", "tmx", "parquet"]
 PACKED = [f"{form}{suffix}" for form in FORMS[:3] for suffix in ("", ".gz", ".bz2", ".xz", ".zst")]
@@ -284,13 +286,8 @@ BOMB = (
     ],
 )
 def test_what_is_no_memory_is_refused(tmp_path, head, body, words):
-    before = longest_line()
-    longest_line(2000)
-    try:
-        with pytest.raises(BitextmineError) as error:
-            get(tmx(tmp_path, body, head))
-    finally:
-        longest_line(before)
+    with pytest.raises(BitextmineError) as error:
+        get(Source(str(tmx(tmp_path, body, head)), max_line=2000))
     assert words in str(error.value)
     assert "memory.tmx" in str(error.value)
 
@@ -329,33 +326,33 @@ def test_memory_does_not_grow_with_the_file(tmp_path, form):
 )
 def test_a_name_tells_the_form(names, form):
     for name in names.split():
-        assert output_format(name) == format_of(name) == form
+        assert output_format(Location(name)) == format_of(Location(name)) == form
 
 
 def test_a_name_that_tells_nothing_is_refused_for_outputs():
     for name in ("x.docx", "x.csv", "x.json.gz", "x.tsv.zip", "x.html", "x.en-", "x.2024"):
         with pytest.raises(UsageError, match=r"--rejected x\..* written as \.tsv"):
-            output_format(name, "--rejected")
-        assert format_of(name) == TSV, "what is read may be called anything"
+            output_format(Location(name), "--rejected")
+        assert format_of(Location(name)) == TSV, "what is read may be called anything"
     with pytest.raises(UsageError, match=r"is \.jsonl meant\?"):
-        output_format("x.json")
+        output_format(Location("x.json"))
     for find in (format_of, output_format):
         with pytest.raises(UsageError, match="already compressed"):
-            find("x.parquet.gz")
+            find(Location("x.parquet.gz"))
 
 
 def test_a_place_is_looked_at_without_writing(tmp_path, monkeypatch):
-    check_writable(tmp_path / "new.tsv")
-    check_writable("-")
-    check_writable(os.devnull)
+    Destination.of(tmp_path / "new.tsv").check()
+    Destination.of("-").check()
+    Destination.of(os.devnull).check()
     (tmp_path / "file").write_text("")
     refused = {"no/x": "there is no folder", "file/x": "there is no folder", ".": "it is a directory"}
     for name, words in {**refused, "x" * 255: "File name too long"}.items():
         with pytest.raises(BitextmineError, match=words):
-            check_writable(tmp_path / name)
+            Destination.of(tmp_path / name).check()
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(BitextmineError, match="permission denied"):
-        check_writable(tmp_path / "new.tsv")
+        Destination.of(tmp_path / "new.tsv").check()
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bitextmine.files.jsonfile import parse_toml
+from bitextmine.files.json_toml import parse_toml
 
 SCORE = ("score", "--columns", "length_ratio", "-o", "-")
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.lines import iter_lines, line_digest, read_lines
+from bitextmine.files.source import Source, iter_lines, line_digest
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "": lambda data: data,
@@ -19,6 +19,10 @@ COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     ".xz": lzma.compress,
     ".zst": zstandard.ZstdCompressor().compress,
 }
+
+
+def read_lines(path, errors="strict"):
+    return list(Source(str(path), errors).lines())
 
 
 def put(folder, data, name="corpus.fr"):
@@ -74,7 +78,7 @@ def test_any_unicode_survives_any_compression_and_any_block_size(
         expected = []
     path = put(tmp_path_factory.mktemp("text"), data.encode(), f"corpus.fr{suffix}")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bitextmine.files.streams.BLOCK_BYTES", block)
+        patch.setattr("bitextmine.files.source.BLOCK_BYTES", block)
         patch.setattr("bitextmine.files.unpacking.PACKED_BYTES", block)
         patch.setattr("bitextmine.files.unpacking.ZSTD_BYTES", -(-block // 2))
         patch.setattr("bitextmine.files.unpacking.UNPACKED_BYTES", -(-block // 3))
@@ -84,10 +88,9 @@ def test_any_unicode_survives_any_compression_and_any_block_size(
 
 def test_a_line_of_several_megabytes_takes_no_quadratic_time(tmp_path, monkeypatch):
     """Read in blocks of 64 bytes, which would mean to copy 3 terabytes if each were added to what is there."""
-    monkeypatch.setattr("bitextmine.files.streams._longest", 1 << 30)
-    monkeypatch.setattr("bitextmine.files.streams.BLOCK_BYTES", 64)
+    monkeypatch.setattr("bitextmine.files.source.BLOCK_BYTES", 64)
     path = put(tmp_path, b"a\n" + b"x" * 20_000_000 + b"\nb\n")
-    assert [len(line) for line in iter_lines(path)] == [1, 20_000_000, 1]
+    assert [len(line) for line in Source(str(path), max_line=1 << 30).lines()] == [1, 20_000_000, 1]
 
 
 def test_lines_stream(tmp_path):
@@ -121,7 +124,7 @@ def test_replacing_invalid_bytes_keeps_the_number_of_lines(tmp_path_factory, dat
     path = put(tmp_path_factory.mktemp("text"), data)
     body = data.removeprefix(b"\xef\xbb\xbf")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bitextmine.files.streams.BLOCK_BYTES", block)
+        patch.setattr("bitextmine.files.source.BLOCK_BYTES", block)
         lines = read_lines(path, errors="replace")
     assert len(lines) == body.count(b"\n") + (not body.endswith(b"\n") and body != b"")
 

@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 from bitextmine.files.formats.tsv import TextRows
-from bitextmine.files.streams import read_blocks
+from bitextmine.files.source import Source
 
 MIB = 1 << 20
 BOMB = 600 * MIB  # of the letter x
@@ -68,7 +68,7 @@ def test_max_line_sets_where_it_ends(bitextmine, tmp_path):
 @pytest.mark.parametrize("name", ["corpus.fr.gz", "corpus.fr.xz", "corpus.fr.zst"])
 def test_blocks_are_small_however_much_a_byte_expands_to(tmp_path, name):
     path = write_bomb(tmp_path / name, size=64 * MIB)
-    sizes = [len(block) for block in read_blocks(path)]
+    sizes = [len(block) for block in Source.of(path).blocks()]
     assert sum(sizes) == len(b"one\tun\n") + 64 * MIB
     assert max(sizes) <= 16 * MIB
 
@@ -81,8 +81,8 @@ def test_rows_that_are_long_come_in_smaller_blocks_however_a_file_is_cut(tmp_pat
     monkeypatch.setattr("bitextmine.files.formats.tsv.HEAD_BYTES", 100)
     seen = []
     for block_bytes in (7, 64, 100_000):
-        monkeypatch.setattr("bitextmine.files.streams.BLOCK_BYTES", block_bytes)
-        blocks = list(TextRows(path).blocks(10, 200))
+        monkeypatch.setattr("bitextmine.files.source.BLOCK_BYTES", block_bytes)
+        blocks = list(TextRows(Source.of(path)).blocks(10, 200))
         lines = [line.decode() for block in blocks for line in block.lines()]
         assert lines == rows
         assert [block.start for block in blocks][:2] == [1, 1 + len(blocks[0])]
@@ -92,4 +92,4 @@ def test_rows_that_are_long_come_in_smaller_blocks_however_a_file_is_cut(tmp_pat
         seen.append([len(block) for block in blocks])
     assert seen[0] == seen[1] == seen[2]
     assert max(seen[0]) == 10 > min(seen[0])
-    assert {len(block) for block in TextRows(path).blocks(10)} == {10}
+    assert {len(block) for block in TextRows(Source.of(path)).blocks(10)} == {10}

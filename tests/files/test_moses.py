@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.cells import one_cell
-from bitextmine.files.formats.names import TwoFiles
-from bitextmine.files.tables import open_pairs, open_table
+from bitextmine.files.formats.cells import one_cell
+from bitextmine.files.formats.table import open_pairs, open_table
+from bitextmine.files.source import TwoFiles
 
 SIDES = {
     "en": ["The museum is free on Sundays.", "Restart the server first.", "Room 12 is free.", "A tab\tin it"],
@@ -88,7 +88,7 @@ def test_any_text_goes_round(pairs, tmp_path_factory):
     for side, lang in enumerate(("en", "de")):
         text = "".join(f"{pair[side]}\n" for pair in pairs)
         (folder / f"a.{lang}").write_bytes(text.encode())
-    table = open_table(TwoFiles((f"{folder}/a.en", f"{folder}/a.de")))
+    table = open_table(TwoFiles.join(f"{folder}/a.en", f"{folder}/a.de"))
     with open_pairs(folder / "b.{lang}", table.outline(langs=table.langs())) as out:
         for block in table.rows.blocks():
             out.write(block, None, ())
@@ -100,6 +100,6 @@ def test_any_text_goes_round(pairs, tmp_path_factory):
 def test_unequal_files_are_an_error_while_reading(tmp_path):
     (tmp_path / "a.en").write_text("1\n" * 9000)
     (tmp_path / "a.de").write_text("1\n" * 8999)
-    table = open_table(TwoFiles((str(tmp_path / "a.en"), str(tmp_path / "a.de"))))
+    table = open_table(TwoFiles.join(tmp_path / "a.en", tmp_path / "a.de"))
     with pytest.raises(BitextmineError, match="has 9,000 lines, but"):
         list(table.rows.blocks())

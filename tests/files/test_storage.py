@@ -12,16 +12,21 @@ from fsspec.implementations.memory import MemoryFileSystem  # noqa: E402
 
 from bitextmine.errors import BitextmineError, UsageError  # noqa: E402
 from bitextmine.files.corpus import corpus_language, find_corpus  # noqa: E402
-from bitextmine.files.jsonfile import read_json  # noqa: E402
-from bitextmine.files.lines import read_lines  # noqa: E402
-from bitextmine.files.ours import Made, is_ours  # noqa: E402
-from bitextmine.files.storage import Remote, is_remote, local, place, same_place  # noqa: E402
-from bitextmine.files.streams import check_writable, keep_apart, open_output, read_blocks  # noqa: E402
-from bitextmine.files.tables import open_table  # noqa: E402
+from bitextmine.files.formats.table import open_table  # noqa: E402
+from bitextmine.files.json_toml import read_json  # noqa: E402
+from bitextmine.files.location import Location  # noqa: E402
+from bitextmine.files.output import Destination, keep_apart  # noqa: E402
+from bitextmine.files.overwrite import Made, is_ours  # noqa: E402
+from bitextmine.files.source import Source, iter_lines  # noqa: E402
+from bitextmine.files.storage import Remote, is_remote, local_path, to_path  # noqa: E402
 
 LINES = [f"Zeile {i} ä\u2028 x" for i in range(3000)]
 TEXT = "".join(f"{line}\n" for line in LINES)
 SUFFIXES = ["", ".gz", ".bz2", ".xz", ".zst"]
+
+
+def read_lines(path):
+    return list(iter_lines(path))
 
 
 class Broken(MemoryFileSystem):
@@ -87,13 +92,13 @@ def temporary(tmp_path, monkeypatch):
 def test_what_is_written_is_what_a_file_here_would_hold(folder, suffix, tmp_path, temporary):
     here, there = tmp_path / f"corpus.de{suffix}", f"{folder}/corpus.de{suffix}"
     for output in (here, there):
-        with open_output(output) as out:
+        with Destination.of(output).open() as out:
             out.write(TEXT.encode())
     with fsspec.open(there, "rb") as file:
         assert file.read() == here.read_bytes()
     assert read_lines(there) == LINES
     assert read_lines(Remote(there)) == LINES
-    assert b"".join(read_blocks(there)) == TEXT.encode()
+    assert b"".join(Source(there).blocks()) == TEXT.encode()
     assert corpus_language(there) == "de"
     assert [remote.name for remote in Remote(folder).iterdir()] == [f"corpus.de{suffix}"]
     assert list(temporary.iterdir()) == []
@@ -102,11 +107,11 @@ def test_what_is_written_is_what_a_file_here_would_hold(folder, suffix, tmp_path
 def test_after_an_error_nothing_is_sent_and_what_was_there_stays(folder, temporary):
     there = f"{folder}/corpus.de"
     for _ in range(2):
-        with pytest.raises(KeyError), open_output(there) as out:
+        with pytest.raises(KeyError), Destination.of(there).open() as out:
             out.write(b"half")
             raise KeyError
         assert not Remote(there).exists()
-    with open_output(there) as out:
+    with Destination.of(there).open() as out:
         out.write(b"whole\n")
     assert read_lines(there) == ["whole"]
     assert list(temporary.iterdir()) == []
@@ -122,10 +127,10 @@ def test_after_an_error_nothing_is_sent_and_what_was_there_stays(folder, tempora
     ],
 )
 def test_what_cannot_be_sent_is_kept_and_is_not_there_by_halves(broken, temporary, error, told):
-    with open_output("broken://bucket/corpus.de") as out:
+    with Destination.of("broken://bucket/corpus.de").open() as out:
         out.write(b"before\n")
     broken.error = error
-    with pytest.raises(BitextmineError) as raised, open_output("broken://bucket/corpus.de") as out:
+    with pytest.raises(BitextmineError) as raised, Destination.of("broken://bucket/corpus.de").open() as out:
         out.write(TEXT.encode())
     (kept,) = temporary.iterdir()
     assert str(raised.value).startswith("broken://bucket/corpus.de: cannot write: ")
@@ -140,7 +145,7 @@ def test_what_cannot_be_sent_is_kept_and_is_not_there_by_halves(broken, temporar
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_storage_that_fails_while_it_is_read_is_told_of(broken, suffix):
-    with open_output(f"broken://bucket/corpus.de{suffix}") as out:
+    with Destination.of(f"broken://bucket/corpus.de{suffix}").open() as out:
         out.write(TEXT.encode())
     broken.error = ConnectionResetError("reset by peer")
     words = rf"^broken://bucket/corpus\.de{suffix}: cannot read: reset by peer$"
@@ -156,29 +161,29 @@ def test_files_that_are_not_there(folder):
     with pytest.raises(BitextmineError, match=r"no\.json: no such file"):
         read_json(f"{folder}/no.json")
     assert not is_ours(f"{folder}/no.json", Made.PAIRS)
-    with open_output(f"{folder}/x.json") as out:
+    with Destination.of(f"{folder}/x.json").open() as out:
         out.write(b'{"kind": "bitext"}')
     assert is_ours(f"{folder}/x.json", Made.PAIRS) and not is_ours(f"{folder}/x.json", Made.INDEX)
     with pytest.raises(BitextmineError, match=r"/: cannot write: it is a directory; name a file"):
-        check_writable(f"{folder}/")
+        Destination(f"{folder}/").check()
 
 
 def test_storage_that_nobody_knows_and_a_driver_that_is_missing():
     with pytest.raises(BitextmineError, match=r"^nosuch://x/y: no storage is known by nosuch://"):
         read_lines("nosuch://x/y")
-    for ask in (read_lines, check_writable):
+    for ask in (lambda: read_lines("undriven://x/y"), Destination("undriven://x/y").check):
         with pytest.raises(BitextmineError, match=r"undriven:// needs a driver; install it with"):
-            ask("undriven://x/y")
+            ask()
 
 
 def test_corpora_are_found_by_language(folder):
     for name in ("news.en", "news.fr.zst", "books.fr"):
-        with open_output(f"{folder}/{name}") as out:
+        with Destination.of(f"{folder}/{name}").open() as out:
             out.write(TEXT.encode())
     with pytest.raises(BitextmineError, match="cannot write: it is a directory"):
-        check_writable(folder)
-    assert find_corpus(folder, "en") == Remote(f"{folder}/news.en")
-    assert find_corpus(folder, "fr", "news") == Remote(f"{folder}/news.fr.zst")
+        Destination(folder).check()
+    assert find_corpus(folder, "en").path == Remote(f"{folder}/news.en")
+    assert find_corpus(folder, "fr", "news").path == Remote(f"{folder}/news.fr.zst")
     with pytest.raises(BitextmineError, match=r"2 corpora in language 'fr': books\.fr, news\.fr\.zst"):
         find_corpus(folder, "fr")
     with pytest.raises(BitextmineError, match="languages seen there: en, fr"):
@@ -193,18 +198,21 @@ def test_an_output_does_not_replace_its_input(tmp_path):
         (f"{tmp_path}/pairs.tsv", f"file://{tmp_path}/pairs.tsv"),
     ):
         with pytest.raises(UsageError, match="is the input itself"):
-            keep_apart(source, {"-o": output})
-    keep_apart("s3://b/pairs.tsv", {"-o": "s3://b/other.tsv", "--rejected": "s3://c/pairs.tsv"})
-    assert same_place("s3://b//x") != same_place("s3://b/x"), "keys of an object store are just text"
+            keep_apart(Source(source), {"-o": Destination(output)})
+    outputs = {"-o": Destination("s3://b/other.tsv"), "--rejected": Destination("s3://c/pairs.tsv")}
+    keep_apart(Source("s3://b/pairs.tsv"), outputs)
+    assert Location("s3://b//x").identity != Location("s3://b/x").identity, (
+        "keys of an object store are just text"
+    )
 
 
 def test_what_is_a_url():
     for path in ("s3://b/k", "gs://b", "hdfs://host:8020/x", "file:///x", Remote("s3://b/k")):
         assert is_remote(path)
-        assert place(path) == Remote(str(path))
+        assert to_path(path) == Remote(str(path))
     for path in ("s3:/b/k", "a://"[1:], "-", "/x://y", "corpus.fr", Path("s3://b"), "./s3://x", "", 1, None):
         assert not is_remote(path)
-    assert place("s3:/b") == Path("s3:/b")
-    assert local("x", "it is mapped") == Path("x")
+    assert to_path("s3:/b") == Path("s3:/b")
+    assert local_path("x", "it is mapped") == Path("x")
     with pytest.raises(BitextmineError, match=r"^s3://b/k: it is mapped; copy it to this machine first$"):
-        local("s3://b/k", "it is mapped")
+        local_path("s3://b/k", "it is mapped")

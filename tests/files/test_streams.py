@@ -16,7 +16,8 @@ import pytest
 import zstandard
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.streams import check_writable, open_output, read_blocks
+from bitextmine.files.output import Destination
+from bitextmine.files.source import Source
 
 BODY = b"".join(b"line number %d\n" % i for i in range(20_000))
 PACK: dict[str, Callable[[bytes], bytes]] = {
@@ -29,7 +30,7 @@ packed = pytest.mark.parametrize("suffix", list(PACK))
 
 
 def read(path):
-    return b"".join(read_blocks(path))
+    return b"".join(Source.of(path).blocks())
 
 
 @packed
@@ -120,11 +121,11 @@ def test_a_named_pipe_is_read_as_it_comes(tmp_path):
 def test_an_output_appears_only_when_complete(tmp_path, suffix):
     path = tmp_path / f"out.tsv{suffix}"
     path.write_bytes(b"old")
-    with pytest.raises(KeyboardInterrupt), open_output(path) as file:
+    with pytest.raises(KeyboardInterrupt), Destination.of(path).open() as file:
         file.write(BODY)
         raise KeyboardInterrupt
     assert path.read_bytes() == b"old"
-    with open_output(path) as file:
+    with Destination.of(path).open() as file:
         file.write(BODY)
         assert path.read_bytes() == b"old"
         file.write(b"end\n")
@@ -137,7 +138,7 @@ def test_an_output_keeps_links_and_permissions(tmp_path):
     target.write_bytes(b"old")
     target.chmod(0o640)
     link.symlink_to("target.tsv")
-    with open_output(link) as file:
+    with Destination.of(link).open() as file:
         file.write(b"new\n")
     assert link.is_symlink()
     assert target.read_bytes() == b"new\n"
@@ -145,13 +146,13 @@ def test_an_output_keeps_links_and_permissions(tmp_path):
 
 
 def test_devices_and_pipes_are_written_in_place(tmp_path):
-    with open_output(os.devnull) as file:
+    with Destination.of(os.devnull).open() as file:
         file.write(b"gone\n")
     assert not Path(os.devnull).is_file()
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as cat:
-        with open_output(pipe) as file:
+        with Destination.of(pipe).open() as file:
             file.write(b"through\n")
         assert cat.communicate()[0] == b"through\n"
     assert pipe.is_fifo()
@@ -166,7 +167,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, suffix):
     try:
         with (
             pytest.raises(BitextmineError, match=r"out\.tsv.*: cannot write: File too large"),
-            open_output(path) as file,
+            Destination.of(path).open() as file,
         ):
             file.write(os.urandom(200_000).hex().encode())
     finally:
@@ -180,7 +181,7 @@ def test_dash_is_stdout(monkeypatch):
     stdout = io.TextIOWrapper(raw, encoding="ascii", newline="\r\n")
     monkeypatch.setattr(sys, "stdout", stdout)
     print("before", file=stdout)
-    with open_output("-") as file:
+    with Destination.of("-").open() as file:
         file.write("é\n".encode())
         file.write(b"\xff\n")
     print("after", file=stdout)
@@ -192,7 +193,10 @@ def test_dash_is_stdout(monkeypatch):
 def test_standard_streams_by_name_append_where_the_shell_says_so(tmp_path, name, fd):
     log = tmp_path / "log"
     log.write_bytes(b"old\n")
-    script = f"from bitextmine.files.streams import open_output\nwith open_output('{name}') as f: f.write(b'new\\n')"
+    script = (
+        "from bitextmine.files.output import Destination\n"
+        f"with Destination('{name}').open() as f: f.write(b'new\\n')"
+    )
     with log.open("ab") as file:
         subprocess.run([sys.executable, "-c", script], check=True, **{fd: file})
     assert log.read_bytes() == b"old\nnew\n"
@@ -203,7 +207,7 @@ def test_a_folder_that_takes_no_files_is_told_with_the_remedy(tmp_path, monkeypa
 
     def told(*remedy):
         with pytest.raises(BitextmineError) as raised:
-            check_writable(place, *remedy)
+            Destination.of(place).check(*remedy)
         return str(raised.value).partition(": cannot write: ")[2]
 
     monkeypatch.setattr(os, "access", lambda *args: False)
@@ -211,4 +215,4 @@ def test_a_folder_that_takes_no_files_is_told_with_the_remedy(tmp_path, monkeypa
     monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_flag=os.ST_RDONLY))
     assert told("use --cache") == f"read-only file system in {tmp_path}; use --cache"
     with pytest.raises(BitextmineError, match=r"no file can be made in /proc; name another place"):
-        open_output("/proc/x.tsv").__enter__()
+        Destination("/proc/x.tsv").open().__enter__()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.tables import open_table
+from bitextmine.files.formats.table import open_table
 
 OLD = """<?xml version="1.0"?>
 <xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2"><file source-language="en" target-language="de"

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.cells import one_cell
 from bitextmine.files.corpus import Corpus
+from bitextmine.files.formats.cells import one_cell
 from bitextmine.mining.bitext import Bitext
 from bitextmine.mining.gold import read_gold, read_mined
 

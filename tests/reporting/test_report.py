@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 from bitextmine.errors import BitextmineError
+from bitextmine.files.source import Source
 from bitextmine.reporting import Columns, write_report
 from bitextmine.reporting.survey import SAMPLE, survey
 from bitextmine.signature import parse_signature, signature
@@ -170,7 +171,7 @@ def test_what_nobody_doubts(tmp_path, ordinary):
 def _written(folder, text):
     path = folder / "some.tsv"
     path.write_text(text, encoding="utf-8")
-    return path
+    return Source.of(path)
 
 
 def test_of_many_rows_a_sample_is_scaled_up(tmp_path):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.protocol import Outline
 from bitextmine.files.formats.records import RecordBlock
-from bitextmine.files.tables import open_pairs
+from bitextmine.files.formats.table import open_pairs
 from bitextmine.training.pairs import check_corpora, pair_chunks
 from bitextmine.training.recipe import Corpus, Data, Recipe
 from bitextmine.training.vocabulary import sample_lines, train_vocabulary

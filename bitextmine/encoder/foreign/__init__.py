@@ -4,7 +4,7 @@ from pathlib import Path
 
 from bitextmine.encoder.config import KIND
 from bitextmine.encoder.folder import CONFIG
-from bitextmine.files.jsonfile import read_json
+from bitextmine.files.json_toml import read_json
 
 
 def foreign_kind(folder: Path) -> str | None:

@@ -21,7 +21,7 @@ from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.tokenizer import CHARACTERS_PER_PIECE
 from bitextmine.encoder.weights import PIECES
 from bitextmine.errors import BitextmineError
-from bitextmine.files.jsonfile import parse_json, read_json
+from bitextmine.files.json_toml import parse_json, read_json
 from bitextmine.run import Run
 
 MODULES = "modules.json"

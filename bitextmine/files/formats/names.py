@@ -4,13 +4,13 @@
 """
 
 import importlib
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.storage import is_remote
+from bitextmine.files.location import COMPRESSION_SUFFIXES, Location
+from bitextmine.languages.codes import is_short_code
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Format:
 
     Attributes:
         name, suffixes: its name in options, and those of file names, the usual one first.
-        reader: "module:function" in this package, called with a path and `Columns`; returns `Rows` (see `protocol`).
+        reader: "module:function" in this package, called with a `Source` and `Columns`; returns `Rows` (`protocol`).
         writer: "module:class", called with a binary file and an `Outline`; a `Writer`. Empty: the format is only read.
         lines: rows are lines of text, which `cut` and `paste` handle.
         binary: numbers keep all their digits, and the content is compressed already.
@@ -72,81 +72,51 @@ SUFFIXES = {suffix: format for format in FORMATS.values() for suffix in format.s
 _MEANT = {".json": ".jsonl", ".csv": ".tsv", ".xml": ".tmx"}
 
 
-@dataclass(frozen=True)
-class TwoFiles(os.PathLike[str]):
-    """The two files of a corpus, source and target, where a file of pairs may stand."""
-
-    files: tuple[str, str]
-
-    def __fspath__(self) -> str:
-        return " ".join(self.files)
-
-    def __str__(self) -> str:
-        return os.fspath(self)
-
-    def langs(self) -> tuple[str, str] | None:
-        """Return the languages that the names end with, before a suffix of compression; None if they do not."""
-        from bitextmine.files.streams import strip_compression
-        from bitextmine.languages.codes import is_short_code
-
-        src, tgt = (strip_compression(file).suffix[1:] for file in self.files)
-        known = all(is_short_code(lang) and f".{lang}" not in SUFFIXES for lang in (src, tgt))
-        return (src, tgt) if known and src != tgt else None
-
-
-def format_of(path: str | os.PathLike[str]) -> Format:
+def format_of(source: Location) -> Format:
     """Return the format of a file to read: TSV for an unknown suffix, standard input and pipes, DATASET for a folder.
 
     UsageError if a compressed file has the name of a format that compresses itself.
     """
-    if isinstance(path, TwoFiles):
+    if len(source.files) == 2:
         return MOSES
-    if not is_remote(path) and Path(path).is_dir():
+    if isinstance(source.path, Path) and source.path.is_dir():
         return DATASET
-    found = _format(path) or TSV
-    _check_compression(path, found)
+    found = _format(source) or TSV
+    _check_compression(source, found)
     return found
 
 
-def output_format(path: str | os.PathLike[str], option: str = "-o") -> Format:
-    """Return the format of a file to write (``-``: stdout); two languages (``pairs.en-fr``) may stand for TSV.
+def output_format(output: Location, option: str = "-o") -> Format:
+    """Return the format of a file to write; two languages (``pairs.en-fr``) may stand for TSV.
 
     Raises:
         UsageError: the suffix names no format that can be written, or one that compresses itself, compressed; the
             message names the `option`.
     """
-    from bitextmine.files.streams import COMPRESSION_SUFFIXES, strip_compression
-
-    suffix = strip_compression(path).suffix
-    found = _format(path) or (TSV if _two_languages(suffix[1:]) else None)
+    suffix = output.stem.suffix
+    found = _format(output) or (TSV if _two_languages(suffix[1:]) else None)
     if found is None or not found.writer:
-        meant = f"; is {_MEANT[suffix.lower()]} meant?" if suffix.lower() in _MEANT else ""
+        meant = f"; is {_MEANT[output.suffix]} meant?" if output.suffix in _MEANT else ""
         written = ", ".join(format.suffixes[0] for format in FORMATS.values() if format.writer)
         raise UsageError(
-            f"{option} {os.fspath(path)}: pairs are written as {written}, and {', '.join(COMPRESSION_SUFFIXES)} may "
-            f"follow; '{suffix}' is none of these{meant}"
+            f"{option} {output}: pairs are written as {written}, and {', '.join(COMPRESSION_SUFFIXES)} may follow; "
+            f"'{suffix}' is none of these{meant}"
         )
-    _check_compression(path, found)
+    _check_compression(output, found)
     return found
 
 
-def _format(path: str | os.PathLike[str]) -> Format | None:
-    from bitextmine.files.streams import is_stream, strip_compression
-
-    return TSV if is_stream(path) else SUFFIXES.get(strip_compression(path).suffix.lower())
+def _format(location: Location) -> Format | None:
+    return TSV if location.is_stream else SUFFIXES.get(location.suffix)
 
 
-def _check_compression(path: str | os.PathLike[str], found: Format) -> None:
-    from bitextmine.files.streams import compression, is_stream
-
-    if found.binary and not is_stream(path) and (packed := compression(path)):
+def _check_compression(location: Location, found: Format) -> None:
+    if found.binary and not location.is_stream and location.compression:
         raise UsageError(
-            f"{os.fspath(path)}: {found.name} is already compressed; leave {packed} off the name"
+            f"{location}: {found.name} is already compressed; leave {location.compression} off the name"
         )
 
 
 def _two_languages(suffix: str) -> bool:
-    from bitextmine.languages.codes import is_short_code
-
     parts = suffix.replace("_", "-").split("-")
     return len(parts) == 2 and all(map(is_short_code, parts))

@@ -15,80 +15,82 @@ from numpy.typing import NDArray
 from pyarrow import types
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.cells import Added
+from bitextmine.files.formats.cells import Added
+from bitextmine.files.formats.columns import Columns
 from bitextmine.files.formats.protocol import Block, Outline, Writer
 from bitextmine.files.formats.records import TRANSLATION, Record, RecordRows, as_float, as_text
-from bitextmine.files.layout import Columns
-from bitextmine.files.storage import Remote, place
+from bitextmine.files.location import Location
+from bitextmine.files.source import Source
+from bitextmine.files.storage import Remote
 
 _ROWS = 8192  # read at a time
 
 
-def open_parquet(path: str | os.PathLike[str], columns: Columns) -> RecordRows:
+def open_parquet(source: Source, columns: Columns) -> RecordRows:
     """Return the rows of a file, with its schema unless the texts are in a struct `translation`.
 
     Raises:
         BitextmineError: here or while reading: no file, a damaged one, or one without columns.
     """
-    file = _opened(path)
-    with _told(path, "damaged Parquet file"):
+    file = _opened(source)
+    with _told(source, "damaged Parquet file"):
         schema = _with_text(file.schema_arrow.empty_table()).schema
     names = schema.names
     if not names or len(set(names)) < len(names):
         wrong = "with two columns of one name" if names else "without columns"
-        raise BitextmineError(f"{path}: a Parquet file {wrong}; check what wrote it")
+        raise BitextmineError(f"{source}: a Parquet file {wrong}; check what wrote it")
     if TRANSLATION in names and types.is_struct(schema.field(TRANSLATION).type):
         schema = None
-    rows = RecordRows(path, _records(path, file.iter_batches(batch_size=_ROWS)), columns, schema=schema)
+    rows = RecordRows(source, _records(source, file.iter_batches(batch_size=_ROWS)), columns, schema=schema)
     for role in ("src", "tgt", "score"):
         if schema and role in rows.layout.places:
             field = schema.field(rows.layout.places[role])
             if types.is_nested(field.type):
                 raise BitextmineError(
-                    f"{path}: column '{field.name}' holds {field.type}, not text; choose another column"
+                    f"{source}: column '{field.name}' holds {field.type}, not text; choose another column"
                 )
     return rows
 
 
-def open_dataset(path: str | os.PathLike[str], columns: Columns) -> RecordRows:
+def open_dataset(source: Source, columns: Columns) -> RecordRows:
     """Return the rows of a folder of the library datasets: of `Dataset.save_to_disk`, or of Parquet files.
 
     Raises:
         UsageError: a folder of several splits.
         BitextmineError: a folder without such files, or a damaged file.
     """
-    folder = Path(path)
+    folder = Path(source)
     files = sorted(folder.glob("*.arrow")) or sorted(folder.rglob("*.parquet"))
     splits = sorted({file.name.partition("-")[0].removesuffix(file.suffix) for file in files})
     if (folder / "dataset_dict.json").is_file():
         splits = [part.name for part in sorted(folder.iterdir()) if part.is_dir()]
     if len(splits) > 1:
         raise UsageError(
-            f"{path}: a folder of several splits ({', '.join(splits)[:200]}); name the folder or the file of one"
+            f"{source}: a folder of several splits ({', '.join(splits)[:200]}); name the folder or the file of one"
         )
     if not files:
-        raise BitextmineError(f"{path}: a folder without files of pairs (*.arrow, *.parquet); name a file")
-    return RecordRows(path, itertools.chain.from_iterable(map(_dataset_records, files)), columns)
+        raise BitextmineError(f"{source}: a folder without files of pairs (*.arrow, *.parquet); name a file")
+    return RecordRows(source, itertools.chain.from_iterable(map(_dataset_records, files)), columns)
 
 
 def _dataset_records(path: Path) -> Iterator[Record]:
     if path.suffix == ".parquet":
-        return parquet_records(path)
+        return parquet_records(Location.of(path))
     with _told(path, "not a file of a data set"):
         return _records(path, iter(pyarrow.ipc.open_stream(pyarrow.memory_map(str(path)))))
 
 
-def parquet_records(path: str | os.PathLike[str]) -> Iterator[Record]:
+def parquet_records(source: Location) -> Iterator[Record]:
     """Return the rows of a Parquet file as values by name; BitextmineError, here or while reading, if it is damaged."""
-    return _records(path, _opened(path).iter_batches(batch_size=_ROWS))
+    return _records(source, _opened(source).iter_batches(batch_size=_ROWS))
 
 
-def _opened(path: str | os.PathLike[str]) -> Any:
-    source = place(path)
-    if not source.is_file():
-        raise BitextmineError(f"{path}: no such file; check the path")
-    with _told(path, "not a Parquet file"):
-        return pyarrow.parquet.ParquetFile(source.open() if isinstance(source, Remote) else source)
+def _opened(source: Location) -> Any:
+    path = source.path
+    if not path.is_file():
+        raise BitextmineError(f"{source}: no such file; check the path")
+    with _told(source, "not a Parquet file"):
+        return pyarrow.parquet.ParquetFile(path.open() if isinstance(path, Remote) else path)
 
 
 def _records(path: str | os.PathLike[str], batches: Iterator[Any]) -> Iterator[Record]:

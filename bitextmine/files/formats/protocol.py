@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.cells import Added
-from bitextmine.files.layout import Layout
+from bitextmine.files.formats.cells import Added
+from bitextmine.files.formats.columns import Layout
 
 BLOCK_BYTES = 1 << 28
 # Rows so long that the first ones, read to find the columns, would be more than this are fewer: memory stays bounded.

@@ -9,7 +9,6 @@ import dataclasses
 import itertools
 import json
 import math
-import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -18,11 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.cells import DECIMALS, Added, cell_text
+from bitextmine.files.formats.cells import DECIMALS, Added, cell_text
+from bitextmine.files.formats.columns import (
+    HEAD,
+    Columns,
+    Layout,
+    as_number,
+    by_language,
+    find_layout,
+    is_position,
+)
 from bitextmine.files.formats.protocol import BLOCK_BYTES, HEAD_BYTES, Block, Outline, SomeRows, Writer
-from bitextmine.files.jsonfile import parse_json
-from bitextmine.files.layout import HEAD, Columns, Layout, as_number, by_language, find_layout, is_position
-from bitextmine.files.streams import display_name, raw_lines
+from bitextmine.files.json_toml import parse_json
+from bitextmine.files.source import Source
 
 TRANSLATION = "translation"  # the key whose value has a text for each language
 _ROWS = 8192  # in a block, where nobody asks for another number
@@ -135,13 +142,13 @@ class RecordRows:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        source: Source,
         records: Iterable[Record],
         columns: Columns,
         first: Sequence[str] = (),
         schema: Any = None,
     ) -> None:
-        name = display_name(path)
+        name = str(source)
         self._schema = schema
         self._records = iter(records)
         self._ahead: list[Record] = []
@@ -290,9 +297,9 @@ class RecordWriter(Writer):
 # --- JSON Lines ---
 
 
-def open_jsonl(path: str | os.PathLike[str], columns: Columns) -> RecordRows:
+def open_jsonl(source: Source, columns: Columns) -> RecordRows:
     """Return the rows of a file; a line without a JSON object is a bad row."""
-    return RecordRows(path, map(_record, itertools.chain.from_iterable(raw_lines(path))), columns)
+    return RecordRows(source, map(_record, itertools.chain.from_iterable(source.byte_lines())), columns)
 
 
 def _record(line: bytes) -> Record:

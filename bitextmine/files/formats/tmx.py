@@ -5,7 +5,6 @@ element is bounded.
 """
 
 import itertools
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,12 +13,12 @@ from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.cells import Added, cell_text, cells_of, one_cell
+from bitextmine.files.formats.cells import Added, cell_text, cells_of, one_cell
+from bitextmine.files.formats.columns import Columns
 from bitextmine.files.formats.names import TMX
 from bitextmine.files.formats.protocol import Outline
 from bitextmine.files.formats.records import TRANSLATION, Record, RecordRows, RecordWriter
-from bitextmine.files.layout import Columns
-from bitextmine.files.streams import display_name, longest_line, read_blocks
+from bitextmine.files.source import Source
 from bitextmine.version import __version__
 
 # What XML 1.0 has no way to write.
@@ -77,7 +76,7 @@ class TmxRows(RecordRows):
     """The units of TMX: texts by language, properties by type; bad rows for units without both sides.
 
     Each unit is a small tree when it is complete. BitextmineError, here or while reading: not well-formed, no TMX,
-    declared entities, or a unit larger than `longest_line`.
+    declared entities, or a unit larger than the longest line.
 
     Attributes:
         root, unit, kind: the names of the outermost element, of the elements of units, and of the format.
@@ -85,8 +84,8 @@ class TmxRows(RecordRows):
 
     root, unit, kind = "tmx", "tu", "TMX"
 
-    def __init__(self, path: str | os.PathLike[str], columns: Columns) -> None:
-        self._path, self._name, self._most = path, display_name(path), longest_line()
+    def __init__(self, source: Source, columns: Columns) -> None:
+        self._input, self._name, self._most = source, str(source), source.max_line
         self._header = ""
         self._depth = self._size = 0
         self._tree: TreeBuilder | None = None  # of the unit that is being read
@@ -99,7 +98,7 @@ class TmxRows(RecordRows):
         parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
         units = self._units()
         first = list(itertools.islice(units, 1))  # the header before it tells the source language
-        super().__init__(path, itertools.chain(first, units), columns, self._source())
+        super().__init__(source, itertools.chain(first, units), columns, self._source())
 
     def _source(self) -> list[str]:
         """Return the source language as the units have it, once the header has been read."""
@@ -133,7 +132,7 @@ class TmxRows(RecordRows):
         """Yield the units as they are read."""
         fed = 0
         try:
-            for block in read_blocks(self._path):
+            for block in self._input.blocks():
                 self._parser.Parse(block, False)
                 fed += len(block)
                 if fed - self._parser.CurrentByteIndex > self._most:  # a tag, a comment

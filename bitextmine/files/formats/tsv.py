@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import itertools
 import math
-import os
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
@@ -20,12 +19,10 @@ from numpy.typing import NDArray
 
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.cells import Added, cells_of, one_cell
-from bitextmine.files.formats.names import TwoFiles
+from bitextmine.files.formats.cells import Added, cells_of, one_cell
+from bitextmine.files.formats.columns import HEAD, Columns, Layout, as_number, find_layout
 from bitextmine.files.formats.protocol import BLOCK_BYTES, HEAD_BYTES, Block, Outline, SomeRows, Writer
-from bitextmine.files.layout import HEAD, Columns, Layout, as_number, find_layout
-from bitextmine.files.lines import decode_lines
-from bitextmine.files.streams import display_name, raw_lines
+from bitextmine.files.source import Source, TwoFiles, decode_lines
 
 Decode = Callable[[bytes, int], str]  # of lines, and the number of the first row
 _INTEGER = re.compile(r"-?\d{1,18}")
@@ -130,18 +127,15 @@ class TextRows:
     """
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        columns: Columns | None = None,
-        lines: Iterator[list[bytes]] | None = None,
+        self, source: Source, columns: Columns | None = None, lines: Iterator[list[bytes]] | None = None
     ) -> None:
         columns = columns or Columns()
-        name, errors = display_name(path), columns.errors
+        name, errors = str(source), columns.errors
         self.header_line = False
         self._decode: Decode | None = None
         if errors is not None:
             self._decode = lambda raw, row: decode_lines(raw, errors, name, row - 1 + self.header_line)
-        self._lines = raw_lines(path) if lines is None else lines
+        self._lines = source.byte_lines() if lines is None else lines
         self._ahead: list[bytes] = []
         size = 0
         while (
@@ -232,7 +226,7 @@ class TextWriter(Writer):
 # --- two files ---
 
 
-def open_moses(path: TwoFiles | str, columns: Columns) -> TextRows:
+def open_moses(source: Source, columns: Columns) -> TextRows:
     """Return the rows of two files: a column each, named by the language that ends the file's name.
 
     A tab in a text becomes a space.
@@ -241,18 +235,20 @@ def open_moses(path: TwoFiles | str, columns: Columns) -> TextRows:
         UsageError: one name, of a file to write.
         BitextmineError: a file cannot be read, or, while reading, one has more lines.
     """
-    if not isinstance(path, TwoFiles):
-        raise UsageError(f"{path}: {{lang}} stands in names to write; to read, name both files, source first")
-    names = "\t".join(path.langs() or ("src", "tgt")).encode()
-    lines = itertools.chain([[names]], _joined(path))
-    rows = TextRows(path, dataclasses.replace(columns, header=True), lines)
+    if not isinstance(source, TwoFiles):
+        raise UsageError(
+            f"{source}: {{lang}} stands in names to write; to read, name both files, source first"
+        )
+    names = "\t".join(source.langs() or ("src", "tgt")).encode()
+    lines = itertools.chain([[names]], _joined(source.files))
+    rows = TextRows(source, dataclasses.replace(columns, header=True), lines)
     rows.header_line = False  # no line of a file
     return rows
 
 
-def _joined(path: TwoFiles) -> Iterator[list[bytes]]:
+def _joined(files: Sequence[Source]) -> Iterator[list[bytes]]:
     """Yield the lines of both files with a tab between them."""
-    sides = [itertools.chain.from_iterable(raw_lines(file)) for file in path.files]
+    sides = [itertools.chain.from_iterable(file.byte_lines()) for file in files]
     done = 0
     while True:
         src, tgt = (list(itertools.islice(side, _TWO_FILES_ROWS)) for side in sides)
@@ -261,7 +257,7 @@ def _joined(path: TwoFiles) -> Iterator[list[bytes]]:
                 done + len(part) + sum(1 for _ in rest) for part, rest in zip((src, tgt), sides, strict=True)
             )
             raise BitextmineError(
-                f"{path.files[0]} has {counted(one, 'line')}, but {path.files[1]} has {other:,}: "
+                f"{files[0]} has {counted(one, 'line')}, but {files[1]} has {other:,}: "
                 "they are not translations line by line"
             )
         if not src:

@@ -157,11 +157,13 @@ class IndexNeighbourhood:
 
 
 def _npy_of(path: Path, model_hash: str) -> Path:
-    from bitextmine.embeddings.store import embedding_paths, place_of
+    from bitextmine.embeddings.store import embedding_paths, vectors_path
+    from bitextmine.files.location import Location
 
     if path.suffix == ".npy":
         return path
     if path.suffix == ".faiss":
         return path.with_suffix(".npy")
-    npy = place_of(path, model_hash)
-    return npy if npy.exists() else embedding_paths(path)[0]
+    corpus = Location.of(path)
+    npy = vectors_path(corpus, model_hash)
+    return npy if npy.exists() else embedding_paths(corpus)[0]

@@ -21,7 +21,7 @@ def recipe_of(content: Mapping[str, Any]) -> Recipe:
     tables += [(f"{name}.", content.get(name), type(getattr(Recipe(), name))) for name in SECTIONS]
     tables += [("data.corpora: ", table, Corpus) for table in (corpora if isinstance(corpora, list) else [])]
     for where, table, kind in tables:
-        known = [field.name for field in dataclasses.fields(kind) if field.name != "base"]
+        known = [field.name for field in dataclasses.fields(kind) if field.name not in ("base", "max_line")]
         for key in table if isinstance(table, Mapping) else ():
             if key not in known:
                 owner = where.rstrip(".: ") or "the recipe"
@@ -43,7 +43,7 @@ def recipe_of(content: Mapping[str, Any]) -> Recipe:
 def check_recipe(recipe: Recipe) -> Recipe:
     """Return the recipe; BitextmineError names the first key that is wrong or disagrees with another."""
     content = dataclasses.asdict(recipe)
-    del content["base"]
+    del content["base"], content["max_line"]
     recipe_of(content)
     _raise_first(recipe, _corpus_rules, _model_rules, _teacher_rules, _stage_rules)
     return recipe

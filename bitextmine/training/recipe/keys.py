@@ -11,7 +11,9 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.files.storage import Place, is_remote, place
+from bitextmine.files.source import Source
+from bitextmine.files.storage import is_remote
+from bitextmine.run import LONGEST_LINE
 
 # The tables of a recipe, in the order in which they are printed.
 SECTIONS = ("data", "vocabulary", "model", "train", "teacher", "distil", "reduce")
@@ -202,7 +204,12 @@ class Reduce:
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """A training run. ``base`` is the folder that relative paths start from (not part of the identity)."""
+    """A training run.
+
+    Attributes:
+        base: the folder that relative paths start from; no key, and not part of the identity.
+        max_line: the longest line of a corpus in bytes; likewise.
+    """
 
     data: Data = dataclasses.field(default_factory=Data)
     vocabulary: Vocabulary = dataclasses.field(default_factory=Vocabulary)
@@ -212,14 +219,16 @@ class Recipe:
     distil: Distil = dataclasses.field(default_factory=Distil)
     reduce: Reduce = dataclasses.field(default_factory=Reduce)
     base: Path = Path()
+    max_line: int = LONGEST_LINE
 
     def path(self, name: str) -> Path:
         """Return the local path of a file that the recipe names."""
         return self.base / self.data.folder / name
 
-    def corpus(self, name: str) -> Place:
-        """Return the place of a corpus file, local or in shared storage."""
-        return place(name) if is_remote(name) else self.path(name)
+    def corpus(self, name: str) -> Source:
+        """Return a corpus file, local or in shared storage."""
+        path = name if is_remote(name) else str(self.path(name))
+        return Source(path, self.data.errors, self.max_line)
 
     def named(self) -> Recipe:
         """Return the recipe with the encoders it starts from and learns from by name, without their folders."""
@@ -233,7 +242,7 @@ class Recipe:
     def to_json(self) -> dict[str, Any]:
         """Return every key and its value, except the folders of data, cache and encoders."""
         content = dataclasses.asdict(self.named())
-        del content["base"], content["data"]["folder"], content["data"]["cache"]
+        del content["base"], content["max_line"], content["data"]["folder"], content["data"]["cache"]
         return content
 
     def digest(self) -> str:

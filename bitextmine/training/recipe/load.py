@@ -17,9 +17,9 @@ from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.foreign import foreign_kind
 from bitextmine.encoder.weights import storage_of
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.formats.names import TwoFiles
-from bitextmine.files.jsonfile import read_json, read_toml
-from bitextmine.files.streams import strip_compression
+from bitextmine.files.json_toml import read_json, read_toml
+from bitextmine.files.location import Location
+from bitextmine.files.source import TwoFiles
 from bitextmine.languages.codes import is_short_code
 from bitextmine.training.recipe.check import check_recipe, check_values, recipe_of
 from bitextmine.training.recipe.keys import SECTIONS, SHAPE, Corpus, Recipe, changed
@@ -179,21 +179,21 @@ def join_sides(pairs: Sequence[str], others: Sequence[str]) -> tuple[list[str | 
     rest = list(others)
     found: list[str | TwoFiles] = []
     for name in pairs:
-        sides = (TwoFiles((name, other)) for other in rest)
-        both = next((side for side in sides if side.langs() and _stem(side.files[1]) == _stem(name)), None)
+        sides = (TwoFiles.join(name, other) for other in rest)
+        both = next((side for side in sides if side.langs() and _stem(side.names[1]) == _stem(name)), None)
         if both is not None:
-            rest.remove(both.files[1])
+            rest.remove(both.names[1])
         found.append(both or name)
     return found, tuple(rest)
 
 
 def _stem(name: str) -> str:
-    return str(strip_compression(name).with_suffix(""))
+    return str(Location(name).stem.with_suffix(""))
 
 
 def _corpora(pairs: Sequence[str | TwoFiles]) -> tuple[Corpus, ...]:
     return tuple(
-        Corpus(langs=name.langs() or ("", ""), src=name.files[0], tgt=name.files[1])
+        Corpus(langs=name.langs() or ("", ""), src=name.names[0], tgt=name.names[1])
         if isinstance(name, TwoFiles)
         else Corpus(pairs=name, langs=_langs_of(name))
         for name in pairs

@@ -1,4 +1,4 @@
-"""Files of sentence pairs as streams of blocks of rows, in any of the formats of `formats`."""
+"""Files of sentence pairs as streams of blocks of rows, in any of the formats of `names`."""
 
 import contextlib
 import os
@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.formats.columns import Columns, Layout
 from bitextmine.files.formats.names import MOSES, TSV, Format, format_of, output_format
 from bitextmine.files.formats.protocol import Block, Outline, Rows, Writer
-from bitextmine.files.jsonfile import read_json
-from bitextmine.files.layout import Columns, Layout
-from bitextmine.files.storage import place
-from bitextmine.files.streams import check_writable, display_name, is_stream, open_output
+from bitextmine.files.json_toml import read_json
+from bitextmine.files.output import Destination
+from bitextmine.files.source import Source
+from bitextmine.files.storage import to_path
 from bitextmine.languages.codes import is_code
 from bitextmine.signature import parse_signature
 
@@ -27,7 +28,7 @@ _MANY = 10_000  # after so many rows it is clear what a stream is made of
 class Table:
     """An opened input; names: of all its columns, from its header or made up; empty for an empty file."""
 
-    path: str | os.PathLike[str]
+    source: Source
     format: Format
     rows: Rows
     names: tuple[str, ...]
@@ -39,7 +40,7 @@ class Table:
 
     def langs(self, src: str = "", tgt: str = "") -> tuple[str, str]:
         """Return the languages of both sides: the given ones, else those in the file or in the manifest beside it."""
-        for found in ((self.layout.src_lang, self.layout.tgt_lang), _mined_languages(self.path)):
+        for found in ((self.layout.src_lang, self.layout.tgt_lang), _mined_languages(self.source)):
             if all(found):
                 src, tgt = src or found[0], tgt or found[1]
         return src, tgt
@@ -68,20 +69,21 @@ def open_table(path: str | os.PathLike[str], columns: Columns | None = None) -> 
     """Open a file of pairs (``-``: stdin) in the format that its suffix tells and find its columns.
 
     Raises:
-        BitextmineError: the file cannot be opened, or a column is not there (`layout.find_layout`).
+        BitextmineError: the file cannot be opened, or a column is not there (`columns.find_layout`).
         UsageError: columns are named, and there is no header.
     """
-    format, columns = format_of(path), columns or Columns()
-    rows: Rows = format.load(format.reader)(path, columns)
-    return Table(path, format, rows, rows.layout.column_names(columns.last))
+    source = Source.of(path)
+    format, columns = format_of(source), columns or Columns()
+    rows: Rows = format.load(format.reader)(source, columns)
+    return Table(source, format, rows, rows.layout.column_names(columns.last))
 
 
-def _mined_languages(path: str | os.PathLike[str]) -> tuple[str, str]:
+def _mined_languages(source: Source) -> tuple[str, str]:
     """Return the languages in the manifest beside a file of pairs; empty without one."""
-    beside = place(f"{os.fspath(path)}.json")
+    beside = to_path(f"{source.text}.json")
     with contextlib.suppress(BitextmineError):
         if (
-            not is_stream(path)
+            not source.is_stream
             and beside.is_file()
             and (content := read_json(beside)).get("kind") == "bitext"
         ):
@@ -96,7 +98,7 @@ class Malformed:
     """Counts the rows that cannot be read, and raises when nearly all are: these are not pairs, or other columns."""
 
     def __init__(self, table: Table) -> None:
-        self._name = display_name(table.path)
+        self._name = str(table.source)
         self._text = table.format.lines
         self._before = int(table.rows.header_line)
         self.rows = self.count = 0
@@ -129,21 +131,19 @@ class Malformed:
             )
 
 
-def check_pairs_output(
-    path: str | os.PathLike[str], option: str = "-o", *, only_added: bool = False
-) -> Format:
-    """Return the format of a file to write, and check its place; ask before the work.
+def check_pairs_output(output: Destination, option: str = "-o", *, only_added: bool = False) -> Format:
+    """Return the format of a file to write, and check that it can be written; ask before the work.
 
     `option` names it; with `only_added`, added columns alone are written, which only lines of text can hold.
 
     Raises:
         UsageError: the suffix names no format.
-        BitextmineError: the place cannot be written to, or a package is missing.
+        BitextmineError: the file cannot be written, or a package is missing.
     """
-    format = output_format(path, option)
+    format = output_format(output, option)
     if only_added and format is not TSV:
-        raise UsageError(f"{path}: --score-only writes text, to be pasted beside other text")
-    check_writable(path)
+        raise UsageError(f"{output}: --score-only writes text, to be pasted beside other text")
+    output.check()
     format.load(format.writer)
     return format
 
@@ -156,14 +156,15 @@ def open_pairs(
 
     Moses is two files, with the languages in place of ``{lang}``.
     """
-    format = format or output_format(path)
+    output = Destination.of(path)
+    format = format or output_format(output)
     format.check_languages(outline.langs)
     with contextlib.ExitStack() as stack:
         if format is MOSES:
-            names = [os.fspath(path).replace("{lang}", lang) for lang in outline.langs]
-            out: Any = [stack.enter_context(open_output(name)) for name in names]
+            names = [output.text.replace("{lang}", lang) for lang in outline.langs]
+            out: Any = [stack.enter_context(Destination(name).open()) for name in names]
         else:
-            out = stack.enter_context(open_output(path))
+            out = stack.enter_context(output.open())
         writer: Writer = format.load(format.writer)(out, outline)
         yield writer
         writer.close()

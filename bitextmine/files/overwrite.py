@@ -11,8 +11,8 @@ from pathlib import Path
 
 from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.journal import folder_head, is_foreign
-from bitextmine.files.jsonfile import read_json
-from bitextmine.files.storage import Remote, open_bytes, place
+from bitextmine.files.json_toml import read_json
+from bitextmine.files.storage import Remote, open_bytes, to_path
 
 _HEAD = 256
 _FLOAT16 = rb"\x93NUMPY\x01\x00..\{'descr': '<f2', 'fortran_order': False, 'shape': \(\d+, \d+\), \}"
@@ -45,7 +45,7 @@ def is_ours(path: str | os.PathLike[str], made: Made) -> bool:
 
     Nothing but zero bytes at the head, as a power cut leaves them, counts as empty.
     """
-    path = place(path)
+    path = to_path(path)
     with explained(f"{path}: cannot read"):
         if not path.is_file():
             return False
@@ -67,7 +67,7 @@ def check_ours(path: str | os.PathLike[str], made: Made, instead: str) -> None:
 
     instead: an alternative to moving it away and to --force, for the message.
     """
-    there = path.exists() if isinstance(path := place(path), Remote) else os.path.lexists(path)
+    there = path.exists() if isinstance(path := to_path(path), Remote) else os.path.lexists(path)
     if there and not is_ours(path, made):
         raise _foreign(path, f"is not {made.words}", instead)
 
