@@ -1,4 +1,7 @@
-"""The languages: one row of `table.tsv` each, which everything that depends on a language reads; and their codes."""
+"""The languages: one row of `table.tsv` each, which everything that depends on a language reads; and their codes.
+
+`numbers.tsv` continues the rows of languages whose numbers are read.
+"""
 
 import re
 from collections.abc import Mapping
@@ -24,7 +27,12 @@ class Language:
         length: characters of a translation per character of English, median over kinds of text (None: unknown).
         digits: the ten digits of its script ("": 0 to 9 only).
         units, tens: number words from 0 on, and for 20, 30, ..., 90.
-        numbers: other number words (inflected, ordinal, fractions) with their values.
+        numbers: other number words (inflected, ordinal) with their values.
+        ordinals: endings that make a number word an ordinal, in place of its last vowel, if it ends with one.
+        composed: the words for 21 to 99, by templates of {ten}, {unit} (1 to 9) and {teen} (11 to 19); {ten-} lacks its
+            last letter, and "6:" restricts a template to 60.
+        scales: words behind digits with the power of ten that they stand for; "*" is any ending.
+        clock, afternoon: words beside an hour, and those that make it one of the afternoon; "_" is a space.
         negation: words and parts of words that negate.
         abbreviations: words whose full stop does not end a sentence, as they are spelled.
     """
@@ -39,6 +47,11 @@ class Language:
     units: tuple[str, ...]
     tens: tuple[str, ...]
     numbers: Mapping[str, int]
+    ordinals: tuple[str, ...]
+    composed: tuple[str, ...]
+    scales: Mapping[str, int]
+    clock: tuple[str, ...]
+    afternoon: tuple[str, ...]
     negation: tuple[str, ...]
     abbreviations: frozenset[str]
 
@@ -46,14 +59,19 @@ class Language:
 @cache
 def languages() -> Mapping[str, Language]:
     """Return all rows by code."""
-    text = resources.files(__package__).joinpath("table.tsv").read_text(encoding="utf-8")
-    header, *lines = (line.split("\t") for line in text.splitlines())
-    rows = (_row(dict(zip(header, line, strict=True))) for line in lines)
+    numbers = {cells["code"]: cells for cells in _read("numbers.tsv")}
+    nothing = dict.fromkeys(next(iter(numbers.values())), "")
+    rows = (_row({**numbers.get(cells["code"], nothing), **cells}) for cells in _read("table.tsv"))
     return {row.code: row for row in rows}
 
 
+def _read(name: str) -> list[dict[str, str]]:
+    text = resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+    header, *lines = (line.split("\t") for line in text.splitlines())
+    return [dict(zip(header, line, strict=True)) for line in lines]
+
+
 def _row(cells: Mapping[str, str]) -> Language:
-    words = cells["numbers"].split()
     return Language(
         cells["code"],
         tuple(cells["aliases"].split()),
@@ -64,10 +82,21 @@ def _row(cells: Mapping[str, str]) -> Language:
         cells["digits"],
         tuple(cells["units"].split()),
         tuple(cells["tens"].split()),
-        dict(zip(words[::2], map(int, words[1::2]), strict=True)),
+        _values(cells["numbers"]),
+        tuple(cells["ordinals"].split()),
+        tuple(cells["composed"].split()),
+        _values(cells["scales"]),
+        tuple(word.replace("_", " ") for word in cells["clock"].split()),
+        tuple(word.replace("_", " ") for word in cells["afternoon"].split()),
         tuple(cells["negation"].split()),
         frozenset(cells["abbreviations"].split()),
     )
+
+
+def _values(cell: str) -> dict[str, int]:
+    """Return words with their numbers: "hundred 100 thousand 1000"."""
+    words = cell.split()
+    return dict(zip(words[::2], map(int, words[1::2]), strict=True))
 
 
 def is_code(text: str) -> bool:

@@ -23,7 +23,7 @@ from bitextmine.scoring.columns.catalogue import (
 )
 from bitextmine.scoring.columns.evidence import unlike
 from bitextmine.scoring.columns.neighbourhood import IndexNeighbourhood, WindowNeighbourhood
-from bitextmine.scoring.columns.numbers import number_agreement, roman_value, word_values
+from bitextmine.scoring.columns.numbers import number_agreement, number_counts, roman_value, word_values
 from bitextmine.scoring.columns.quality import (
     BOTH_INPUTS,
     INPUTS,
@@ -63,6 +63,27 @@ from bitextmine.scoring.columns.quality import (
         ("the 1st", "le premier"),
         ("007", "7"),
         ("١٢٣", "123"),
+        ("um 15:00 Uhr", "om 15 uur"),
+        ("at 7:00", "à 7 h"),
+        ("at 7", "at 7:00"),
+        ("7 a.m.", "7h00"),
+        ("3:30 pm", "15.30 Uhr"),
+        ("from 3 to 5 pm", "de 15 à 17"),
+        ("下午3点", "3 pm"),
+        ("오후 3시 30분", "15:30"),
+        ("午後3時30分", "15:30"),
+        ("3 million", "300万"),
+        ("350 million yen", "3億5000万円"),
+        ("500,000 people", "五十万人"),
+        ("in 2024", "二〇二四年"),
+        ("2 lakh", "200,000"),
+        ("1.5 crore", "15 million"),
+        ("5 lakh", "५ लाख"),
+        ("2 million", "2 juta"),
+        ("2,000,000", "2 миллиона"),
+        ("1.5 million", "1,5 Mio."),
+        ("½", "0,5"),
+        ("2 1/2 cups", "2½ Tassen"),
     ],
 )
 def test_numbers_that_agree(src, tgt):
@@ -85,11 +106,18 @@ def test_numbers_that_agree(src, tgt):
         ("1 2 3 4", "1 2 3 5", 3 / 4),
         ("12 and 12", "12", 3 / 4),
         ("10:30", "10 h 45", 1 / 2),
+        ("at 7:00", "um 7:30", 0),
+        ("300万", "3億", 0),
     ],
 )
 def test_numbers_that_do_not(src, tgt, agreement):
     assert number_agreement(src, tgt) == pytest.approx(agreement)
     assert number_agreement(tgt, src) == pytest.approx(agreement)
+
+
+def test_words_of_the_stated_languages_excuse_digits():
+    assert number_counts("2 houses", "dwa domy", ("en", "pl")) == (1, 0, 0)
+    assert number_counts("2 houses", "dwa domy") == (0, 1, 0)
 
 
 def test_changing_a_number_never_goes_unnoticed():
@@ -106,7 +134,16 @@ def test_changing_a_number_never_goes_unnoticed():
 
 
 @pytest.mark.parametrize(
-    "text", ["1 " * 500_000, "111 " * 250_000, "1-" * 500_000, "9" * 1_000_000, "٣:" * 400_000]
+    "text",
+    [
+        "1 " * 500_000,
+        "111 " * 250_000,
+        "1-" * 500_000,
+        "9" * 1_000_000,
+        "٣:" * 400_000,
+        "7 h 3万" * 150_000,
+        "a.m " * 250_000 + "1",
+    ],
 )
 def test_endless_tables_take_no_quadratic_time(text):
     """Which would take longer than pytest lets a test run."""

@@ -162,7 +162,8 @@ class PairTexts:
     @cached_property
     def number_counts(self) -> NDArray[np.int64]:
         """Return the counts (n, 3) of matched, lone and clashing numbers."""
-        counts = list(map(number_counts, self.src, self.tgt))
+        langs = self.tools.src_lang, self.tools.tgt_lang
+        counts = [number_counts(src, tgt, langs) for src, tgt in zip(self.src, self.tgt, strict=True)]
         return np.array(counts, dtype=np.int64).reshape(len(self), 3)
 
     @cached_property

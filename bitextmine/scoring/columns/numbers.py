@@ -9,33 +9,21 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.languages.codes import languages
+from bitextmine.languages.codes import language, languages
+from bitextmine.scoring.columns.quantities import NUMBER, without_common
 
-# Separators inside a number, by locale: 1,234.5  1.234,5  1 234,5 (with no-break and thin spaces)  1'234.5; times
-# and dates (10:30, 2001-09-11, 11/9/2001), and separators of groups. A plain space counts only between groups of
-# three digits, or "in 1992 300 people" would be one number.
-_NUMBER = re.compile(
-    r"\d{1,3}(?:[ \u00a0\u202f\u2009'’]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,:/\-\u2010-\u2013\u00a0\u202f\u2009'’]\d+)*"
-)
 _DIGIT = re.compile(r"\d")
 _DIGITS = re.compile(r"\d+")
 _ROMAN_WORD = re.compile(r"\b[IVXLC]+(?:e|er|ème|th|st|nd|rd)?\b")
 # A decimal part; three digits after a separator are thousands, whose zeros count.
 _DECIMALS = re.compile(r"[.,](?!\d{3}$)(\d*?)0*$")
-# A number directly before a word for thousands or more, by the beginnings of such words in many languages.
-_SCALED = re.compile(
-    r"(?i)(\d+(?:[.,\u00a0\u202f]\d+)*)[\s\u00a0\u202f-]*(?:thousand|tausend|t[iu]s[aeií]|duizend|tuha|tys|ezer|bin\b|"
-    r"mii\b|mi[lo]|mrd|mld|mln|bil|bn\b|trill?i|тыс|тис|хил|м[иі]л|мл[нр]|χιλ|εκατ|δισ|[km]\b)"
-)
-_AFTER_NOON = re.compile(r"(?i)\bp\.? ?m\b|\d ?pm\b")
-_HALF_DAY = 12
 _LONGEST_IN_WORDS = 4  # digits
 # The beginning of a longer text counts: the search for groups of digits takes quadratic time on some inputs.
 _CHARACTERS = 10_000
 _MANY = 64  # unmatched numbers: a table, which is not examined further
-# Languages whose composed numbers follow the rules of `_words`; of a word with two values the first language counts.
-# Words only ever excuse a digit on the other side, so one that looks like a number of another language ("once", eleven
-# in Spanish) punishes nobody.
+# Languages whose words count everywhere; of a word with two values the first language counts. Words only ever excuse a
+# digit on the other side, so one that looks like a number of another language ("once", eleven in Spanish) punishes
+# nobody.
 _LANGUAGES = ("en", "fr", "de", "es", "it")
 _LETTERS = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _ROMAN = re.compile(r"(?=[IVXLC])(C{0,3})(XC|XL|L?X{0,3})(IX|IV|V?I{0,3})(?:e|er|ème|th|st|nd|rd)?\.?")
@@ -56,8 +44,8 @@ def number_agreement(src: str, tgt: str) -> float:
     """Return the agreement of the numbers of two sentences, from 0 to 1; 1 if neither has one in digits.
 
     Numbers are equal with any separators (1,234.5 = 1.234,5 = 1 234,5; 1.50 = 1,5), split differently (10:30 =
-    10 h 30), as the last two digits of a year, with other zeros if a word gives the scale (2 million = 2000000), by the
-    other clock (3 pm = 15), in words (in English, French, German, Spanish and Italian) or as a Roman numeral. Then
+    10 h 30), as the last two digits of a year, by value (2 million = 2000000 = 200万, 3 pm = 15:00, ½ = 0.5), in words
+    (in English, French, German, Spanish, Italian and the stated languages) or as a Roman numeral. Then
 
         agreement = (found + lone / 2) / (found + lone + clash)
 
@@ -74,15 +62,22 @@ def agreement(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.divide(found + lone / 2, total, out=np.ones(len(counts)), where=total > 0)
 
 
-def number_counts(src: str, tgt: str) -> tuple[int, int, int]:
-    """Return the counts of `number_agreement`: found, lone and clash."""
+def number_counts(src: str, tgt: str, langs: tuple[str, str] = ("", "")) -> tuple[int, int, int]:
+    """Return the counts of `number_agreement`: found, lone and clash; `langs` are the languages of both, or ""."""
     src, tgt = src[:_CHARACTERS], tgt[:_CHARACTERS]
     if not (_DIGIT.search(src) or _DIGIT.search(tgt)):  # most pairs
         return 0, 0, 0
-    left, right = (
-        Counter(map(_canonical, _NUMBER.findall(src))),
-        Counter(map(_canonical, _NUMBER.findall(tgt))),
-    )
+    found, lone, clash = _counts(src, tgt, langs)
+    if 0 < lone + 2 * clash <= _MANY:
+        common, src, tgt = without_common(src, tgt)
+        more, other_lone, other_clash = _counts(src, tgt, langs) if common else (0, lone, clash)
+        if other_lone + other_clash < lone + clash:
+            return common + more, other_lone, other_clash
+    return found, lone, clash
+
+
+def _counts(src: str, tgt: str, langs: tuple[str, str]) -> tuple[int, int, int]:
+    left, right = (Counter(map(_canonical, NUMBER.findall(text))) for text in (src, tgt))
     if left == right:
         return left.total(), 0, 0
     found = (left & right).total()
@@ -90,8 +85,8 @@ def number_counts(src: str, tgt: str) -> tuple[int, int, int]:
     if left.total() + right.total() <= _MANY:
         if left and right:
             more, left, right = _cut_up(_rest(src, left), _rest(tgt, right), left, right)
-            found += more + _paired(left, right, src, tgt)
-        found += _in_words(left, tgt) + _in_words(right, src)
+            found += more + _paired(left, right)
+        found += _in_words(left, tgt, langs[1]) + _in_words(right, src, langs[0])
     a, b = left.total(), right.total()
     return found, abs(a - b), min(a, b)
 
@@ -100,7 +95,7 @@ def _rest(text: str, unmatched: Counter[str]) -> list[str]:
     """Return the unmatched numbers of a text as written."""
     waiting = unmatched.copy()
     rest = []
-    for number in _NUMBER.findall(text):
+    for number in NUMBER.findall(text):
         key = _canonical(number)
         if waiting[key] > 0:
             waiting[key] -= 1
@@ -123,17 +118,11 @@ def _cut_up(
     return 0, left, right
 
 
-def _paired(left: Counter[str], right: Counter[str], src: str, tgt: str) -> int:
-    """Remove numbers that are equal in another form from both sides; return their count."""
-    scaled = {
-        _canonical(number): _DECIMALS.search(number) is not None
-        for text in (src, tgt)
-        for number in _SCALED.findall(text)
-    }
-    clock = bool(_AFTER_NOON.search(src)) != bool(_AFTER_NOON.search(tgt))
+def _paired(left: Counter[str], right: Counter[str]) -> int:
+    """Remove years that the other side has by their last two digits; return their count."""
     found = 0
     for a in sorted(left.elements()):
-        b = next((b for b in sorted(right) if _alike(a, b, scaled, clock)), None)
+        b = next((b for b in sorted(right) if _is_year(a, b) or _is_year(b, a)), None)
         if b is not None:
             left.subtract((a,))
             right.subtract((b,))
@@ -143,22 +132,15 @@ def _paired(left: Counter[str], right: Counter[str], src: str, tgt: str) -> int:
     return found
 
 
-def _alike(a: str, b: str, scaled: dict[str, bool], clock: bool) -> bool:
-    if len(a) < len(b):
-        a, b = b, a
-    if len(a) == 4 and len(b) == 2 and a[:2] in ("18", "19", "20") and a.endswith(b):  # 1990, '90
-        return True
-    if (a in scaled or b in scaled) and a.rstrip("0") == b.rstrip("0"):
-        # 2 million is 2000000 and never 20; 8.5 billion is 8500 million.
-        return (len(a) - len(b)) % 3 == 0 or scaled.get(a, False) or scaled.get(b, False)
-    return clock and len(a) <= 2 and abs(int(a) - int(b)) == _HALF_DAY
+def _is_year(full: str, short: str) -> bool:
+    return len(full) == 4 and len(short) == 2 and full[:2] in ("18", "19", "20") and full.endswith(short)
 
 
-def _in_words(numbers: Counter[str], other: str) -> int:
+def _in_words(numbers: Counter[str], other: str, lang: str) -> int:
     """Remove numbers that the other side has in words or as Roman numerals; return their count."""
     if not numbers:
         return 0
-    words = Counter(word_values(other))
+    words = Counter(word_values(other, lang))
     words.update(value for value in map(roman_value, _ROMAN_WORD.findall(other)) if value)
     found = 0
     for number in sorted(numbers.elements()):
@@ -170,6 +152,7 @@ def _in_words(numbers: Counter[str], other: str) -> int:
     return found
 
 
+@functools.lru_cache(maxsize=1 << 16)
 def _plain(text: str) -> str:
     """Remove case, accents, hyphens and apostrophes: "Dix-Sept" -> "dixsept"."""
     if text.isascii():  # most words, and much faster
@@ -182,46 +165,43 @@ def _plain(text: str) -> str:
 
 
 @functools.cache
-def _words(*more: str) -> dict[str, int]:
+def _words(code: str) -> dict[str, int]:
+    """Return the number words of `_LANGUAGES` and of another language, or "", by their plain spelling."""
     words: dict[str, int] = {}
-    for language in (*_LANGUAGES, *more):
-        row = languages()[language]
-        units, tens = ([_plain(name) for name in names] for names in (row.units, row.tens))
-        for value, name in enumerate(units):
-            words.setdefault(name, value)
-        for ten, name in enumerate(tens, start=2):
-            words.setdefault(name, 10 * ten)
-            for unit in range(1, 20 if language == "fr" and ten in (6, 8) else 10):
-                value = 10 * ten + unit
-                joined = {
-                    "de": f"{units[unit]}und{name}",
-                    "it": f"{name[:-1] if units[unit][0] in 'aeiou' else name}{units[unit]}",
-                    "es": f"{name[:-1]}i{units[unit]}" if ten == 2 else f"{name}y{units[unit]}",
-                }.get(language, f"{name}{units[unit]}")
-                words.setdefault(joined, value)
-                if language == "fr" and unit in (1, 11):
-                    words.setdefault(f"{name}et{units[unit]}", value)
-        for name, value in row.numbers.items():
-            words.setdefault(_plain(name), value)
-    # Ordinals by rule: deuxième, vierte(r/n/s), zwanzigste(r/n/s), undicesimo
-    ordinals: dict[str, int] = {}
-    for word, value in words.items():
-        for ending in ("ieme", "iemes", "te", "ten", "ter", "tes", "ste", "sten", "ster", "stes"):
-            ordinals.setdefault(word + ending, value)
-            ordinals.setdefault(word.removesuffix("e") + ending, value)
-        for ending in ("esimo", "esima"):
-            ordinals.setdefault(word[:-1] + ending, value)
-    for word, value in ordinals.items():
-        words.setdefault(word, value)
-    return words | {"cinquieme": 5, "ersten": 1, "erster": 1, "erstes": 1, "dritten": 3, "dritter": 3}
+    endings: set[str] = set()
+    for row in (languages()[lang] for lang in dict.fromkeys((*_LANGUAGES, code or "en"))):
+        units, tens = (list(map(_plain, names)) for names in (row.units, row.tens))
+        for value, word in enumerate(units):
+            words.setdefault(word, value)
+        for ten, word in enumerate(tens, start=2):
+            words.setdefault(word, 10 * ten)
+            for template in row.composed:
+                only, _, form = template.rpartition(":")
+                if only in ("", str(ten)):
+                    for number, unit in enumerate(units[1:20], start=1):
+                        kind = "{unit}" if number < 10 else "{teen}"
+                        if kind in form:
+                            composed = form.replace("{ten}", word).replace("{ten-}", word[:-1])
+                            words.setdefault(_plain(composed.replace(kind, unit)), 10 * ten + number)
+        for word, value in row.numbers.items():
+            words.setdefault(_plain(word), value)
+        endings.update(map(_plain, row.ordinals))
+    ordinals = {
+        stem + ending: value
+        for word, value in reversed(words.items())
+        for stem in (word.rstrip("aeiou") if word[-1:] in "aeiou" else word, word)
+        for ending in endings
+    }
+    return {**ordinals, **words}
 
 
-def word_values(text: str, *more: str) -> list[int]:
+def word_values(text: str, lang: str = "") -> list[int]:
     """Return the numbers that a text has in words: single words, and two or three in a row ("vingt et un").
 
-    more: codes of languages whose words count besides those of `_LANGUAGES`.
+    lang: a language whose words count besides those of `_LANGUAGES`.
     """
-    known = _words(*more)
+    row = language(lang)
+    known = _words("" if row is None else row.code)
     tokens = [_plain(token) for token in _LETTERS.findall(text)]
     pairs = list(map(operator.add, tokens, tokens[1:]))
     triples = map(operator.add, pairs, tokens[2:])

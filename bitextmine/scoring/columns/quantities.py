@@ -1,0 +1,242 @@
+"""Numbers by value: times of day, numbers with a word for a power of ten, fractions, Han numerals.
+
+The words come from the table of languages. A word that has several values ("billion") may have any of them.
+"""
+
+import functools
+import itertools
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from bitextmine.languages.codes import languages
+from bitextmine.languages.scripts import UNSPACED
+
+# Separators inside a number, by locale: 1,234.5  1.234,5  1 234,5 (with no-break and thin spaces)  1'234.5; times
+# and dates (10:30, 2001-09-11, 11/9/2001), and separators of groups. A plain space counts only between groups of
+# three digits, or "in 1992 300 people" would be one number.
+NUMBER = re.compile(
+    r"\d{1,3}(?:[ \u00a0\u202f\u2009'’]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,:/\-\u2010-\u2013\u00a0\u202f\u2009'’]\d+)*"
+)
+_FRACTIONS = {c: unicodedata.normalize("NFKC", c).replace("\u2044", "/") for c in "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"}
+_ANY_NUMBER = re.compile(rf"(?:{NUMBER.pattern})|[{''.join(_FRACTIONS)}]")
+_PART = re.compile(rf" ?([{''.join(_FRACTIONS)}])| ([1-9]/[2-9])(?![\d/])")  # behind a whole number
+_SIMPLE = re.compile(r"[1-9]/[2-9]")
+_DECIMAL = re.compile(r"\d+(?:[.,]\d{1,2}|[.,]\d{4,})?|\d{4,}[.,]\d{3}")
+_GROUPED = re.compile(r"(\d{1,3}(?:([ .,'’\u00a0\u202f\u2009])\d{3})(?:\2\d{3})*)(?:[.,](\d+))?")
+_SPACE = r"[ \u00a0\u202f]?"
+_HAN_DIGITS = {c: value for value, digits in enumerate(("〇零", *"一二三四五六七八九")) for c in digits} | {
+    "两": 2,
+    "兩": 2,
+}
+_GLUED = re.compile(
+    rf"[{UNSPACED}\uac00-\ud7a3]"
+)  # words of these scripts are not told by spaces; \uac00: Hangul
+_MOST = 64  # quantities of a text; more are a table
+_LONGEST_MARK = 20  # characters of a word before an hour
+_HALF_DAY = 720  # minutes
+
+Key = tuple[str, Fraction]  # "clock" and minutes, or "number" and a value
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A quantity at a place in a text, and what it may mean, the likeliest first; scaled: a word gives the power."""
+
+    start: int
+    end: int
+    keys: tuple[Key, ...]
+    scaled: bool = False
+
+
+def without_common(src: str, tgt: str) -> tuple[int, str, str]:
+    """Return the number of quantities that two texts share by value, and the texts without these."""
+    sides = [list(itertools.islice(quantities(text), _MOST + 1)) for text in (src, tgt)]
+    if max(map(len, sides)) > _MOST:
+        return 0, src, tgt
+    common: list[tuple[Quantity, Quantity]] = []
+    for certain in (True, False):
+        for one in list(sides[0]):
+            other = next((other for other in sides[1] if _alike(one, other, certain)), None)
+            if other is not None:
+                common.append((one, other))
+                sides[0].remove(one)
+                sides[1].remove(other)
+    return (
+        len(common),
+        _blanked(src, (one for one, _ in common)),
+        _blanked(tgt, (other for _, other in common)),
+    )
+
+
+def _alike(one: Quantity, other: Quantity, certain: bool) -> bool:
+    return one.keys[0] == other.keys[0] if certain else not set(one.keys).isdisjoint(other.keys)
+
+
+def _blanked(text: str, spans: Iterable[Quantity]) -> str:
+    letters = list(text)
+    for span in spans:
+        letters[span.start : span.end] = " " * (span.end - span.start)
+    return "".join(letters)
+
+
+def quantities(text: str) -> Iterator[Quantity]:
+    """Yield the quantities of a text, in order; dates and numbers with several kinds of separators are none."""
+    words, last = _words(), None
+    afternoon = functools.cache(lambda: words.afternoon.search(text) is not None)
+    patterns = _ANY_NUMBER, words.han
+    matches = [pattern.search(text) for pattern in patterns]
+    while match := min(filter(None, matches), key=lambda match: match.start(), default=None):
+        if match is matches[0]:
+            quantity = _time(text, match.start(), afternoon) or _number(text, match, afternoon)
+        else:
+            keys = (("number", Fraction(_han_value(match[0], words.glued))),)
+            quantity = Quantity(*match.span(), keys, scaled=True)
+        end = quantity.end
+        if last and last.scaled and last.end == quantity.start and quantity.keys:  # 1億2000万
+            sums = {("number", a + b) for _, a in last.keys for _, b in quantity.keys}
+            quantity = Quantity(last.start, end, tuple(sorted(sums)), quantity.scaled)
+        elif last and last.keys:
+            yield last
+        last = quantity
+        matches = [
+            match if match is None or match.start() >= end else pattern.search(text, end)
+            for match, pattern in zip(matches, patterns, strict=True)
+        ]
+    if last and last.keys:
+        yield last
+
+
+def _time(text: str, start: int, afternoon: Callable[[], bool]) -> Quantity | None:
+    """Return the time that begins with a number; None if it is no time."""
+    words = _words()
+    time = words.time.match(text, start)
+    if time is None:
+        return None
+    hour, minutes = int(time["hour"]), int(time["colon"] or time["dot"] or time["minutes"] or 0)
+    if hour > 24 or minutes > 59:
+        return None
+    before = words.before.search(text, max(0, start - _LONGEST_MARK), start)
+    marks = [mark[0] for mark in (before,) if mark] + [
+        mark for mark in (time["clock"], time["after"]) if mark
+    ]
+    if not (time["colon"] or marks):
+        return None
+    times = [60 * hour + minutes]
+    if any(map(words.afternoon.search, marks)):
+        if hour < 12:
+            times.insert(0, times[0] + _HALF_DAY)
+    elif hour == 12:  # 12 a.m.
+        times.append(minutes)
+    elif hour < 12 and afternoon():
+        times.append(times[0] + _HALF_DAY)
+    keys = [("clock", Fraction(value)) for value in times]
+    if not minutes:  # 7:00 is 7
+        keys += [("number", Fraction(value, 60)) for value in times]
+    return Quantity(before.start() if before else start, time.end(), tuple(keys))
+
+
+def _number(text: str, match: re.Match[str], afternoon: Callable[[], bool]) -> Quantity:
+    value, end = value_of(match[0]), match.end()
+    if value is None:
+        return Quantity(*match.span(), ())
+    if value.denominator == 1 and (part := _PART.match(text, end)):
+        value, end = value + Fraction(_FRACTIONS.get(part[1], part[2])), part.end()
+    words, powers, scaled = _words(), {0}, False
+    while scale := words.scale.match(text, end):
+        word = scale[scale.lastindex or 0].casefold()
+        powers = {power + more for power in powers for more in words.powers[word]}
+        end, scaled = scale.end(), True
+    keys = [("number", value * 10**power) for power in sorted(powers)]
+    if not scaled and value.denominator == 1 and value < 12 and afternoon():
+        keys.append(("number", value + 12))
+    return Quantity(match.start(), end, tuple(keys), scaled)
+
+
+def value_of(number: str) -> Fraction | None:
+    """Return the value of a number in digits; None for a date and whatever else has several separators."""
+    if number in _FRACTIONS or _SIMPLE.fullmatch(number):
+        return Fraction(_FRACTIONS.get(number, number))
+    if _DECIMAL.fullmatch(number):
+        return Fraction(number.replace(",", "."))
+    grouped = _GROUPED.fullmatch(number)
+    if grouped is None:
+        return None
+    whole, separator, decimals = grouped.groups()
+    return Fraction(f"{whole.replace(separator, '')}.{decimals or 0}")
+
+
+def _han_value(numeral: str, powers: dict[str, int]) -> int:
+    """Return the value of a Han numeral: 三百二十万 and 二〇二四."""
+    total = section = digit = 0
+    for c in numeral:
+        if c in _HAN_DIGITS:
+            digit = 10 * digit + _HAN_DIGITS[c]
+        elif (power := powers[c]) < 4:
+            section += (digit or 1) * 10**power
+            digit = 0
+        else:
+            total += (section + digit or 1) * 10**power
+            section = digit = 0
+    return total + section + digit
+
+
+@dataclass(frozen=True)
+class _Words:
+    """The words of all languages beside numbers, as patterns, and their powers of ten."""
+
+    time: re.Pattern[str]
+    before: re.Pattern[str]
+    afternoon: re.Pattern[str]
+    scale: re.Pattern[str]
+    han: re.Pattern[str]
+    powers: dict[str, set[int]]
+    glued: dict[str, int]
+
+
+@functools.cache
+def _words() -> _Words:
+    rows = languages().values()
+    powers: dict[str, set[int]] = {}
+    kinds: dict[str, set[str]] = {"stem": set(), "whole": set(), "glued": set()}
+    glued = {}
+    for row in rows:
+        for word, power in row.scales.items():
+            stem = word.removesuffix("*").casefold()
+            powers.setdefault(stem, set()).add(power)
+            if _GLUED.match(stem):
+                glued[stem] = power
+                kinds["glued"].add(stem)
+            else:
+                kinds["stem" if word.endswith("*") else "whole"].add(stem)
+    stems, wholes, inside = (_either(words) for words in kinds.values())
+    afternoon = _marks(word for row in rows for word in row.afternoon)
+    marks = _marks(word for row in rows for word in (*row.clock, *row.afternoon))
+    han = "".join([*_HAN_DIGITS, *(stem for stem in glued if "\u4e00" <= stem <= "\u9fff")])
+    return _Words(
+        time=re.compile(
+            rf"(?i)(?P<hour>\d{{1,2}})(?::(?P<colon>\d\d)|\.(?P<dot>\d\d)|(?P<clock>{_SPACE}{marks}{_SPACE})"
+            rf"(?P<minutes>\d\d)?[分분]?)?(?![\d:]|[.,/-]\d)(?P<after>{_SPACE}{marks})?"
+        ),
+        before=re.compile(rf"(?i){marks}{_SPACE}\Z"),
+        afternoon=re.compile(f"(?i){afternoon}"),
+        scale=re.compile(rf"(?i)[\s\u00a0\u202f-]*(?:({stems})\w*|({wholes})(?!\w)|{_SPACE}({inside}))"),
+        han=re.compile(f"[{han}]+"),
+        powers=powers,
+        glued=glued,
+    )
+
+
+def _either(words: Iterable[str]) -> str:
+    return "|".join(map(re.escape, sorted(words, key=lambda word: (-len(word), word))))
+
+
+def _marks(words: Iterable[str]) -> str:
+    """Return a pattern of words, each by itself where its script has spaces between words."""
+    plain: set[str] = set()
+    glued: set[str] = set()
+    for word in words:
+        (glued if _GLUED.match(word) else plain).add(word)
+    return rf"(?:(?<![^\W\d_])(?:{_either(plain)})(?![^\W\d_])\.?|{_either(glued)})"
