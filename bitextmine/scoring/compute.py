@@ -20,6 +20,7 @@ from bitextmine.files.formats.columns import Layout
 from bitextmine.files.formats.protocol import Block
 from bitextmine.files.formats.records import RecordBlock
 from bitextmine.scoring.columns.catalogue import WINDOW, PairTexts, Request, Tools
+from bitextmine.scoring.forks import can_fork, mapped
 from bitextmine.signature import signature
 
 if TYPE_CHECKING:
@@ -111,10 +112,31 @@ class PairScorer:
             yield block, [Added(name, _spread(column, block)) for name, column in columns]
 
     def _here(self, blocks: Iterable[Block], layout: Layout, run: Run) -> Iterator[tuple[Block, list[Any]]]:
-        tools = self.request.tools(self.encoder)
+        """Yield blocks with their columns; if there are several, copies of this process compute them."""
+        request, tools = self.request, self.request.tools(self.encoder)
+        blocks = iter(blocks)
+        first = list(itertools.islice(blocks, 2))
+        blocks = itertools.chain(first, blocks)
+        if len(first) == 2 and run.thread_count > 1 and can_fork():
+            tasks = self._tasks(blocks, layout)
+            yield from mapped(lambda task: _columns(request, tools, *task), tasks, run.thread_count)
+            return
         for block in blocks:
             pairs = read_pairs(block, (layout.src, layout.tgt), tools)
-            yield block, [pairs.column(name) for name in self.request.names]
+            yield block, [pairs.column(name) for name in request.names]
+
+    def _tasks(
+        self, blocks: Iterable[Block], layout: Layout
+    ) -> Iterator[tuple[Block, tuple[list[_Texts], _Texts]]]:
+        """Yield each block with the texts of the blocks that it is compared with, and its own."""
+        before: deque[_Texts] = deque()
+        for block in blocks:
+            texts = _texts(block, (layout.src, layout.tgt))
+            room = self.request.window - len(texts[0])
+            while before and sum(len(src) for src, _ in list(before)[1:]) >= room:
+                before.popleft()
+            yield block, (list(before) if self.request.looks_back else [], texts)
+            before.append(texts)
 
     def _remotely(
         self, blocks: Iterable[Block], layout: Layout, run: Run
@@ -127,35 +149,37 @@ class PairScorer:
             workers.share([Path(index).absolute().parent for index in request.indexes or ()])
             sent = None if self.encoder is None else send_model(workers, self.model or self.encoder)
 
-            def tasks() -> Iterator[Task]:
-                before: deque[_Texts] = deque()  # those that a block is compared with
-                for number, block in enumerate(blocks, start=1):
-                    texts = _texts(block, (layout.src, layout.tgt))
-                    room = request.window - len(texts[0])
-                    while before and sum(len(src) for src, _ in list(before)[1:]) >= room:
-                        before.popleft()
-                    args = request, sent, device, list(before) if request.looks_back else [], texts
-                    yield Task(f"{__name__}:columns_of", args, f"scoring block {number}", key=block)
-                    before.append(texts)
-
+            tasks = (
+                Task(
+                    f"{__name__}:columns_of",
+                    (request, sent, device, *task),
+                    f"scoring block {number}",
+                    key=block,
+                )
+                for number, (block, task) in enumerate(self._tasks(blocks, layout), start=1)
+            )
             with workers.stage("score"):
-                for task, values in workers.map(tasks(), ahead=workers.slots):
+                for task, values in workers.map(tasks, ahead=workers.slots):
                     yield task.key, values
 
 
 def columns_of(
     kept: Kept, request: Request, model: SentModel | None, device: str, back: Sequence[_Texts], texts: _Texts
 ) -> list[Any]:
-    """Compute the columns of some pairs, on a worker.
-
-    The blocks before them (`back`) are encoded as they were there: the composition of a batch decides the last bits.
-    """
+    """Compute the columns of some pairs, on a worker."""
     if kept.get("request") != request:
         from bitextmine.distributed.encoding import encoder_of
 
         encoder = None if model is None else encoder_of(kept, model, device)
         kept["tools"], kept["request"] = request.tools(encoder), request
-    tools = kept["tools"]
+    return _columns(request, kept["tools"], back, texts)
+
+
+def _columns(request: Request, tools: Tools, back: Sequence[_Texts], texts: _Texts) -> list[Any]:
+    """Compute the columns of some pairs.
+
+    The blocks before them (`back`) are encoded as they were there: the composition of a batch decides the last bits.
+    """
     if request.looks_back:
         from bitextmine.scoring.columns.neighbourhood import WindowNeighbourhood
 
