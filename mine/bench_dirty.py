@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from harness import parser, table
 
 from bitextmine.evaluation.pools import read_queries
 from bitextmine.files.source import iter_lines
@@ -318,45 +319,38 @@ def calibration_error(score: np.ndarray, true: np.ndarray) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--only", metavar="WORD", default="", help="corpora whose names have it")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--mine", default="", help="options of mine")
-    args = parser.parse_args()
-    print("| corpora | lines | true pairs | kept | precision: estimated | true | recall | F1 | best | ECE |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    command = parser(__doc__)
+    command.add_argument("data", type=Path)
+    command.add_argument("--only", metavar="WORD", default="", help="corpora whose names have it")
+    command.add_argument("--seed", type=int, default=1)
+    command.add_argument("--mine", default="", help="options of mine")
+    args = command.parse_args()
+    columns = ("lines", "true pairs", "kept", "precision: estimated", "true", "recall", "F1", "best", "ECE")
+    table(["corpora", *columns], rows(args))
+
+
+def rows(args: argparse.Namespace) -> Iterator[list[object]]:
+    """Mine each corpus; yield its row of the table."""
     for name, make in CORPORA.items():
         if args.only not in name:
             continue
         mixture = make(Data(args.data), args.seed)
-        with tempfile.TemporaryDirectory() as place:
-            folder = Path(place)
+        with tempfile.TemporaryDirectory() as path:
+            folder = Path(path)
             for lang, side in zip(mixture.langs, (mixture.src, mixture.tgt), strict=True):
-                (folder / f"text.{lang}").write_text(
-                    "".join(f"{line}\n" for line in side), "utf-8", newline="\n"
-                )
+                text = "".join(f"{line}\n" for line in side)
+                (folder / f"text.{lang}").write_text(text, "utf-8", newline="\n")
             options = shlex.split(args.mine)
             score, true, _ = mined(folder, mixture, [*options, "--threshold", "none"])
             kept, correct, manifest = mined(folder, mixture, options)
         gold, hits = mixture.pairs, int(correct.sum())
         best = max((f1(found, at, gold) for at, found in enumerate(np.cumsum(true), 1)), default=0.0)
         low, high = (100 * share for share in manifest["estimate"]["precision_interval"])
-        cells = (
-            name,
-            f"{len(mixture.src):,} x {len(mixture.tgt):,}",
-            f"{gold:,}",
-            f"{len(kept):,}",
-            f"{100 * manifest['estimate']['precision']:.1f} [{low:.0f}, {high:.0f}]",
-            f"{100 * hits / max(1, len(kept)):.1f}",
-            f"{100 * hits / gold:.1f}",
-            f"{f1(hits, len(kept), gold):.1f}",
-            f"{best:.1f}",
-            f"{calibration_error(score, true):.3f}",
-        )
-        print(f"| {' | '.join(cells)} |", flush=True)
+        estimate = f"{100 * manifest['estimate']['precision']:.1f} [{low:.0f}, {high:.0f}]"
+        shares = (100 * hits / max(1, len(kept)), 100 * hits / gold, f1(hits, len(kept), gold), best)
+        error = f"{calibration_error(score, true):.3f}"
+        lines = f"{len(mixture.src):,} x {len(mixture.tgt):,}"
+        yield [name, lines, gold, len(kept), estimate, *(f"{share:.1f}" for share in shares), error]
 
 
 if __name__ == "__main__":

@@ -22,10 +22,11 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+from harness import parser, table
 from noise import RULES, Stream, noisy_rows
 
 from bitextmine.files.source import iter_lines
@@ -51,8 +52,8 @@ def bench_pairs(bench: Path, lang: str, half: int) -> list[tuple[str, str]]:
     tables = [f"everyday20/everyday.en-{lang}.tsv.zst"]
     if lang in FIRST:
         tables = ["retrieval/queries.tsv.zst", "news/queries.tsv.zst", f"everyday/queries.en-{lang}.tsv.zst"]
-    for table in tables:
-        rows = [line.split("\t") for line in iter_lines(bench / table)]
+    for path in tables:
+        rows = [line.split("\t") for line in iter_lines(bench / path)]
         at = [rows[0].index(code) for code in ("en", lang)]
         pairs += [(row[at[0]], row[at[1]]) for row in rows[1:][half::2]]
     return [(en, other) for en, other in pairs if en.strip() and other.strip()]
@@ -164,11 +165,14 @@ def report_peers(arguments: argparse.Namespace) -> None:
         for lang, rows in streams:
             kept += Counter(row[2] for row, keeps in zip(rows, peer(rows, lang), strict=True) if keeps)
         columns.append((kept, every.total() / (time.process_time() - begin)))
-    print(f"| kind | rows | {' | '.join(PEERS)} |\n|---|---:|{'---:|' * len(PEERS)}")
+    table(["kind", "rows", *PEERS], kept_shares(every, [kept for kept, _ in columns]))
+    print("rows per CPU second:", *(f"{rate:,.0f}" for _, rate in columns))
+
+
+def kept_shares(every: Counter[str], counts: Iterable[Counter[str]]) -> Iterator[list[object]]:
+    """Yield, for each kind, the rows and the share that is kept."""
     for kind in ("good", *RULES):
-        shares = [f"{100 * kept[kind] / max(1, every[kind]):.1f}%" for kept, _ in columns]
-        print(f"| {kind} | {every[kind]:,} | {' | '.join(shares)} |")
-    print(f"| rows per processor second | | {' | '.join(f'{rate:,.0f}' for _, rate in columns)} |")
+        yield [kind, every[kind], *(f"{100 * count[kind] / max(1, every[kind]):.1f}%" for count in counts)]
 
 
 def report_noise(arguments: argparse.Namespace) -> None:
@@ -191,7 +195,7 @@ def report_noise(arguments: argparse.Namespace) -> None:
                 found = kept_by(preset, folder)
                 count += found
                 shares.append(100 * found["good"] / here["good"])
-            good.append(f"| en-{lang} | {here['good']:,} | {shares[0]:.1f}% | {shares[1]:.1f}% |")
+            good.append([f"en-{lang}", here["good"], *(f"{share:.1f}%" for share in shares)])
             for kind in areas:
                 chosen = (kinds == "good") | (kinds == kind)
                 if here[kind]:
@@ -199,18 +203,11 @@ def report_noise(arguments: argparse.Namespace) -> None:
                     areas[kind].append(
                         [area(columns[name][chosen], clean) for name in ("cosine", "margin", "quality")]
                     )
-    print(
-        "| kind | rows | kept by mild | by strict | area: cosine | margin | quality |\n"
-        "|---|---:|---:|---:|---:|---:|---:|"
-    )
-    for kind in ("good", *RULES):
-        shares = [f"{100 * count[kind] / max(1, every[kind]):.1f}%" for count in kept.values()]
-        means = (
-            ["" for _ in range(3)] if kind == "good" else [f"{x:.3f}" for x in np.mean(areas[kind], axis=0)]
-        )
-        print(f"| {kind} | {every[kind]:,} | {' | '.join([*shares, *means])} |")
-    print("\n| right pairs | rows | mild | strict |\n|---|---:|---:|---:|")
-    print("\n".join(good))
+    means = {kind: [f"{x:.3f}" for x in np.mean(found, axis=0)] for kind, found in areas.items()}
+    header = ["kind", "rows", "kept by mild", "by strict", "area: cosine", "margin", "quality"]
+    table(header, ([*row, *means.get(str(row[0]), [""] * 3)] for row in kept_shares(every, kept.values())))
+    print()
+    table(["right pairs", "rows", "mild", "strict"], good)
 
 
 def report_speed(arguments: argparse.Namespace) -> None:
@@ -223,10 +220,9 @@ def report_speed(arguments: argparse.Namespace) -> None:
     sources = ("docs", "business", "devdocs", "laws")
     files = [Path(arguments.data) / f"train/{s}.en-fr.tsv.zst" for s in sources]
     languages = ("--src", "en", "--tgt", "fr")
-    print("| command | rows | seconds | of processor | rows per second of processor | MiB |")
-    print("|---|---:|---:|---:|---:|---:|")
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    environment = {**os.environ, "BITEXTMINE_MODEL": arguments.model}
+
+    def rows_of(folder: Path) -> Iterator[list[object]]:
         plain, done, parquet = (folder / file for file in ("plain.tsv", "scored.tsv", "scored.parquet"))
         for rows in sorted({100_000, arguments.rows}):
             with plain.open("w", encoding="utf-8") as out:
@@ -248,22 +244,16 @@ def report_speed(arguments: argparse.Namespace) -> None:
                 (["filter", "--preset", "mild", "-o", parquet], done, None),
                 (["filter", parquet, "--preset", "strict"], parquet, None),
             ]
-            for words_, source, target in commands:
-                label = " ".join(str(getattr(word, "name", word)) for word in words_)
-                if arguments.only and not re.search(arguments.only, label):
-                    continue
-                seconds, usage = timed(
-                    [*program, *map(str, words_)],
-                    source,
-                    target,
-                    {**os.environ, "BITEXTMINE_MODEL": arguments.model},
-                )
-                processor = usage.ru_utime + usage.ru_stime
-                print(
-                    f"| {label} | {rows:,} | {seconds:.1f} | {processor:.1f} | {rows / processor:,.0f} "
-                    f"| {usage.ru_maxrss / 1024:,.0f} |",
-                    flush=True,
-                )
+            for words, source, target in commands:
+                label = " ".join(str(getattr(word, "name", word)) for word in words)
+                if re.search(arguments.only, label):
+                    seconds, usage = timed([*program, *map(str, words)], source, target, environment)
+                    cpu = usage.ru_utime + usage.ru_stime
+                    yield [label, rows, seconds, cpu, round(rows / cpu), usage.ru_maxrss >> 10]
+
+    with tempfile.TemporaryDirectory() as name:
+        header = ["command", "rows", "seconds", "CPU seconds", "rows per CPU second", "MiB"]
+        table(header, rows_of(Path(name)), digits=1)
 
 
 def timed(
@@ -308,8 +298,8 @@ def peak() -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    commands = parser.add_subparsers(required=True)
+    command = parser(__doc__)
+    commands = command.add_subparsers(required=True)
     noise = commands.add_parser("noise")
     noise.add_argument("data")
     noise.add_argument("--model", default="default")
@@ -330,7 +320,7 @@ def main() -> None:
     seen = commands.add_parser("seen")
     seen.add_argument("--rows", type=int, default=100_000_000)
     seen.set_defaults(run=report_seen)
-    arguments = parser.parse_args()
+    arguments = command.parse_args()
     arguments.run(arguments)
 
 

@@ -1,7 +1,7 @@
 """Measure the calibration of the probabilities of `mine` on text with known pairs, kind by kind.
 
-Example:  python mine/reliability.py europarl=corpus.en.zst,corpus.fr.zst,gold.tsv news=queries.tsv.zst \\
-              everyday=queries.en-fr.tsv.zst law=laws.de-fr-it.tsv.zst --paired 0.5 -o mine/reliability.tsv
+    python mine/reliability.py europarl=corpus.en.zst,corpus.fr.zst,gold.tsv news=queries.tsv.zst \\
+        everyday=queries.en-fr.tsv.zst law=laws.de-fr-it.tsv.zst --paired 0.5 -o mine/reliability.tsv
 
 A text is two corpora and a gold file, or a table of sentences that translate each other, with a header of languages. Of
 a table the first two languages count, and a share --paired of its rows stays whole; of the others one side stays, by
@@ -14,9 +14,11 @@ their mean probability, and the share that is true.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from harness import parser, table
 
 import bitextmine
 from bitextmine.evaluation.pools import read_queries
@@ -29,22 +31,24 @@ LIKELY = 0.05
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("texts", nargs="+", metavar="NAME=FILE[,FILE,GOLD]")
-    parser.add_argument("--paired", type=float, default=0.5, help="share of a table's rows (0.5)")
-    parser.add_argument("--langs", help="of a table, instead of its first two: de-fr")
-    parser.add_argument("--model", default="default")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("-o", "--output", type=Path, help="TSV of the bins")
-    args = parser.parse_args()
-    print(
-        "| text | candidates | pairs: estimated | in truth | calibration error | of the likely "
-        "| precision / recall by default | F1 by default / at the best threshold |"
-    )
-    print("|---" * 8 + "|")
-    rows = ["text\tcandidates\tprobability\ttrue"]
+    command = parser(__doc__)
+    command.add_argument("texts", nargs="+", metavar="NAME=FILE[,FILE,GOLD]")
+    command.add_argument("--paired", type=float, default=0.5, help="share of a table's rows (0.5)")
+    command.add_argument("--langs", help="of a table, instead of its first two: de-fr")
+    command.add_argument("--model", default="default")
+    command.add_argument("--seed", type=int, default=1)
+    command.add_argument("-o", "--output", type=Path, help="TSV of the bins")
+    args = command.parse_args()
+    bins = ["text\tcandidates\tprobability\ttrue"]
+    header = ["text", "candidates", "pairs: estimated", "in truth", "calibration error", "of the likely"]
+    header += ["precision / recall by default", "F1 by default / at the best threshold"]
+    table(header, rows(args, bins))
+    if args.output is not None:
+        args.output.write_text("".join(f"{row}\n" for row in bins), encoding="utf-8")
+
+
+def rows(args: argparse.Namespace, bins: list[str]) -> Iterator[list[object]]:
+    """Mine each text; yield its row of the table, and add its bins to ``bins``."""
     for text in args.texts:
         name, _, files = text.partition("=")
         src, tgt, gold = _read(files.split(","), args)
@@ -59,20 +63,17 @@ def main() -> None:
         precision, recall = right / max(len(kept), 1), right / len(gold)
         f1 = 2 * right / (len(kept) + len(gold))
         best = (2 * np.cumsum(true[np.argsort(-p)]) / (np.arange(len(p)) + 1 + len(gold))).max()
-        print(
-            f"| {name} | {len(found):,} | {share:.1%} | {true.mean():.1%} | {errors[0]:.4f} | {errors[1]:.4f} "
-            f"| {100 * precision:.1f} / {100 * recall:.1f} | {100 * f1:.1f} / {100 * best:.1f} |",
-            flush=True,
-        )
-        where = np.minimum((p * BINS).astype(int), BINS - 1)
-        for i in range(BINS):
-            if (where == i).any():
-                some = where == i
-                rows.append(f"{name}\t{some.sum()}\t{p[some].mean():.4f}\t{true[some].mean():.4f}")
-        signature = found.signature
-    print(f"\n`{signature}` (the last one's)")
-    if args.output is not None:
-        args.output.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+        bin_of = np.minimum((p * BINS).astype(int), BINS - 1)
+        for some in (bin_of == i for i in np.unique(bin_of)):
+            bins.append(f"{name}\t{some.sum()}\t{p[some].mean():.4f}\t{true[some].mean():.4f}")
+        cells = [
+            name,
+            len(found),
+            f"{share:.1%}",
+            f"{true.mean():.1%}",
+            *(f"{error:.4f}" for error in errors),
+        ]
+        yield [*cells, f"{100 * precision:.1f} / {100 * recall:.1f}", f"{100 * f1:.1f} / {100 * best:.1f}"]
 
 
 def _read(files: list[str], args: argparse.Namespace) -> tuple[list[str], list[str], np.ndarray]:
