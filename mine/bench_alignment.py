@@ -31,7 +31,7 @@ from pathlib import Path
 import numpy as np
 from harness import parser, table
 
-from bitextmine.alignment.aligner import Aligner, Alignment
+from bitextmine.alignment.aligner import Aligner
 from bitextmine.alignment.documents import match_documents
 from bitextmine.alignment.windows import Windows, make_windows
 from bitextmine.encoder import load_encoder
@@ -163,43 +163,28 @@ Method = Callable[[Made, Windows, Windows], list[Pair]]
 
 def ours(encoder: object) -> Method:
     aligner = Aligner(encoder)
-    return lambda made, src, tgt: as_pairs(aligner.align(src, tgt))
-
-
-def as_pairs(alignment: Alignment) -> list[Pair]:
-    return [(link.src, link.tgt) for link in alignment.links]
+    return lambda made, src, tgt: [(link.src, link.tgt) for link in aligner.align(src, tgt).links]
 
 
 def vecalign(peer: object, pad: np.ndarray) -> Method:
     """Run Vecalign's program with its defaults on our vectors of windows."""
 
+    def overlaps(side: Windows) -> np.ndarray:
+        out = np.tile(pad.astype(np.float32), (SIZES, len(side), 1))
+        for size in range(1, min(SIZES, len(side)) + 1):
+            out[size - 1, size - 1 :] = side.vectors(size, 0, len(side) - size + 1)
+        return out
+
     def run(made: Made, src: Windows, tgt: Windows) -> list[Pair]:
-        vectors = [overlaps(side, pad) for side in (src, tgt)]
-        return vecalign_on(peer, *vectors)
+        np.random.seed(42)
+        stack = peer.vecalign(
+            vecs0=overlaps(src), vecs1=overlaps(tgt), final_alignment_types=peer.make_alignment_types(SIZES + 1),
+            del_percentile_frac=0.2, width_over2=ceil((SIZES + 1) / 2) + 5, max_size_full_dp=300,
+            costs_sample_size=20_000, num_samps_for_norm=100,
+        )  # fmt: skip
+        return [(tuple(map(int, s)), tuple(map(int, t))) for s, t in stack[0]["final_alignments"]]
 
     return run
-
-
-def overlaps(side: Windows, pad: np.ndarray) -> np.ndarray:
-    out = np.tile(pad.astype(np.float32), (SIZES, len(side), 1))
-    for size in range(1, min(SIZES, len(side)) + 1):
-        out[size - 1, size - 1 :] = side.vectors(size, 0, len(side) - size + 1)
-    return out
-
-
-def vecalign_on(peer: object, x: np.ndarray, y: np.ndarray) -> list[Pair]:
-    np.random.seed(42)
-    stack = peer.vecalign(
-        vecs0=x,
-        vecs1=y,
-        final_alignment_types=peer.make_alignment_types(SIZES + 1),
-        del_percentile_frac=0.2,
-        width_over2=ceil((SIZES + 1) / 2) + 5,
-        max_size_full_dp=300,
-        costs_sample_size=20_000,
-        num_samps_for_norm=100,
-    )
-    return [(tuple(map(int, s)), tuple(map(int, t))) for s, t in stack[0]["final_alignments"]]
 
 
 def gale_church(peer: object) -> Method:

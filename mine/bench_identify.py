@@ -4,7 +4,7 @@
 
 FOLDER holds ntrex/ntrex.XX.txt.zst, everyday/ and everyday20/. News: three words in a row out of each of 500
 sentences; everyday: 500 sentences of two to four words. py3langid is measured always, the others (eld, heliport,
-langid, lingua, pycld2: packages of these names, lingua-language-detector; a FastText model: its path) where asked for.
+lingua, pycld2: packages of these names, lingua-language-detector; a FastText model: its path) where asked for.
 The last table has the lines in their own language that fall below a threshold of the column lang.
 """
 
@@ -64,10 +64,6 @@ def identifier(name: str) -> Guess:
 
         heliport = Identifier()
         return lambda lines: [str(heliport.identify(line))[:3] for line in lines]
-    if name == "langid":
-        import langid
-
-        return lambda lines: [langid.classify(line)[0] for line in lines]
     if name == "lingua":
         from lingua import LanguageDetectorBuilder
 

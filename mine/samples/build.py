@@ -64,7 +64,7 @@ def noisy(pairs: list[tuple[str, str]], german: list[str]) -> bytes:
     return b"".join(line + b"\n" for line in sorted(lines, key=lambda line: (line[3:9], line)))
 
 
-def build(source: Path, out: Path, seed: int) -> list[Path]:
+def build(source: Path, out: Path) -> list[Path]:
     """Write sample.LANG, gold.SRC-TGT.tsv and noisy.en-fr.tsv into out; returns their paths."""
     rows = read_parallel(source)
     texts: dict[Path, str] = {}
@@ -72,7 +72,7 @@ def build(source: Path, out: Path, seed: int) -> list[Path]:
     for lang in LANGUAGES:
         sentences = [row[lang] for row in rows] + read_alone(source, lang)
         order = list(range(len(sentences)))
-        random.Random(f"{seed} {lang}").shuffle(order)
+        random.Random(f"{SEED} {lang}").shuffle(order)
         texts[out / f"sample.{lang}"] = "".join(f"{sentences[i]}\n" for i in order)
         place = {i: number for number, i in enumerate(order, start=1)}
         line_of[lang] = [place[i] for i in range(len(rows))]
@@ -91,21 +91,9 @@ def build(source: Path, out: Path, seed: int) -> list[Path]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description="Write sample.{en,de,es,fr,it}, the ten gold.SRC-TGT.tsv and noisy.en-fr.tsv out of source/.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
-    parser.add_argument(
-        "--source", type=Path, default=HERE / "source", help="folder of parallel-*.tsv and alone.*.txt"
-    )
-    parser.add_argument(
-        "--out", type=Path, default=HERE, help="folder for the files; existing ones are replaced"
-    )
-    parser.add_argument(
-        "--seed", type=int, default=SEED, help="of the line orders; the committed files have the default"
-    )
-    args = parser.parse_args()
-    for path in build(args.source, args.out, args.seed):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=HERE, help="folder for the files (this one)")
+    for path in build(HERE / "source", parser.parse_args().out):
         print(path, file=sys.stderr)
 
 
