@@ -89,7 +89,8 @@ def command(group: click.Group, name: str, **more: Any) -> Callable[[Function], 
         names = [param.name for param in params]
         assert len({*names}) == len(names), f"{name}: an option is declared twice: {names}"
         more.setdefault("help", inspect.getdoc(function))
-        group.command(name, params=params, **more)(call)
+        checked = [str(param.name) for param in params if isinstance(param.type, _Value)]
+        group.command(name, params=params, remote=checked, **more)(call)  # URLs are checked in `_Value`
         return function
 
     return add
