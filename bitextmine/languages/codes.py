@@ -6,7 +6,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Annotated, Any
 
@@ -151,8 +151,42 @@ def _by_alias() -> Mapping[str, Language]:
 
 
 def language(code: str) -> Language | None:
-    """Return the row of the table for fr, FR, fr-CA, fra or fre; None for an unknown language."""
-    return _by_alias().get(_first_part(code))
+    """Return the row of the table for fr, FR, fr-CA, fra or fre, for he also the old code iw; None if unknown."""
+    first = _first_part(code)
+    return _by_alias().get(first) or _by_alias().get(_current(first))
+
+
+@lru_cache(maxsize=4096)
+def _current(code: str) -> str:
+    """Return the current code of a deprecated, three-letter or individual one: he for iw, ms for zsm."""
+    if not (2 <= len(code) <= 3 and code.isascii() and code.isalpha()):
+        return code
+    import langcodes  # takes 50 ms, and nearly all codes are in the table
+
+    return _first_part(langcodes.standardize_tag(code, macro=True))
+
+
+@lru_cache(maxsize=4096)
+def matches(tag: str, wanted: str) -> bool:
+    """Return True if a language tag lies in a language range (RFC 4647, extended filtering): en-US and EN in en.
+
+    Languages are compared, not spellings: iw-IL lies in he. Words that are no codes match themselves alone.
+    """
+    if tag == wanted:
+        return True
+    if len(_first_part(tag)) > 3 or language_family(tag) != language_family(wanted):
+        return False
+    rest = iter(_subtags(tag))
+    return all(subtag in rest for subtag in _subtags(wanted))
+
+
+def language_family(tag: str) -> str:
+    """Return what all variants of a language share: `same_code`; for a word that is no code, the word."""
+    return same_code(tag) if len(_first_part(tag)) <= 3 else tag
+
+
+def _subtags(tag: str) -> list[str]:
+    return tag.replace("_", "-").lower().split("-")[1:]
 
 
 def same_code(code: str) -> str:

@@ -144,6 +144,7 @@ def filter_rows(
             writers.write(block, reasons, sieve.reasons)
             bar.update(len(block))
         malformed.finish()
+        sieve.notes += malformed.notes()
         sieve.notes += writers.finish()
     counts = sieve.counts()
     return Filtered(

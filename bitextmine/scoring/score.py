@@ -152,6 +152,7 @@ def score(
             out.write(NormalBlock(block, sides) if options.normalize else block, None, added)
             bar.update(len(block))
         malformed.finish()
+    notes += malformed.notes()
     return Scored(malformed.rows, malformed.count, malformed.first, names, made, tuple(notes))
 
 

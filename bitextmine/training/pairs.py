@@ -65,7 +65,9 @@ def _rows(source: Source, langs: tuple[str, str] | None, size: int) -> Iterator[
     if langs and (layout.src_lang, layout.tgt_lang) == langs[::-1]:
         sides.reverse()
     for block in table.rows.blocks(size):
-        if bad := block.bad():
+        untranslated = getattr(block, "untranslated", ())
+        bad = {at: reason for at, reason in block.bad().items() if at not in untranslated}
+        if bad:
             place = min(bad)
             number = block.start + place + table.rows.header_line
             if not table.format.lines:
@@ -74,7 +76,8 @@ def _rows(source: Source, langs: tuple[str, str] | None, size: int) -> Iterator[
                 f"{source}: line {number}: {bad[place]}; a pair is source, tab, target; for two files with a side "
                 "each, name them as src and tgt instead of pairs in the recipe"
             )
-        sources, targets = (block.texts(at, range(len(block))) for at in sides)
+        rows = [row for row in range(len(block)) if row not in untranslated]
+        sources, targets = (block.texts(at, rows) for at in sides)
         if not table.format.lines:
             sources, targets = list(map(one_cell, sources)), list(map(one_cell, targets))
         yield sources, targets

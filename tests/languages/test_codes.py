@@ -4,7 +4,15 @@ import unicodedata
 
 import pytest
 
-from bitextmine.languages.codes import is_code, is_short_code, language, languages, same_code, usual_length
+from bitextmine.languages.codes import (
+    is_code,
+    is_short_code,
+    language,
+    languages,
+    matches,
+    same_code,
+    usual_length,
+)
 from bitextmine.languages.scripts import count_scripts, scripts_of
 from bitextmine.scoring.columns.numbers import word_values
 
@@ -36,12 +44,35 @@ def test_a_word_is_no_short_code(word):
         ("fr FR fr-FR fr_CA fra fre FRA", "fr"),
         ("no nb nor nob no-NO", "nb"),
         ("pt-BR por", "pt"),
-        ("zh_Hans cmn", "zh"),
+        ("zh_Hans cmn zho", "zh"),
+        ("he iw IW-IL heb", "he"),
+        ("id in ind", "id"),
+        ("yi ji ydd", "yi"),
+        ("ro mo rum", "ro"),
+        ("sr sh srp sr-Latn", "sr"),
+        ("tl fil tgl", "tl"),
+        ("ms zsm", "ms"),
+        ("fa pes prs", "fa"),
         ("xyz XYZ-ab", "xyz"),
     ],
 )
 def test_codes_of_one_language(codes, same):
     assert {same_code(code) for code in codes.split()} == {same}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "inside", "outside"),
+    [
+        ("en", "en EN en-US en_GB eng EN-us", "fr english eno"),
+        ("en-US", "en-us EN_US en-Latn-US", "en en-GB"),
+        ("zh-TW", "zh-Hant-TW", "zh zh-Hans zh-CN"),
+        ("he", "iw IW-IL", "hi"),
+        ("source", "source", "source-text source_text"),
+        ("xyz", "xyz-AB XYZ", "xy"),
+    ],
+)
+def test_tags_in_a_range(wanted, inside, outside):
+    assert [tag for tag in (inside + " " + outside).split() if matches(tag, wanted)] == inside.split()
 
 
 def test_no_code_stands_for_two_languages():

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.formats.sniff import first_bytes, sniff
 from bitextmine.files.location import COMPRESSION_SUFFIXES, Location
+from bitextmine.files.source import Source
 from bitextmine.languages.codes import is_short_code
 
 
@@ -59,21 +61,23 @@ class Format:
 
 TSV = Format("tsv", (".tsv", ".txt", ".tab", ""), "tsv:TextRows", "tsv:TextWriter", lines=True)
 JSONL = Format("jsonl", (".jsonl", ".ndjson"), "records:open_jsonl", "records:JsonWriter")
-TMX = Format("tmx", (".tmx",), "tmx:TmxRows", "tmx:TmxWriter", needs_languages=True)
+TMX = Format("tmx", (".tmx",), "units:open_units", "tmx:TmxWriter", needs_languages=True)
 _PYARROW: Any = {"binary": True, "extra": "parquet"}
 PARQUET = Format("parquet", (".parquet", ".pq"), "parquet:open_parquet", "parquet:ArrowWriter", **_PYARROW)
 DATASET = Format("dataset", (), "parquet:open_dataset", extra="parquet")
-XLIFF = Format("xliff", (".xlf", ".xliff", ".sdlxliff"), "tmx:XliffRows")
+XLIFF = Format("xliff", (".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff", ".txlf"), "units:open_units")
+CSV = Format("csv", (".csv",), "quoted:open_csv", lines=True)
+PO = Format("po", (".po", ".pot"), "po:open_po")
 # Two files, named by the languages: {lang} stands for these in the name of an output.
 MOSES = Format("moses", (".{lang}",), "tsv:open_moses", "tsv:MosesWriter", lines=True, needs_languages=True)
 
-FORMATS = {format.name: format for format in (TSV, JSONL, TMX, PARQUET, XLIFF, DATASET, MOSES)}
+FORMATS = {format.name: format for format in (TSV, JSONL, TMX, PARQUET, XLIFF, CSV, PO, DATASET, MOSES)}
 SUFFIXES = {suffix: format for format in FORMATS.values() for suffix in format.suffixes}
 _MEANT = {".json": ".jsonl", ".csv": ".tsv", ".xml": ".tmx"}
 
 
-def format_of(source: Location) -> Format:
-    """Return the format of a file to read: TSV for an unknown suffix, standard input and pipes, DATASET for a folder.
+def format_of(source: Source) -> Format:
+    """Return the format of a file to read: by its suffix, or by its first bytes, else TSV; DATASET for a folder.
 
     UsageError if a compressed file has the name of a format that compresses itself.
     """
@@ -82,6 +86,8 @@ def format_of(source: Location) -> Format:
     if isinstance(source.path, Path) and source.path.is_dir():
         return DATASET
     found = _format(source) or TSV
+    if found is TSV:
+        found = FORMATS[sniff(first_bytes(source))]
     _check_compression(source, found)
     return found
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow
+import pyarrow.compute
 import pyarrow.parquet
 from numpy.typing import NDArray
 from pyarrow import types
@@ -19,11 +20,11 @@ from bitextmine.files.formats.cells import Added
 from bitextmine.files.formats.columns import Columns
 from bitextmine.files.formats.protocol import Block, Outline, Writer
 from bitextmine.files.formats.records import TRANSLATION, Record, RecordRows, as_float, as_text
-from bitextmine.files.location import Location
 from bitextmine.files.source import Source
 from bitextmine.files.storage import Remote
 
-_ROWS = 8192  # read at a time
+_ROWS = 8192  # read at a time, fewer of long texts:
+_BATCH_BYTES = 1 << 25
 
 
 def open_parquet(source: Source, columns: Columns) -> RecordRows:
@@ -41,7 +42,7 @@ def open_parquet(source: Source, columns: Columns) -> RecordRows:
         raise BitextmineError(f"{source}: a Parquet file {wrong}; check what wrote it")
     if TRANSLATION in names and types.is_struct(schema.field(TRANSLATION).type):
         schema = None
-    rows = RecordRows(source, _records(source, file.iter_batches(batch_size=_ROWS)), columns, schema=schema)
+    rows = RecordRows(source, _records(source, _batches(file, source)), columns, schema=schema)
     for role in ("src", "tgt", "score"):
         if schema and role in rows.layout.places:
             field = schema.field(rows.layout.places[role])
@@ -75,22 +76,60 @@ def open_dataset(source: Source, columns: Columns) -> RecordRows:
 
 def _dataset_records(path: Path) -> Iterator[Record]:
     if path.suffix == ".parquet":
-        return parquet_records(Location.of(path))
+        return parquet_records(Source.of(path))
     with _told(path, "not a file of a data set"):
         return _records(path, iter(pyarrow.ipc.open_stream(pyarrow.memory_map(str(path)))))
 
 
-def parquet_records(source: Location) -> Iterator[Record]:
+def parquet_records(source: Source) -> Iterator[Record]:
     """Return the rows of a Parquet file as values by name; BitextmineError, here or while reading, if it is damaged."""
-    return _records(source, _opened(source).iter_batches(batch_size=_ROWS))
+    return _records(source, _batches(_opened(source), source))
 
 
-def _opened(source: Location) -> Any:
+def _opened(source: Source, **options: Any) -> Any:
+    if source.is_stream:
+        raise BitextmineError(f"{source}: Parquet is not read from a pipe; name the file")
     path = source.path
     if not path.is_file():
         raise BitextmineError(f"{source}: no such file; check the path")
     with _told(source, "not a Parquet file"):
-        return pyarrow.parquet.ParquetFile(path.open() if isinstance(path, Remote) else path)
+        return pyarrow.parquet.ParquetFile(path.open() if isinstance(path, Remote) else path, **options)
+
+
+def _batches(file: Any, source: Source) -> Iterator[Any]:
+    """Yield the rows of a file in batches of bounded size: a page of 1 kB may hold a text of 1 MB a thousand times.
+
+    ArrowInvalid for texts longer than the longest line on the average.
+    """
+    for number in range(file.num_row_groups):
+        group = file.metadata.row_group(number)
+        bytes_a_row = 1.0
+        for at in range(group.num_columns):
+            column = group.column(at)
+            values = max(column.num_values, 1)
+            longest = column.total_uncompressed_size / values
+            if longest > source.max_line:
+                raise pyarrow.ArrowInvalid(
+                    f"{column.path_in_schema}: texts longer than {source.max_line:,} bytes; allow them with --max-line"
+                )
+            most_rows = min(values, _ROWS)
+            if column.has_dictionary_page and most_rows * column.total_uncompressed_size > _BATCH_BYTES:
+                longest = max(longest, _longest_in_dictionary(file, source, number, column.path_in_schema))
+            bytes_a_row += longest * values / max(group.num_rows, 1)
+        rows = max(1, min(_ROWS, int(_BATCH_BYTES / bytes_a_row)))
+        yield from file.iter_batches(batch_size=rows, row_groups=[number])
+
+
+def _longest_in_dictionary(file: Any, source: Source, group: int, column: str) -> int:
+    """Return the bytes of the longest text in the dictionary of a column, 0 without one; read no more than that."""
+    alone = _opened(source, read_dictionary=[column], metadata=file.metadata, buffer_size=1 << 16)
+    array = next(alone.iter_batches(batch_size=1, row_groups=[group], columns=[column])).column(0)
+    while types.is_nested(array.type):
+        array = array.flatten()
+        array = array[0] if isinstance(array, list) else array
+    if not types.is_dictionary(array.type) or not len(array.dictionary):
+        return 0
+    return int(pyarrow.compute.max(pyarrow.compute.binary_length(array.dictionary)).as_py() or 0)
 
 
 def _records(path: str | os.PathLike[str], batches: Iterator[Any]) -> Iterator[Record]:
@@ -102,7 +141,8 @@ def _records(path: str | os.PathLike[str], batches: Iterator[Any]) -> Iterator[R
                 return
             batch.validate(full=True)
             rows = _with_text(pyarrow.Table.from_batches([batch])).to_pylist()
-        size = batch.nbytes // max(len(rows), 1)
+        plain = (c.dictionary_decode() if types.is_dictionary(c.type) else c for c in batch.columns)
+        size = sum(column.nbytes for column in plain) // max(len(rows), 1)
         for content in rows:
             yield Record(content, size)
 

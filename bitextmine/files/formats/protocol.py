@@ -11,7 +11,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.cells import Added
 from bitextmine.files.formats.columns import Layout
 
-BLOCK_BYTES = 1 << 28
+BLOCK_BYTES = 1 << 26
 # Rows so long that the first ones, read to find the columns, would be more than this are fewer: memory stays bounded.
 HEAD_BYTES = 1 << 25
 SomeRows = Sequence[int] | NDArray[np.int64]

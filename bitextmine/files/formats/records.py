@@ -18,16 +18,9 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.cells import DECIMALS, Added, cell_text
-from bitextmine.files.formats.columns import (
-    HEAD,
-    Columns,
-    Layout,
-    as_number,
-    by_language,
-    find_layout,
-    is_position,
-)
+from bitextmine.files.formats.columns import HEAD, Columns, Layout, as_number, find_layout
 from bitextmine.files.formats.protocol import BLOCK_BYTES, HEAD_BYTES, Block, Outline, SomeRows, Writer
+from bitextmine.files.formats.translations import Translations, find_translations
 from bitextmine.files.json_toml import parse_json
 from bitextmine.files.source import Source
 
@@ -51,7 +44,8 @@ class Record(NamedTuple):
 class RecordBlock:
     """A `Block` of rows of values; a row that cannot be read may have fewer than there are names.
 
-    schema: that of Arrow, if the rows come from a file with one.
+    schema: that of Arrow, if the rows come from a file with one; untranslated: bad rows that only lack the text in a
+    language.
     """
 
     def __init__(
@@ -61,9 +55,10 @@ class RecordBlock:
         start: int = 1,
         bad: dict[int, str] | None = None,
         schema: Any = None,
+        untranslated: Collection[int] = (),
     ) -> None:
         self._names, self._rows, self._bad = names, rows, bad or {}
-        self.start, self.width, self.schema = start, len(names), schema
+        self.start, self.width, self.schema, self.untranslated = start, len(names), schema, untranslated
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -132,10 +127,10 @@ class RecordRows:
 
     The first ones are read at once, to find the columns in them: a value that none of the first 200 records has a
     name for is left out. With a translation, an object of texts by language, source and target are its two languages;
-    of more, those that the user names. Without one, the columns are found by their names.
+    of more, those that the user names (`find_translations`). Without one, the columns are found by their names.
 
-    first: the language that is the source if there are two and the user names none; schema: that of Arrow, with the
-    names of all values.
+    declared: the languages that the file declares, in formats of texts by language; fields: names of values, in any
+    record or none; schema: that of Arrow, with the names of all values.
     """
 
     header_line = False
@@ -145,7 +140,8 @@ class RecordRows:
         source: Source,
         records: Iterable[Record],
         columns: Columns,
-        first: Sequence[str] = (),
+        declared: Sequence[str] | None = None,
+        fields: Sequence[str] = (),
         schema: Any = None,
     ) -> None:
         name = str(source)
@@ -158,21 +154,23 @@ class RecordRows:
             size += record.size
             if len(self._ahead) == HEAD or size > HEAD_BYTES:
                 break
+        whole = len(self._ahead) < HEAD and size <= HEAD_BYTES
         self.empty = not self._ahead
         read = [record.content for record in self._ahead if record.content is not None]
         translations = [t for content in read if isinstance(t := content.get(TRANSLATION), dict)]
-        self.translations = bool(translations)
-        self._langs: tuple[str, ...] = ()
-        others = dict.fromkeys(key for content in read for key in content)
+        self.translations = bool(translations) or (declared is not None and not whole)
+        self._translations = Translations()
+        others = dict.fromkeys([*fields, *(key for content in read for key in content)])
         if schema is not None:
             others = dict.fromkeys(schema.names)
         names, unknown = [], ""
-        if translations:
-            del others[TRANSLATION]
-            langs = list(dict.fromkeys(lang for t in translations for lang in t))
-            langs.sort(key=lambda lang: lang not in first)
-            self._langs, columns, unknown = _sides(langs, by_language(columns, langs, name), name)
-            names = list(self._langs) if unknown else ["src", "tgt", *self._langs[2:]]
+        if self.translations:
+            others.pop(TRANSLATION, None)
+            self._translations, columns = find_translations(
+                translations, declared or (), columns, name, whole
+            )
+            langs, unknown = self._translations.langs, self._translations.unknown
+            names = list(langs) if unknown else ["src", "tgt", *langs[2:]]
             if twice := [key for key in others if key in names]:
                 raise BitextmineError(
                     f"{name}: the key '{twice[0]}' stands beside '{TRANSLATION}', whose texts have that name; rename it"
@@ -183,22 +181,21 @@ class RecordRows:
             self.layout = Layout(width=0)
             if self._ahead:  # not one row can be read
                 self.layout = Layout(2, ("src", "tgt"), {"src": 0, "tgt": 1})
-                self._langs = ("src", "tgt")
+                self._translations = Translations(("src", "tgt"))
             return
         head = [[as_text(value) for value in self._row(content)] for content in read]
         layout = find_layout(head, columns, name, names)
         if unknown:
             places = {role: at for role, at in layout.places.items() if role not in ("src", "tgt")}
             layout = dataclasses.replace(layout, places=places, unknown=unknown)
-        elif translations:
-            codes = ["" if lang in ("src", "tgt") else lang for lang in self._langs[:2]]
+        elif self.translations:
+            codes = ["" if lang in ("src", "tgt") else lang for lang in self._translations.langs[:2]]
             layout = dataclasses.replace(layout, src_lang=codes[0], tgt_lang=codes[1])
         self.layout = layout
 
     def _row(self, content: Mapping[str, Any]) -> list[Any]:
-        translation = content.get(TRANSLATION) if self._langs else None
-        texts = translation if isinstance(translation, dict) else {}
-        return [*(texts.get(lang) for lang in self._langs), *(content.get(key) for key in self._others)]
+        texts = self._translations.texts(content.get(TRANSLATION))
+        return [*texts, *(content.get(key) for key in self._others)]
 
     def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[RecordBlock]:
         """Yield the rows in blocks."""
@@ -216,43 +213,22 @@ class RecordRows:
 
     def _block(self, records: Sequence[Record], start: int) -> RecordBlock:
         places = [self.layout.places[role] for role in ("src", "tgt") if role in self.layout.places]
-        codes = [*self._langs, *self._others]
-        found, bad = [], {}
+        langs = self._translations.langs
+        codes = [*langs, *self._others]
+        found, bad, untranslated = [], {}, []
         for at, record in enumerate(records):
             row = [record.raw] if record.content is None else self._row(record.content)
             if record.content is None:
                 bad[at] = record.bad
             elif wrong := [place for place in places if not isinstance(row[place], str)]:
-                code = codes[wrong[0]]
-                bad[at] = f"no {code}" if row[wrong[0]] is None else f"{code} is no text"
+                code, value = codes[wrong[0]], row[wrong[0]]
+                bad[at] = f"no {code}" if value is None else f"{code} is no text"
+                if value is None and wrong[0] < len(langs):
+                    untranslated.append(at)
+                elif isinstance(value, list) and wrong[0] < len(langs):
+                    bad[at] = f"{len(value)} texts in {code}"
             found.append(row)
-        return RecordBlock(self.layout.names, found, start, bad, self._schema)
-
-
-def _sides(langs: Sequence[str], columns: Columns, name: str) -> tuple[tuple[str, ...], Columns, str]:
-    """Return the languages with source and target first, the remaining column options, and why the two are unknown."""
-    chosen: list[str | None] = []
-    for option, value, role in (("--scol", columns.src, "src"), ("--tcol", columns.tgt, "tgt")):
-        if value is None or (value == role and value not in langs and len(langs) == 2):
-            chosen.append(None)
-        elif value in langs or (is_position(value) and 0 < int(value[:9]) <= len(langs)):
-            chosen.append(value if value in langs else langs[int(value) - 1])
-        else:
-            raise BitextmineError(
-                f"{name}: {option} {value}: the translations are in {', '.join(langs)[:200]}"
-            )
-    rest = [lang for lang in langs if lang not in chosen]
-    columns = dataclasses.replace(columns, src=None, tgt=None)
-    if len(langs) < 2 or (len(rest) != chosen.count(None) and None in chosen):
-        unknown = (
-            f"{name}: a pair is in two languages, and the translations are in {', '.join(langs)[:200] or 'none'}; "
-            "say which two with --scol and --tcol"
-        )
-        return tuple(langs), columns, unknown
-    sides = [lang if lang is not None else rest.pop(0) for lang in chosen]
-    if sides[0] == sides[1]:
-        raise BitextmineError(f"{name}: source and target are both '{sides[0]}'; give two languages")
-    return (*sides, *rest), columns, ""
+        return RecordBlock(self.layout.names, found, start, bad, self._schema, untranslated)
 
 
 class RecordWriter(Writer):

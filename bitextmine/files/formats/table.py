@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.formats.columns import Columns, Layout
 from bitextmine.files.formats.names import MOSES, TSV, Format, format_of, output_format
@@ -95,38 +96,59 @@ def _mined_languages(source: Source) -> tuple[str, str]:
 
 
 class Malformed:
-    """Counts the rows that cannot be read, and raises when nearly all are: these are not pairs, or other columns."""
+    """Counts the rows that cannot be read, and raises when nearly all are: these are not pairs, or other columns.
+
+    Rows that only lack the text in one of the languages, as in a memory of many, are counted apart.
+    """
 
     def __init__(self, table: Table) -> None:
         self._name = str(table.source)
         self._text = table.format.lines
         self._before = int(table.rows.header_line)
-        self.rows = self.count = 0
-        self.first = ""  # which row it was, and what was wrong with it
+        self.rows = self.count = self.untranslated = 0
+        self.first = self.first_untranslated = ""  # which row it was, and what was wrong with it
 
     def add(self, block: Block) -> None:
         """Count a block; raise BitextmineError after many rows, nearly all of them malformed."""
-        bad = block.bad()
-        if bad and not self.first:
-            place = min(bad)
-            self.first = f"{self._name}: line {block.start + place + self._before}: {bad[place]}"
+        bad, untranslated = block.bad(), getattr(block, "untranslated", ())
+        if untranslated and not self.first_untranslated:
+            self.first_untranslated = self._row(block, untranslated[0])
+        if len(bad) > len(untranslated) and not self.first:
+            self.first = self._row(block, min(set(bad).difference(untranslated)))
         self.rows += len(block)
-        self.count += len(bad)
+        self.untranslated += len(untranslated)
+        self.count += len(bad) - len(untranslated)
         if self.rows >= _MANY:
             self._check()
 
+    def _row(self, block: Block, at: int) -> str:
+        number = block.start + at + self._before
+        return f"{self._name}: {'line' if self._text else 'row'} {number}: {block.bad()[at]}"
+
     def finish(self) -> None:
-        """Raise BitextmineError if nearly all rows were malformed, or all of them."""
+        """Raise BitextmineError if nearly all rows were malformed, or none has both texts."""
+        if self.rows and self.untranslated + self.count == self.rows and self.untranslated:
+            raise BitextmineError(
+                f"{self.first_untranslated}; not one of {counted(self.rows, 'row')} has a text in both languages"
+            )
         if self.rows >= _FEW or self.count == self.rows:
             self._check()
 
+    def notes(self) -> list[str]:
+        """Return a note on the rows without a text in one of the languages, which are not counted as malformed."""
+        if not self.untranslated:
+            return []
+        rows = counted(self.untranslated, "row has", "rows have")
+        return [f"{rows} no text in one of the languages; the first: {self.first_untranslated}"]
+
     def _check(self) -> None:
-        if self.count > _NEARLY_ALL * self.rows:
-            good = self.rows - self.count
+        rows = self.rows - self.untranslated
+        if self.count > _NEARLY_ALL * rows:
+            good = rows - self.count
             check = "that tabs separate the cells, and --scol, --tcol and --header"
             check = check if self._text else "what the file is"
             raise BitextmineError(
-                f"{self.first}; {'not one' if not good else f'only {good:,}'} of {self.rows:,} rows can be read as a "
+                f"{self.first}; {'not one' if not good else f'only {good:,}'} of {rows:,} rows can be read as a "
                 f"pair: check {check}"
             )
 

@@ -22,6 +22,7 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.formats.cells import Added, cells_of, one_cell
 from bitextmine.files.formats.columns import HEAD, Columns, Layout, as_number, find_layout
 from bitextmine.files.formats.protocol import BLOCK_BYTES, HEAD_BYTES, Block, Outline, SomeRows, Writer
+from bitextmine.files.formats.sniff import sniff
 from bitextmine.files.source import Source, TwoFiles, decode_lines
 
 Decode = Callable[[bytes, int], str]  # of lines, and the number of the first row
@@ -143,6 +144,12 @@ class TextRows:
         ):
             self._ahead += more
             size += sum(map(len, more))
+        if lines is None and source.is_stream and not source.is_standard:  # a pipe, read once
+            found = sniff(b"\n".join([*self._ahead, b""]))
+            if found != "tsv":
+                raise BitextmineError(
+                    f"{name}: looks like {found.upper()}; name the file itself, or give it as standard input (-)"
+                )
         self.layout = Layout(width=0)
         self.empty = True
         if not self._ahead:

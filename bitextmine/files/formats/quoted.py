@@ -1,0 +1,54 @@
+"""Pairs as spreadsheets write them: CSV, or tab-separated cells in quotation marks, which may hold line ends."""
+
+import csv
+import itertools
+import re
+from collections.abc import Iterator
+
+from bitextmine.errors import BitextmineError
+from bitextmine.files.formats.cells import one_cell
+from bitextmine.files.formats.columns import Columns
+from bitextmine.files.formats.sniff import find_delimiter
+from bitextmine.files.formats.tsv import TextRows
+from bitextmine.files.source import Source
+
+_HEAD_LINES = 200
+_ROWS = 8192
+
+
+def open_csv(source: Source, columns: Columns) -> TextRows:
+    """Return the rows of a file; line ends and tabs in a cell become spaces.
+
+    BitextmineError, here or while reading, for a cell larger than the longest line: a quotation mark without an end.
+    """
+    lines = _lines(source)
+    head = list(itertools.islice(lines, _HEAD_LINES))
+    if head and (stated := re.fullmatch(r"sep=(.)\r?\n", head[0])):  # Excel
+        delimiter = stated[1]
+        del head[0]
+    else:
+        delimiter = find_delimiter(head) or ","
+    return TextRows(source, columns, _rows(itertools.chain(head, lines), delimiter, source))
+
+
+def _lines(source: Source) -> Iterator[str]:
+    """Yield lines with their ends; bytes that are not UTF-8 stay as they are."""
+    first = True
+    for block in source.line_blocks():
+        text = block.decode("utf-8", "surrogateescape")
+        if first:
+            text, first = text.removeprefix("\ufeff"), False
+        yield from (line + "\n" for line in text.removesuffix("\n").split("\n"))
+
+
+def _rows(lines: Iterator[str], delimiter: str, source: Source) -> Iterator[list[bytes]]:
+    """Yield rows as tab-separated lines."""
+    csv.field_size_limit(source.max_line)
+    rows = csv.reader(lines, delimiter=delimiter)
+    try:
+        while some := list(itertools.islice(rows, _ROWS)):
+            yield ["\t".join(map(one_cell, row)).encode("utf-8", "surrogateescape") for row in some if row]
+    except csv.Error as e:
+        raise BitextmineError(
+            f"{source}: line {rows.line_num}: not CSV ({e}); is there a quotation mark without an end?"
+        ) from None
