@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -41,7 +41,8 @@ class EncoderConfig:
         layers: transformer layers; with 0, a vector is the mean of subword vectors, and heads, ffn and dropout are
             not used.
         max_pieces: the longest sentence that is encoded; the rest of a longer one is cut.
-        transliterate: its tokenizer spells Greek and Cyrillic words in Latin letters (`Tokenizer`).
+        transliterate: its tokenizer spells Greek and Cyrillic words in Latin letters, or words of all scripts ("all";
+            `Tokenizer`).
         ngrams: n-grams, with vectors after the pieces' vectors (`Ngrams`); they count as pieces of a sentence.
         length_share: share of a vector's squared length in its last columns, which hold the sentence's length
             (`columns`).
@@ -65,7 +66,7 @@ class EncoderConfig:
     dropout: Share = 0.1
     max_pieces: Count = 200
     languages: tuple[str, ...] = ()
-    transliterate: bool = False
+    transliterate: bool | Literal["all"] = False
     ngrams: CountOrZero = 0
     length_share: Share = 0.0
     order_columns: CountOrZero = 0

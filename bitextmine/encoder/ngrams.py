@@ -5,10 +5,11 @@ gets the n-grams that reach across its cuts, each with a vector of its own (Boja
 vectors with subword information").
 """
 
+import re
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -17,10 +18,13 @@ from bitextmine.errors import BitextmineError
 
 SPACE = "\u2581"  # in a piece: the space before a word
 LONGEST = 6
-LENGTHS = range(4, LONGEST + 1)  # in training
-
-# An n-gram is looked up as a number of as many digits, a digit for each of the list's letters.
-MOST_LETTERS = int((2**63) ** (1 / LONGEST)) - 2
+# An n-gram is looked up by a polynomial hash of its letters, in 64 bits: the list may have any number of letters.
+FACTOR = np.uint64(0xD1342543DE82EF95)
+# Lengths of n-grams in training, by script: a letter of Han is a word, and Arabic and Hebrew write consonants alone.
+LENGTHS = range(4, LONGEST + 1)
+SHORT, SHORTEST, BARE = range(3, 6), range(1, 4), range(3, 7)
+_SHORT = re.compile("[\u0590-\u08ff\u0900-\u109f\u1780-\u17ff]")
+_SHORTEST = re.compile("[\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 
 def folded(piece: str) -> str:
@@ -31,6 +35,40 @@ def folded(piece: str) -> str:
     return plain
 
 
+# Consonants of a name in any script that has letters for sounds, and so that b and p, or f and v, are one (Livingston,
+# ليفينغستون, ליווינגסטון, ลิฟวิงสตัน: LFNGSTN). Vowels are not written everywhere.
+_CONSONANTS = {
+    "B": "bpبپבפףบปพผภ",
+    "D": "dدضדดฎ",
+    "F": "fvفڤฝฟ",
+    "G": "gjجغگגจชฌ",
+    "K": "ckqxكکقخچכךקחกขคฆ",
+    "L": "lلלลฬ",
+    "M": "mمמםม",
+    "N": "nنںנןนณง",
+    "R": "rرרร",
+    "S": "szسشصزژظذשסצץזซศษส",
+    "T": "tتطثٹטתตถทธฏฐฑฒ",
+}
+CONSONANTS = frozenset(_CONSONANTS)
+_VOWELS = "aeiouyhwəıאהויעاويىةهءئؤعحہھےیอวยหฮ\u0e30-\u0e39\u0e40-\u0e4e"
+_BARE = {ord(letter): consonant for consonant, letters in _CONSONANTS.items() for letter in letters}
+_NOT_WRITTEN = re.compile(f"[{_VOWELS}]+")
+_NO_SOUND = re.compile(f"[^{''.join(sorted(CONSONANTS))}{SPACE}\n]")
+_DOUBLE = re.compile("([A-Z])\\1+")
+
+
+def skeleton(piece: str) -> str:
+    """Return the consonants of a piece in capitals, each sound once; other characters as NUL."""
+    plain = _NOT_WRITTEN.sub("", folded(piece).replace("ph", "f")).translate(_BARE)
+    return _DOUBLE.sub(r"\1", _NO_SOUND.sub("\0", plain))
+
+
+def training_lengths(letter: str) -> range:
+    """Return the lengths of the n-grams to train that end in a letter."""
+    return SHORTEST if _SHORTEST.match(letter) else SHORT if _SHORT.match(letter) else LENGTHS
+
+
 def is_word(text: str) -> bool:
     """Return True for letters only, at least one; vowel signs count as letters."""
     return bool(text) and all(unicodedata.category(c)[0] in "LM" for c in text)
@@ -39,48 +77,32 @@ def is_word(text: str) -> bool:
 class Ngrams:
     """The n-grams of a model: g is the piece ``len(pieces) + g``; BitextmineError if one is wrong or there twice.
 
-    ngrams: 2 to LONGEST characters each, `folded`, all of them letters but for a SPACE at the beginning; pieces: the
-    vocabulary, piece i for id i, "" for the unknown piece.
+    ngrams: 2 to LONGEST characters each, all of them letters but for a SPACE at the beginning: `folded`, or capitals of
+    `skeleton`s; pieces: the vocabulary, piece i for id i, "" for the unknown piece.
     """
 
     def __init__(self, ngrams: Sequence[str], pieces: Sequence[str]) -> None:
-        letters = sorted({letter for ngram in ngrams for letter in ngram} - {SPACE})
-        if len(letters) > MOST_LETTERS:
-            raise BitextmineError(f"n-grams: {len(letters)} different letters, more than {MOST_LETTERS}")
-        # 0 stands for characters that no n-gram has; they end a word as a blank does.
-        digits = {SPACE: 1, **{letter: i for i, letter in enumerate(letters, 2)}}
-        self._base = len(digits) + 1
+        letters = {letter for ngram in ngrams for letter in ngram}
         fine = {letter for letter in letters if is_word(letter) and folded(letter) == letter} | {SPACE}
-        for line, ngram in enumerate(ngrams, 1):
-            if not (2 <= len(ngram) <= LONGEST and fine.issuperset(ngram) and ngram.rfind(SPACE) <= 0):
+        kinds: tuple[list[int], list[int]] = ([], [])
+        for row, ngram in enumerate(ngrams):
+            bare = CONSONANTS.issuperset(ngram.removeprefix(SPACE))
+            if not (2 <= len(ngram) <= LONGEST and (bare or fine.issuperset(ngram) and ngram.rfind(SPACE) <= 0)):
                 raise BitextmineError(
-                    f"n-grams: {line}: {ngram!r}: an n-gram has 2 to {LONGEST} characters, lower-case letters without "
-                    f"accents, the first of which may be {SPACE}"
+                    f"n-grams: {row + 1}: {ngram!r}: an n-gram has 2 to {LONGEST} characters, lower-case letters without "
+                    f"accents or consonants in capitals, the first of which may be {SPACE}"
                 )
-        spelled = _spelled(ngrams, digits)
-        numbers = np.zeros(len(ngrams), dtype=np.int64)
-        self._lengths = sorted(set(map(len, ngrams)))
-        for length in self._lengths:
-            rows = np.flatnonzero(spelled.lengths == length)
-            characters = spelled.take(rows).ids.astype(np.int64).reshape(-1, length)
-            numbers[rows] = self._number(list(characters.T))
-        self._known, first = np.unique(numbers, return_index=True)
-        if len(first) < len(ngrams):
-            twice = next(ngram for ngram, count in Counter(ngrams).items() if count > 1)
+            kinds[bare].append(row)
+        if twice := next((ngram for ngram, count in Counter(ngrams).items() if count > 1), None):
             raise BitextmineError(f"n-grams: {twice!r} is there twice")
-        self._id = (first + len(pieces)).astype(np.int32)
-        self._spelled = _spelled(pieces, digits)
-        first, last = (
-            self._spelled.ids[at] for at in (self._spelled.offsets[:-1], self._spelled.offsets[1:] - 1)
-        )
+        self._tables = [
+            _Table([ngrams[row] for row in rows], np.array(rows, dtype=np.int32) + len(pieces), pieces, spell)
+            for rows, spell in zip(kinds, (folded, skeleton), strict=True)
+        ]
+        spelled = self._tables[0].pieces
+        first, last = (spelled.ids[at] for at in (spelled.offsets[:-1], spelled.offsets[1:] - 1))
         # A space alone begins a word; one after something ends it.
-        self._begins, self._ends = first <= 1, (last == 0) | (last == 1) & (self._spelled.lengths > 1)
-
-    def _number(self, digits: Sequence[np.ndarray]) -> np.ndarray:
-        number = digits[0]
-        for digit in digits[1:]:
-            number = number * self._base + digit
-        return number
+        self._begins, self._ends = first <= 1, (last == 0) | (last == 1) & (spelled.lengths > 1)
 
     def extend(self, pieces: Pieces) -> Pieces:
         """Return the same sentences with n-grams, those with their first and last character in different pieces.
@@ -88,7 +110,8 @@ class Ngrams:
         An n-gram stands after the piece that it ends in.
         """
         ids = pieces.ids
-        if not len(ids) or not len(self._known):
+        tables = [table for table in self._tables if table.lengths]
+        if not len(ids) or not tables:
             return pieces
         # A piece may continue the word of the one before it.
         goes_on = np.zeros(len(ids), dtype=bool)
@@ -100,26 +123,7 @@ class Ngrams:
         at = np.flatnonzero(cut_up)
         if not len(at):
             return pieces
-        spelled = self._spelled.take(ids[at])
-        characters = spelled.ids.astype(np.int64)
-        place = np.repeat(at, spelled.lengths)
-        # Other characters are words of their own; so is a space that is not a word's first character.
-        begins = np.zeros(len(characters), dtype=bool)
-        begins[spelled.offsets[:-1]] = ~goes_on[at]
-        alone = characters == 0
-        word = np.cumsum(begins | alone | (characters == 1))
-        word[1:] += np.cumsum(alone[:-1])
-        found, ends = [], []
-        for length in self._lengths:
-            n = max(0, len(characters) - length + 1)
-            first, last = slice(0, n), slice(length - 1, None)
-            across = (word[first] == word[last]) & (place[first] != place[last])
-            where = np.flatnonzero(across)
-            number = self._number([characters[where + i] for i in range(length)])
-            row = np.minimum(np.searchsorted(self._known, number), len(self._known) - 1)
-            hit = self._known[row] == number
-            found.append(self._id[row[hit]])
-            ends.append(place[where[hit] + length - 1])
+        found, ends = zip(*(part for table in tables for part in table.across(ids, at, goes_on)), strict=True)
         new, after = np.concatenate(found), np.concatenate(ends)
         order = np.argsort(after, kind="stable")
         times = 1 + np.bincount(after, minlength=len(ids))
@@ -132,13 +136,66 @@ class Ngrams:
         return Pieces(out, starts[pieces.offsets])
 
 
-def _spelled(pieces: Sequence[str], digits: Mapping[str, int]) -> Pieces:
-    """Return the `folded` pieces in digits, 0 for a character that has none; an empty piece is one 0."""
+class _Table:
+    """N-grams of one kind by the numbers of their letters; pieces: the vocabulary in these letters' digits."""
+
+    def __init__(
+        self, ngrams: Sequence[str], ids: np.ndarray, pieces: Sequence[str], spell: Callable[[str], str]
+    ) -> None:
+        letters = sorted({letter for ngram in ngrams for letter in ngram} - {SPACE})
+        # 0 stands for characters that no n-gram has; they end a word as a blank does.
+        digits = {SPACE: 1, **{letter: i for i, letter in enumerate(letters, 2)}}
+        spelled = _spelled(ngrams, digits, str)
+        numbers = np.zeros(len(ngrams), dtype=np.uint64)
+        self.lengths = sorted(set(map(len, ngrams)))
+        for length in self.lengths:
+            rows = np.flatnonzero(spelled.lengths == length)
+            numbers[rows] = _number(list(spelled.take(rows).ids.reshape(-1, length).T))
+        order = np.argsort(numbers)
+        self._known, self._ids = numbers[order], ids[order]
+        self.pieces = _spelled(pieces, digits, spell)
+
+    def across(
+        self, ids: np.ndarray, at: np.ndarray, goes_on: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield, for each length, the n-grams across pieces and the positions in ``ids`` of the pieces they end in.
+
+        at: positions of the pieces of cut words, increasing; goes_on: whether a piece continues the one before.
+        """
+        spelled = self.pieces.take(ids[at])
+        characters = spelled.ids
+        place = np.repeat(at, spelled.lengths)
+        # Other characters are words of their own; so is a space that is not a word's first character.
+        begins = np.zeros(len(characters) + 1, dtype=bool)
+        begins[spelled.offsets[:-1][~goes_on[at]]] = True
+        alone = characters == 0
+        word = np.cumsum(begins[:-1] | alone | (characters == 1))
+        word[1:] += np.cumsum(alone[:-1])
+        for length in self.lengths:
+            n = max(0, len(characters) - length + 1)
+            first, last = slice(0, n), slice(length - 1, None)
+            where = np.flatnonzero((word[first] == word[last]) & (place[first] != place[last]))
+            number = _number([characters[where + i] for i in range(length)])
+            row = np.minimum(np.searchsorted(self._known, number), len(self._known) - 1)
+            hit = self._known[row] == number
+            yield self._ids[row[hit]], place[where[hit] + length - 1]
+
+
+def _number(digits: Sequence[np.ndarray]) -> np.ndarray:
+    """Return a number (n,) uint64 for each n-gram, whose i-th letters are ``digits[i]`` (n,) int32."""
+    number = digits[0].astype(np.uint64)
+    for digit in digits[1:]:
+        number = number * FACTOR + digit.astype(np.uint64)
+    return number
+
+
+def _spelled(pieces: Sequence[str], digits: Mapping[str, int], spell: Callable[[str], str]) -> Pieces:
+    """Return the pieces as ``spell`` writes them, in digits, 0 for a character that has none; an empty piece is one 0."""
     # At once: 48,000 calls would take longer than encoding a thousand sentences.
-    names = folded("\n".join(pieces)).split("\n")
+    names = spell("\n".join(pieces)).split("\n")
     if len(names) != len(pieces):  # one with a line feed in it
-        names = [folded(piece) for piece in pieces]
-    names = [name or "\0" for name in names]
+        names = [spell(piece) for piece in pieces]
+    names = [name if name or piece else "\0" for name, piece in zip(names, pieces, strict=True)]
     table = np.zeros(sys.maxunicode + 1, dtype=np.int32)
     table[[ord(c) for c in digits]] = list(digits.values())
     letters = np.frombuffer("".join(names).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)

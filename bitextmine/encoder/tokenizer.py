@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import sentencepiece
@@ -17,22 +18,32 @@ from bitextmine import compiled
 from bitextmine.encoder.ngrams import SPACE, Ngrams
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
+from bitextmine.languages.romanize import romanize
 from bitextmine.languages.scripts import transliterate
 
 # Characters tokenised per piece wanted: a line of a megabyte then costs no more than a long sentence. A piece spans 16
 # characters at most, unless blanks vanish.
 CHARACTERS_PER_PIECE = 64
 
+# Words that the model is given in Latin letters: none, Greek and Cyrillic ones, or those of all scripts that have one.
+Latin = bool | Literal["all"]
+
 # In a model file: the name of the normalisation rules, followed by the rules. None of these rules reads across a space,
 # and a line feed becomes one.
 KNOWN_RULES = re.compile(rb"\n(?:\x08nmt_nfkc|\x0bnmt_nfkc_cf)\x12")
+
+
+def speller(latin: Latin) -> Callable[[str], str]:
+    """Return the function that spells a text as the model is given it."""
+    return romanize if latin == "all" else transliterate if latin else str
 
 
 class Tokenizer:
     """Cuts lines into pieces with a SentencePiece model, which also normalises and folds case.
 
     With ``transliterate`` the model is given Greek and Cyrillic words of four letters or more in Latin letters
-    (`scripts.transliterate`), so that names and shared roots have the same pieces in all scripts.
+    (`scripts.transliterate`), so that names and shared roots have the same pieces in all scripts; with "all" also words
+    of other scripts, with one form of letters that look alike (`romanize`).
 
     By default a model's pieces end at spaces. A line's pieces are then those of its words, and each word is cut once
     and remembered: ten times as fast. SentencePiece's result for the whole line differs only where two ways to cut a
@@ -42,7 +53,7 @@ class Tokenizer:
         BitextmineError: the file is missing or is no SentencePiece model.
     """
 
-    def __init__(self, path: str | os.PathLike[str], transliterate: bool = False) -> None:
+    def __init__(self, path: str | os.PathLike[str], transliterate: Latin = False) -> None:
         self.path = Path(path)
         self.transliterate = transliterate
         if not self.path.is_file():
@@ -123,7 +134,7 @@ class Tokenizer:
 
     def _cut(self, texts: Sequence[str], threads: int = 1) -> Pieces:
         """Return the pieces of each text, and their n-grams, from SentencePiece."""
-        spelled = map(transliterate, texts) if self.transliterate else texts
+        spelled = map(speller(self.transliterate), texts)
         pieces = Pieces.from_lists(self._model.encode(list(spelled), num_threads=threads))
         return pieces if self.ngrams is None else self.ngrams.extend(pieces)
 

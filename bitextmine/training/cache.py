@@ -7,7 +7,8 @@ import json
 import logging
 import math
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -30,16 +31,19 @@ from bitextmine.training.recipe import Corpus, Recipe
 log = logging.getLogger(__name__)
 
 # Changes with the file format and with the result for the same text.
-VERSION = 3
+VERSION = 4
 CHUNK_PAIRS = 25_000
 # Sentences of more pieces count as having this many.
 LONGEST = 1 << 16
+MOST_OFTEN = 4.0
 # Reasons to drop a pair, in the order in which they are checked: by itself, then because of other pairs.
-FILTERED = ("too short", "lengths too different", "copied", "other language")
+FILTERED = ("too short", "lengths too different", "copied", "other language", "fragments")
 DROPPED = (*FILTERED, "repeated", "sharing a held-out sentence")
 
 # The remedy where a cache finds no room.
 MORE_ROOM = "; free some space, or set data.cache in the recipe to a folder with more"
+# The end of a sentence. Chat commands have none: "set an alarm for nine".
+_STOP = re.compile(r"[.!?:…。！？।۔؟]\W*$")
 # Staged names of token files, their manifests and selections; the folder may hold other files.
 _STAGED = re.compile(r"\.([0-9a-f]{20}\.(pieces|index|json)|selection-[0-9a-f]{20})(\.\d+)?\.tmp")
 
@@ -99,7 +103,28 @@ def open_caches(
             raise BitextmineError(
                 f"{cache.corpus.name}: no pair is left to train on after holding out {len(cache.valid)}"
             )
-    return caches
+    return balanced(caches, recipe)
+
+
+def balanced(caches: Sequence[PairCache], recipe: Recipe) -> list[PairCache]:
+    """Return the corpora with data.balance in their weights.
+
+    A corpus counts by the pairs of its rarer language to the power of -balance. One that is smaller than a batch gives
+    smaller batches, and is drawn more often for it, up to MOST_OFTEN times.
+    """
+    if not (balance := recipe.data.balance):
+        return list(caches)
+    pairs = Counter[str]()
+    for cache in caches:
+        pairs.update(dict.fromkeys(cache.corpus.langs, len(cache.train)))
+    most = max(pairs.values())
+    found = []
+    for cache in caches:
+        rare = (min(pairs[lang] for lang in cache.corpus.langs) / most) ** -balance
+        small = min(MOST_OFTEN, max(1.0, recipe.train.batch / len(cache.train)))
+        corpus = dataclasses.replace(cache.corpus, weight=cache.corpus.weight * rare * small)
+        found.append(dataclasses.replace(cache, corpus=corpus))
+    return found
 
 
 # --- filters -------------------------------------------------------------------------------------------------
@@ -116,6 +141,7 @@ class LineFilter:
         corpus = recipe.data.corpora[number - 1]
         self.codes = filter_codes(corpus, number) if recipe.data.language_filter else None
         self.counts = dict.fromkeys(("read", "kept", *FILTERED), 0)
+        self.share = corpus.fragments
         self.cut = 0  # sentences of more than model.max_pieces
 
     def tokenized(self, texts: tuple[list[str], list[str]]) -> tuple[TokenPairs, np.ndarray]:
@@ -139,6 +165,7 @@ class LineFilter:
             longer + d.max_ratio_slack > d.max_ratio * (shorter + d.max_ratio_slack),
             one[1] == other[1],
             np.logical_not(one[2] & other[2]),
+            self._fragments(texts) & (one[1] >= np.uint64(min(self.share * 2**64, 2**64 - 1))),
         )
         left = np.ones(len(shorter), dtype=bool)
         for reason, found in zip(FILTERED, wrong, strict=True):
@@ -148,6 +175,14 @@ class LineFilter:
         self.counts["read"] += len(left)
         self.counts["kept"] += len(keep)
         return TokenPairs(src.take(keep), tgt.take(keep), np.stack([one[1][keep], other[1][keep]])), keep
+
+
+    def _fragments(self, texts: tuple[list[str], list[str]]) -> np.ndarray:
+        """Return which pairs have neither capitals nor a full stop, on both sides (n,) bool."""
+        if self.share == 1:
+            return np.zeros(len(texts[0]), dtype=bool)
+        plain = ([text == text.lower() and not _STOP.search(text) for text in side] for side in texts)
+        return np.logical_and(*map(np.array, plain))
 
 
 # --- token files ---------------------------------------------------------------------------------------------
@@ -205,7 +240,9 @@ def _key(recipe: Recipe, corpus: Corpus, tokenizer: Tokenizer) -> str:
     lengths = d.min_pieces, d.max_ratio, d.max_ratio_slack, recipe.model.max_pieces
     rules: list[Any] = [VERSION, d.errors, *lengths]
     if tokenizer.transliterate:
-        rules.append("transliterate")
+        rules.append("romanize" if tokenizer.transliterate == "all" else "transliterate")
+    if corpus.fragments != 1:
+        rules.append(corpus.fragments)
     if d.language_filter:
         rules += [*corpus.langs, d.language_share]
     digest.update(json.dumps(rules).encode())

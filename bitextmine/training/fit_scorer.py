@@ -140,7 +140,7 @@ def fit_scorer(
         raise BitextmineError(f"{place}: the file exists; name another one, or pass --force to overwrite it")
     destination = Destination.of(place)
     destination.check()
-    find_corpora(recipe)
+    recipe = find_corpora(recipe)
     encoder = load_encoder(model, "cpu")
     comparing = PieceFeatures(*encoder.piece_rows())
     folder = root / "work" / "cache"

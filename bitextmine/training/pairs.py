@@ -10,7 +10,7 @@ from bitextmine.files.formats.columns import Columns
 from bitextmine.files.formats.table import open_table
 from bitextmine.files.source import Source, TwoFiles
 from bitextmine.languages import identify as languages
-from bitextmine.training.recipe import Corpus, Recipe
+from bitextmine.training.recipe import Corpus, Recipe, resolve_corpora
 
 FIRST = 400  # pairs that are read before any work
 
@@ -86,8 +86,12 @@ def _rows(source: Source, langs: tuple[str, str] | None, size: int) -> Iterator[
 # --- checks before training ----------------------------------------------------------------------------------
 
 
-def find_corpora(recipe: Recipe) -> None:
-    """Raise BitextmineError if files are missing, before hours of work on the others."""
+def find_corpora(recipe: Recipe) -> Recipe:
+    """Return the recipe with its patterns resolved.
+
+    Raises BitextmineError if files are missing, before hours of work on the others.
+    """
+    recipe = resolve_corpora(recipe)
     files = [file for corpus in recipe.data.corpora for file in map(recipe.corpus, corpus.files)]
     missing = [file for file in files if not file.path.exists()]
     if missing:
@@ -96,6 +100,7 @@ def find_corpora(recipe: Recipe) -> None:
             f"{missing[0]}: no such file{more}; the recipe's corpora are looked for in {recipe.path('.')}: --data "
             "FOLDER names another folder, train --pairs FILE other corpora"
         )
+    return recipe
 
 
 def check_corpora(recipe: Recipe) -> None:

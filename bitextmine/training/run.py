@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from bitextmine.encoder.columns import piece_characters
+from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.model import SentenceModel, unit_vectors
 from bitextmine.encoder.ngrams import Ngrams
 from bitextmine.encoder.pieces import Pieces
@@ -40,7 +41,13 @@ from bitextmine.training.sampling import (
     split_table,
     with_ngrams,
 )
-from bitextmine.training.spelling import SpelledVectors, commonest_ngrams, piece_ngrams, spell
+from bitextmine.training.spelling import (
+    SpelledVectors,
+    commonest_ngrams,
+    commonest_skeletons,
+    piece_ngrams,
+    spell,
+)
 from bitextmine.training.start import Start
 from bitextmine.training.teacher import Lessons
 from bitextmine.training.vocabulary import content_pieces
@@ -64,14 +71,19 @@ class NotFinite(BitextmineError):
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """Everything a training is made of; teacher_pieces: (V, d) float32, the teacher's piece vectors."""
+    """Everything a training is made of.
+
+    teacher_pieces: (V, d) float32, the teacher's piece vectors; lessons: returns the taught pairs, called before the
+    first step that needs them.
+    """
 
     recipe: Recipe
     caches: list[PairCache]
     tokenizer: Tokenizer
     world: World = ALONE
     start: Start | None = None
-    lessons: Lessons | None = None
+    teacher: Encoder | None = None
+    lessons: Callable[[], Lessons] | None = None
     teacher_pieces: np.ndarray | None = None
 
 
@@ -109,8 +121,7 @@ class TrainingRun:
         self.model, self.ngram_names = _make_model(inputs, pieces)
         self.model.to(self.world.device).train()
         self.ngrams = Ngrams(self.ngram_names, pieces) if self.ngram_names else None
-        lessons = inputs.lessons
-        dim = lessons.teacher.dim if lessons else 0
+        dim = inputs.teacher.dim if inputs.teacher and inputs.lessons else 0
         setup = Setup(t, self.model.config, recipe.teacher, dim, inputs.teacher_pieces)
         self.objectives = Objectives(recipe, setup, content_pieces(inputs.tokenizer)).to(self.world.device)
         for head in self.objectives.heads:
@@ -119,22 +130,23 @@ class TrainingRun:
         if isinstance(self.model.embedding, SpelledVectors):
             self.model.embedding.catch_up = self.optimizer.catch_up
         self.learned = [*self.model.parameters(), *self.objectives.parameters()]
-        self._plan_steps(lessons)
-        self._make_samplers(lessons)
-        if lessons and inputs.start is not None:
-            self._align_maps(lessons)
+        self._plan_steps()
+        self._make_samplers()
+        if inputs.lessons and (not self.taught_from or inputs.start is not None or self.world.size > 1):
+            self._begin_lessons()
         self.step = self.pairs = 0
         self.scores: dict[str, float] = {}
         self.ends: list[torch.Tensor] = []  # with train.cycles: the sum of the weights at the ends of cycles
         self.tally = Tally()
 
-    def _plan_steps(self, lessons: Lessons | None) -> None:
+    def _plan_steps(self) -> None:
+        lessons = self.inputs.lessons
         t, teacher = self.recipe.train, self.recipe.teacher
         # If the teacher's pairs are all that is learned from, they make up the passes.
         self.only_taught = all(OBJECTIVES[name].taught for name in t.objective)
         per_pass, size = sum(len(cache.train) for cache in self.caches), t.batch
         if self.only_taught and lessons:
-            per_pass, size = lessons.pairs, teacher.batch
+            per_pass, size = lessons().pairs, teacher.batch
         self.untaught = t.steps or max(1, math.ceil(t.epochs * per_pass / size))
         taught = math.ceil(teacher.epochs * per_pass / size) if lessons else 0
         self.taught_from = self.untaught if taught else 0
@@ -145,7 +157,7 @@ class TrainingRun:
                 f"recipe: train.cycles: {self.untaught} steps have no {t.cycles} equal parts"
             )
 
-    def _make_samplers(self, lessons: Lessons | None) -> None:
+    def _make_samplers(self) -> None:
         recipe, t = self.recipe, self.recipe.train
         splits = split_table(self.inputs.tokenizer) if t.piece_splits else None
         split = round(self.cycle * (1 - t.piece_splits_end))  # steps of each cycle
@@ -157,14 +169,26 @@ class TrainingRun:
             drawn += join_languages(self.caches, lang, share)
         phases = Phases(split_steps, easy=round(self.untaught * t.hard_from))
         self.sampler = Sampler(drawn, recipe, splits, phases, self.ngrams, edits)
-        self.lesson_sampler = None
-        if lessons:
+        self.lesson_sampler: Sampler | None = None
+        self._check_size(self.sampler)
+
+    def _begin_lessons(self) -> Sampler:
+        """Return the sampler of the taught pairs; the first call opens them."""
+        recipe, t, sampler = self.recipe, self.recipe.train, self.sampler
+        if self.lesson_sampler is None:
+            assert self.inputs.lessons is not None
+            lessons = self.inputs.lessons()
             own = dataclasses.replace(t, batch=recipe.teacher.batch, seed=hash_seed(t.seed, LESSONS))
             settings = dataclasses.replace(recipe, train=own)
-            late = Phases(frozenset(step - self.taught_from for step in split_steps))
-            self.lesson_sampler = Sampler(lessons.corpora, settings, splits, late, self.ngrams)
-        samplers = [self.sampler, self.lesson_sampler] if self.lesson_sampler else [self.sampler]
-        smallest = min(int(min(one.batch, one.sizes.min())) for one in samplers)
+            late = Phases(frozenset(step - self.taught_from for step in sampler.phases.split))
+            self.lesson_sampler = Sampler(lessons.corpora, settings, sampler.splits, late, self.ngrams)
+            self._check_size(self.lesson_sampler)
+            if self.inputs.start is not None:
+                self._align_maps(lessons)
+        return self.lesson_sampler
+
+    def _check_size(self, sampler: Sampler) -> None:
+        smallest = int(min(sampler.batch, sampler.sizes.min()))
         if smallest < self.world.size:
             raise BitextmineError(
                 f"recipe: train.batch: a batch of {smallest} pairs cannot be shared by {self.world.size} processes"
@@ -216,8 +240,8 @@ class TrainingRun:
         self.ends = [end.to(self.world.device) for end in saved.get("ends", [])]
         self.tally = Tally(**saved["tally"])
         self.sampler.skip(self.step)
-        if self.lesson_sampler:
-            self.lesson_sampler.skip(max(0, self.step - self.taught_from))
+        if self.inputs.lessons and self.step >= self.taught_from:
+            self._begin_lessons().skip(self.step - self.taught_from)
 
     def check_weights(self) -> None:
         """Raise NotFinite if a weight is not finite: such weights must not become a checkpoint."""
@@ -256,7 +280,7 @@ class TrainingRun:
         """Return a step's batch and the taught pairs; None where no objective learns from them."""
         batch = None if self.only_taught else self.sampler.draw(step)
         lesson = step - self.taught_from
-        return batch, self.lesson_sampler.draw(lesson) if self.lesson_sampler and lesson >= 0 else None
+        return batch, self._begin_lessons().draw(lesson) if self.inputs.lessons and lesson >= 0 else None
 
     def learn(
         self, batch: TokenPairs | None, share: float, lesson: TokenPairs | None = None
@@ -342,6 +366,8 @@ def _make_model(inputs: Inputs, pieces: Sequence[str]) -> tuple[SentenceModel, l
         ngrams = commonest_ngrams(inputs.caches, pieces, shared[0], m.ngrams)
         if len(ngrams) < m.ngrams:
             log.info("%d n-grams instead of %d: the corpora have no more", len(ngrams), m.ngrams)
+    if start is None and m.skeletons:
+        ngrams += commonest_skeletons(inputs.caches, pieces, m.skeletons)
     torch.manual_seed(t.seed)
     if start is None:
         config = m.config(len(pieces), ngrams=len(ngrams), languages=tuple(pairs), pairs=pairs)

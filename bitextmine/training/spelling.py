@@ -7,7 +7,7 @@ frequent n-grams may be kept as pieces (`Ngrams`).
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,16 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bitextmine.encoder.model import PieceVectors, SentenceModel
-from bitextmine.encoder.ngrams import LENGTHS, MOST_LETTERS, SPACE, Ngrams, folded, is_word
+from bitextmine.encoder.ngrams import (
+    BARE,
+    CONSONANTS,
+    SPACE,
+    Ngrams,
+    folded,
+    is_word,
+    skeleton,
+    training_lengths,
+)
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.languages.scripts import LATIN
 from bitextmine.training.cache import PairCache
@@ -37,12 +46,13 @@ def spellings(piece: str) -> list[str]:
     found: dict[str, None] = {}
     plain = folded(piece)
     for spelled in dict.fromkeys((plain, plain.translate(LATIN))):
-        for length in (*LENGTHS, len(spelled)):
-            if length < LENGTHS[0]:
-                continue
-            for begin in range(len(spelled) - length + 1):
-                ngram = spelled[begin : begin + length]
-                if is_word(ngram.removeprefix(SPACE)):
+        for end in range(1, len(spelled) + 1):
+            lengths: Iterable[int] = training_lengths(spelled[end - 1])
+            if end == len(spelled) > max(lengths):
+                lengths = (*lengths, end)
+            for length in lengths:
+                ngram = spelled[max(0, end - length) : end]
+                if length <= end and is_word(ngram.removeprefix(SPACE)):
                     found[ngram] = None
     return list(found)
 
@@ -61,12 +71,30 @@ def commonest_ngrams(
 ) -> list[str]:
     """Return the ``count`` n-grams that most often cross the cuts of words in the training text, most frequent first.
 
-    They are chosen from those that pieces share (``shared``, from `piece_ngrams`) and that have one of LENGTHS.
+    They are chosen from those that pieces share (``shared``, from `piece_ngrams`) and that have one of their
+    `training_lengths`.
     """
-    names = [name for name in shared if len(name) in LENGTHS]
-    letters = Counter(letter for name in names for letter in name)
-    kept = {letter for letter, _ in letters.most_common(MOST_LETTERS)}
-    names = [name for name in names if kept.issuperset(name)]
+    names = [name for name in shared if len(name) > 1 and len(name) in training_lengths(name[-1])]
+    return _commonest(caches, pieces, names, count)
+
+
+def commonest_skeletons(caches: Sequence[PairCache], pieces: Sequence[str], count: int) -> list[str]:
+    """Return the same of n-grams of consonants (`skeleton`)."""
+    counts = Counter[str]()
+    for piece in pieces:
+        bare = skeleton(piece)
+        counts.update({bare[i : i + n] for n in BARE for i in range(len(bare) - n + 1)})
+    names = [
+        name
+        for name, times in counts.items()
+        if times >= FEWEST_PIECES and CONSONANTS.issuperset(name.removeprefix(SPACE))
+    ]
+    return _commonest(caches, pieces, sorted(names), count)
+
+
+def _commonest(
+    caches: Sequence[PairCache], pieces: Sequence[str], names: Sequence[str], count: int
+) -> list[str]:
     ngrams = Ngrams(names, pieces)
     total = np.zeros(len(names))
     for sides, weight in sample_pieces(caches):

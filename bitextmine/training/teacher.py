@@ -230,7 +230,7 @@ def taught_sides(recipe: Recipe, corpus: Corpus) -> tuple[int, int] | None:
     A side learns its own vector if the teacher reads its language, else that of the other side.
     """
     teacher = recipe.teacher
-    if not teacher.model or (teacher.corpora and corpus.files[0] not in teacher.corpora):
+    if not teacher.model or not teacher.teaches_on(corpus):
         return None
     src, tgt = (not teacher.languages or lang in teacher.languages for lang in corpus.langs)
     return (0 if src else 1, 1 if tgt else 0) if src or tgt else None

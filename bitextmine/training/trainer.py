@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import json
 import logging
@@ -71,12 +72,10 @@ def train(
             loss is no longer finite (the last good checkpoint stays).
     """
     run = run or Run()
-    recipe = dataclasses.replace(recipe, max_line=run.max_line)
-    check_recipe(recipe)
+    recipe = find_corpora(check_recipe(dataclasses.replace(recipe, max_line=run.max_line)))
     planned = stages(recipe, out) if recipe.distil.epochs else [Stage(0, recipe, out)]
     for stage in planned:
         check_objectives(stage.recipe)
-    find_corpora(recipe)
     check_model_output(out, force, resumes=True)
     keep_freed_memory()  # each step takes what the last one freed
     with join_world(run.device) as world, _work_folder(out, world):
@@ -194,10 +193,14 @@ class _Job:
             if any(declared.pieces for declared in asked):
                 pieces = teacher_pieces(self.teacher, tokenizer, recipe.model.dim)
             if any(declared.taught for declared in asked):
-                lessons = open_lessons(cache, recipe, caches, tokenizer, self.teacher, self.run)
+                lessons = functools.cache(
+                    functools.partial(
+                        open_lessons, cache, recipe, caches, tokenizer, self.teacher, self.run
+                    )
+                )
         if world.first:
             world.wait()
-        training = TrainingRun(Inputs(recipe, caches, tokenizer, world, start, lessons, pieces))
+        training = TrainingRun(Inputs(recipe, caches, tokenizer, world, start, self.teacher, lessons, pieces))
         if saved is not None:
             training.restore(saved)
             log.info("%s: resuming after step %d of %d", self.checkpoint, training.step, training.steps)
@@ -340,7 +343,9 @@ def model_card(training: TrainingRun) -> str:
     if start:
         made += f", continuing from the encoder {start.folder.name} (hash {start.hash})"
     if lessons:
-        made += f", taught by {lessons.teacher.name} (hash {lessons.teacher.hash}) on {lessons.pairs:,} pairs"
+        teacher, taught = lessons()
+        pairs = sum(len(source.train) for source in taught)
+        made += f", taught by {teacher.name} (hash {teacher.hash}) on {pairs:,} pairs"
     dropped = [why for why in DROPPED if any(cache.counts[why] for cache in caches)]
     rows = []
     for cache in caches:

@@ -12,12 +12,11 @@ import sentencepiece
 
 from bitextmine.console import progress
 from bitextmine.encoder.folder import TOKENIZER
-from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.encoder.tokenizer import Tokenizer, speller
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import replacing
 from bitextmine.files.journal import Journal
 from bitextmine.files.storage import Remote
-from bitextmine.languages.scripts import transliterate
 from bitextmine.training.cache import PairCache
 from bitextmine.training.pairs import pair_chunks
 from bitextmine.training.recipe import Recipe
@@ -107,7 +106,7 @@ def train_vocabulary(recipe: Recipe, path: Path, lines: Iterable[str]) -> None:
         BitextmineError: SentencePiece cannot train on the lines.
     """
     v = recipe.vocabulary
-    kept = [transliterate(line) if recipe.model.transliterate else line for line in lines if line.strip()]
+    kept = list(map(speller(recipe.model.transliterate), filter(str.strip, lines)))
     if not kept:
         raise BitextmineError("the corpora contain no text to train a vocabulary on")
     try:

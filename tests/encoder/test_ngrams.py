@@ -9,7 +9,7 @@ from bitextmine.encoder import load_encoder
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import NGRAMS, folder_hash, packaged, read_folder, save_folder
 from bitextmine.encoder.model import SentenceModel
-from bitextmine.encoder.ngrams import LENGTHS, MOST_LETTERS, SPACE, Ngrams, folded
+from bitextmine.encoder.ngrams import LENGTHS, SPACE, Ngrams, folded, training_lengths
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer, Words
 from bitextmine.encoder.weights import restore_rows
@@ -90,16 +90,21 @@ def test_an_ngram_that_is_there_twice():
         Ngrams(["abc", "bcd", "abc"], ["ab", "c"])
 
 
-def test_numbers_of_ngrams_do_not_overflow():
-    letters = [chr(0x4E00 + i) for i in range(MOST_LETTERS)]
+def test_ngrams_of_any_number_of_letters():
+    letters = [chr(0x4E00 + i) for i in range(0x5000)]
     ngrams = ["".join(letters[i : i + 6]) for i in range(0, len(letters) - 6, 6)]
     found = Ngrams([*ngrams, letters[-1] * 6], letters)
     last = len(letters) - 1
     assert found.extend(Pieces.from_lists([[last] * 6])).ids.tolist() == [last] * 6 + [
         len(letters) + len(ngrams)
     ]
-    with pytest.raises(BitextmineError, match="different letters"):
-        Ngrams([*ngrams, *(chr(0x4E00 + MOST_LETTERS + i) * 6 for i in range(7))], letters)
+
+
+@pytest.mark.parametrize(
+    ("letter", "lengths"), [("a", (4, 5, 6)), ("中", (1, 2, 3)), ("の", (1, 2, 3)), ("ب", (3, 4, 5)), ("ไ", (3, 4, 5))]
+)
+def test_lengths_of_ngrams_by_script(letter, lengths):
+    assert tuple(training_lengths(letter)) == lengths
 
 
 def cut_up(word):

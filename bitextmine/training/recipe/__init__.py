@@ -2,7 +2,7 @@
 
 from bitextmine.training.recipe.check import check_objectives, check_recipe
 from bitextmine.training.recipe.keys import Corpus, Data, Model, Recipe, Training
-from bitextmine.training.recipe.load import load_recipe, start_name, with_start
+from bitextmine.training.recipe.load import load_recipe, resolve_corpora, start_name, with_start
 
 __all__ = [
     "Corpus",
@@ -13,6 +13,7 @@ __all__ = [
     "check_objectives",
     "check_recipe",
     "load_recipe",
+    "resolve_corpora",
     "start_name",
     "with_start",
 ]

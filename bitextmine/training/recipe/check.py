@@ -1,6 +1,7 @@
 """Check recipes: types and ranges by msgspec, then the keys that must agree with each other."""
 
 import dataclasses
+import fnmatch
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -73,7 +74,7 @@ def _corpus_rules(recipe: Recipe) -> Iterator[str]:
     for i, corpus in enumerate(recipe.data.corpora, 1):
         if bool(corpus.pairs) == bool(corpus.src and corpus.tgt):
             yield f"data.corpora {i}: needs either pairs, or src and tgt"
-        if corpus.langs[0] == corpus.langs[1]:
+        if corpus.langs[0] == corpus.langs[1] and (any(corpus.langs) or not corpus.pairs):
             yield f"data.corpora {i}: langs: found {list(corpus.langs)}; name two languages"
 
 
@@ -83,6 +84,8 @@ def _model_rules(recipe: Recipe) -> Iterator[str]:
         yield "vocabulary.tokenizer: found with model.start_from, whose vocabulary is kept; leave it out"
     if m.ngrams and not (m.spelling or m.start_from):
         yield f"model.ngrams: found {m.ngrams} without model.spelling; set that to true"
+    if m.skeletons and not m.ngrams:
+        yield f"model.skeletons: found {m.skeletons} without model.ngrams; set that, too"
     for key, value in (
         ("model.spelling", m.spelling),
         ("reduce.dim", reduce.dim),
@@ -121,14 +124,15 @@ def _teacher_rules(recipe: Recipe) -> Iterator[str]:
     corpora, teacher = recipe.data.corpora, recipe.teacher
     names = [corpus.files[0] for corpus in corpora]
     for name in teacher.corpora:
-        if name not in names:
+        if not (fnmatch.filter(names, name) or any(corpus.is_pattern for corpus in corpora)):
             yield f"teacher.corpora: {name!r} is not among data.corpora ({', '.join(names)})"
     if teacher.epochs and recipe.distil.epochs:
         yield f"teacher.epochs: found {teacher.epochs:g} with [distil], which has its own schedule; leave it out"
     if not teacher.model:
         return
-    taught = [c for c in corpora if not teacher.corpora or c.files[0] in teacher.corpora]
-    if teacher.languages and not any(set(teacher.languages) & set(c.langs) for c in taught):
+    taught = [c for c in corpora if teacher.teaches_on(c)]
+    open_ = any(corpus.is_pattern for corpus in corpora)
+    if teacher.languages and not open_ and not any(set(teacher.languages) & set(c.langs) for c in taught):
         yield (
             f"teacher.languages: found {', '.join(map(repr, teacher.languages))}, which no corpus that it teaches on "
             f"has; they have {', '.join(sorted({lang for c in taught for lang in c.langs}))}"

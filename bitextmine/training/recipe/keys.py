@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import fnmatch
 import hashlib
 import json
 from pathlib import Path
@@ -36,13 +37,19 @@ Precision = Literal["auto", "float32", "bfloat16"]
 
 @dataclasses.dataclass(frozen=True)
 class Corpus:
-    """Sentence pairs: a TSV file (``pairs``) or two files of equal length (``src`` and ``tgt``)."""
+    """Sentence pairs: a TSV file (``pairs``), or all that match it, or two files of equal length (``src``, ``tgt``)."""
 
-    langs: tuple[str, str]
+    langs: tuple[str, str] = ("", "")
     pairs: str = ""
     src: str = ""
     tgt: str = ""
     weight: Positive = 1.0
+    fragments: Share = 1.0
+
+    @property
+    def is_pattern(self) -> bool:
+        """Return True if ``pairs`` stands for all files that match it."""
+        return any(c in self.pairs for c in "*?[")
 
     @property
     def name(self) -> str:
@@ -60,6 +67,8 @@ class Data:
     """The corpora, the filters, and the pairs held out."""
 
     corpora: tuple[Corpus, ...] = ()
+    languages: tuple[str, ...] = ()
+    balance: ShareBelowOne = 0.0
     folder: str = "."
     errors: Literal["strict", "replace"] = "strict"
     min_pieces: Count = 1
@@ -98,9 +107,10 @@ class Model:
     bottleneck: CountOrZero = 0
     dropout: ShareBelowOne = 0.1
     max_pieces: Count = 200
-    transliterate: bool = False
+    transliterate: bool | Literal["all"] = False
     spelling: bool = False
     ngrams: CountOrZero = 0
+    skeletons: CountOrZero = 0
     length_share: ShareBelowOne = 0.0
     order_columns: CountOrZero = 0
     order_weight: Positive = 0.6
@@ -167,6 +177,10 @@ class Teacher:
     epochs: NotNegative = 0.0
     rate: ShareAboveZero = 0.15
     temperature: ShareAboveZero = 0.05
+
+    def teaches_on(self, corpus: Corpus) -> bool:
+        """Return True if the corpus is among ``corpora``."""
+        return not self.corpora or any(fnmatch.fnmatchcase(corpus.files[0], name) for name in self.corpora)
 
 
 @dataclasses.dataclass(frozen=True)

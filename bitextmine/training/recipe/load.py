@@ -195,12 +195,36 @@ def _corpora(pairs: Sequence[str | TwoFiles]) -> tuple[Corpus, ...]:
     return tuple(
         Corpus(langs=name.langs() or ("", ""), src=name.names[0], tgt=name.names[1])
         if isinstance(name, TwoFiles)
-        else Corpus(pairs=name, langs=_langs_of(name))
+        else Corpus(pairs=name, langs=langs_of(name))
         for name in pairs
     )
 
 
-def _langs_of(name: str) -> tuple[str, str]:
+def resolve_corpora(recipe: Recipe) -> Recipe:
+    """Return the recipe with each pattern as the files that match it, and with the languages that file names tell.
+
+    A file belongs to the first entry that matches it. Of a pattern's files those of other languages than
+    data.languages are left out. Raises BitextmineError if none is left.
+    """
+    known, found = set(recipe.data.languages), dict[str, Corpus]()
+    for corpus in recipe.data.corpora:
+        names = [corpus.pairs]
+        if corpus.is_pattern:
+            folder = recipe.path(".")
+            names = sorted(path.relative_to(folder).as_posix() for path in folder.glob(corpus.pairs))
+            names = [name for name in names if not known or known.issuperset(langs_of(name))]
+            if not names:
+                raise BitextmineError(
+                    f"recipe: data.corpora: {corpus.pairs!r}: no such file in {folder}; --data FOLDER names another folder"
+                )
+        for name in names:
+            langs = corpus.langs if any(corpus.langs) else langs_of(name)
+            found.setdefault(name or corpus.name, dataclasses.replace(corpus, pairs=name, langs=langs))
+    data = dataclasses.replace(recipe.data, corpora=tuple(found.values()))
+    return check_recipe(dataclasses.replace(recipe, data=data))
+
+
+def langs_of(name: str) -> tuple[str, str]:
     """Return the languages in NAME.en-fr.tsv or NAME.en-pt-BR.tsv.
 
     A language follows each hyphen, unless a capital does (pt-BR); in capitals throughout (EN-FR) there are no regions.
