@@ -15,6 +15,7 @@ import numpy as np
 
 from bitextmine.encoder.pieces import Pieces, offsets_of
 from bitextmine.errors import BitextmineError
+from bitextmine.languages.romanize import CONSONANTS, consonants
 
 SPACE = "\u2581"  # in a piece: the space before a word
 LONGEST = 6
@@ -35,33 +36,9 @@ def folded(piece: str) -> str:
     return plain
 
 
-# Consonants of a name in any script that has letters for sounds, and so that b and p, or f and v, are one (Livingston,
-# ليفينغستون, ליווינגסטון, ลิฟวิงสตัน: LFNGSTN). Vowels are not written everywhere.
-_CONSONANTS = {
-    "B": "bpبپבפףบปพผภ",
-    "D": "dدضדดฎ",
-    "F": "fvفڤฝฟ",
-    "G": "gjجغگגจชฌ",
-    "K": "ckqxكکقخچכךקחกขคฆ",
-    "L": "lلלลฬ",
-    "M": "mمמםม",
-    "N": "nنںנןนณง",
-    "R": "rرרร",
-    "S": "szسشصزژظذשסצץזซศษส",
-    "T": "tتطثٹטתตถทธฏฐฑฒ",
-}
-CONSONANTS = frozenset(_CONSONANTS)
-_VOWELS = "aeiouyhwəıאהויעاويىةهءئؤعحہھےیอวยหฮ\u0e30-\u0e39\u0e40-\u0e4e"
-_BARE = {ord(letter): consonant for consonant, letters in _CONSONANTS.items() for letter in letters}
-_NOT_WRITTEN = re.compile(f"[{_VOWELS}]+")
-_NO_SOUND = re.compile(f"[^{''.join(sorted(CONSONANTS))}{SPACE}\n]")
-_DOUBLE = re.compile("([A-Z])\\1+")
-
-
 def skeleton(piece: str) -> str:
-    """Return the consonants of a piece in capitals, each sound once; other characters as NUL."""
-    plain = _NOT_WRITTEN.sub("", folded(piece).replace("ph", "f")).translate(_BARE)
-    return _DOUBLE.sub(r"\1", _NO_SOUND.sub("\0", plain))
+    """Return the consonants of a piece in capitals, which names have in common in all scripts; NUL for a non-letter."""
+    return consonants(folded(piece), f"{SPACE}\n")
 
 
 def training_lengths(letter: str) -> range:
@@ -87,10 +64,11 @@ class Ngrams:
         kinds: tuple[list[int], list[int]] = ([], [])
         for row, ngram in enumerate(ngrams):
             bare = CONSONANTS.issuperset(ngram.removeprefix(SPACE))
-            if not (2 <= len(ngram) <= LONGEST and (bare or fine.issuperset(ngram) and ngram.rfind(SPACE) <= 0)):
+            plain = fine.issuperset(ngram) and ngram.rfind(SPACE) <= 0
+            if not (2 <= len(ngram) <= LONGEST and (bare or plain)):
                 raise BitextmineError(
-                    f"n-grams: {row + 1}: {ngram!r}: an n-gram has 2 to {LONGEST} characters, lower-case letters without "
-                    f"accents or consonants in capitals, the first of which may be {SPACE}"
+                    f"n-grams: {row + 1}: {ngram!r}: an n-gram has 2 to {LONGEST} characters, lower-case letters "
+                    f"without accents or consonants in capitals, the first of which may be {SPACE}"
                 )
             kinds[bare].append(row)
         if twice := next((ngram for ngram, count in Counter(ngrams).items() if count > 1), None):
@@ -190,7 +168,7 @@ def _number(digits: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _spelled(pieces: Sequence[str], digits: Mapping[str, int], spell: Callable[[str], str]) -> Pieces:
-    """Return the pieces as ``spell`` writes them, in digits, 0 for a character that has none; an empty piece is one 0."""
+    """Return the pieces as ``spell`` writes them, in digits, 0 for a character that has none and for an empty piece."""
     # At once: 48,000 calls would take longer than encoding a thousand sentences.
     names = spell("\n".join(pieces)).split("\n")
     if len(names) != len(pieces):  # one with a line feed in it

@@ -12,6 +12,7 @@ import numpy as np
 
 from bitextmine.errors import BitextmineError
 from bitextmine.languages.codes import same_code
+from bitextmine.languages.romanize import fold_lookalikes
 
 # Read of each text; more does not improve the guess.
 CHARACTERS = 240
@@ -166,4 +167,4 @@ def _sample(text: str) -> str:
         text = "".join(c if c.isprintable() else " " for c in text)
     if text.isupper():
         text = text.lower()
-    return unicodedata.normalize("NFC", text)
+    return fold_lookalikes(unicodedata.normalize("NFC", text))

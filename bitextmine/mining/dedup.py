@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from bitextmine.embeddings.store import VectorFile
 from bitextmine.languages.clean import normal_pieces
+from bitextmine.languages.romanize import fold_lookalikes
 from bitextmine.mining.choices import Dedup
 from bitextmine.mining.retrieval import ScoredPairs, joined
 
@@ -72,8 +73,9 @@ def line_key(line: str, level: str = Dedup.EXACT) -> str:
     """Return the key that equal lines share; empty for a line that is never mined.
 
     ``exact``: Unicode NFC, runs of white space as one space, none at the ends. ``near``: also NFKC, without case and
-    punctuation, all numbers alike; a line of punctuation alone keeps its exact key. More than 30 combining marks in a
-    row, in a line of more than 1,000 characters, are put in order 30 at a time (`normal_pieces`). ``none``: the line
+    punctuation, all numbers alike, letters that look alike in one script per word; a line of punctuation alone keeps
+    its exact key. More than 30 combining marks in a row, in a line of more than 1,000 characters, are put in order 30
+    at a time (`normal_pieces`). ``none``: the line
     itself, or nothing if it is blank.
     """
     if level == Dedup.NONE:
@@ -92,7 +94,7 @@ def _near(line: str) -> str:
     pieces = [
         _NOT_WORD.sub(" ", _DIGITS.sub("0", unicodedata.normalize("NFKC", folded)))
         for piece in normal_pieces(line)
-        for folded in (unicodedata.normalize("NFKC", piece).casefold(),)
+        for folded in (unicodedata.normalize("NFKC", fold_lookalikes(piece)).casefold(),)
     ]
     if len(pieces) == 1:
         return pieces[0].strip()

@@ -176,7 +176,6 @@ class LineFilter:
         self.counts["kept"] += len(keep)
         return TokenPairs(src.take(keep), tgt.take(keep), np.stack([one[1][keep], other[1][keep]])), keep
 
-
     def _fragments(self, texts: tuple[list[str], list[str]]) -> np.ndarray:
         """Return which pairs have neither capitals nor a full stop, on both sides (n,) bool."""
         if self.share == 1:

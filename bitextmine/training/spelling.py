@@ -16,17 +16,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bitextmine.encoder.model import PieceVectors, SentenceModel
-from bitextmine.encoder.ngrams import (
-    BARE,
-    CONSONANTS,
-    SPACE,
-    Ngrams,
-    folded,
-    is_word,
-    skeleton,
-    training_lengths,
-)
+from bitextmine.encoder.ngrams import BARE, SPACE, Ngrams, folded, is_word, skeleton, training_lengths
 from bitextmine.encoder.pieces import Pieces
+from bitextmine.languages.romanize import CONSONANTS
 from bitextmine.languages.scripts import LATIN
 from bitextmine.training.cache import PairCache
 from bitextmine.training.sampling import sample_pieces

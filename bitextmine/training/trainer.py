@@ -194,9 +194,7 @@ class _Job:
                 pieces = teacher_pieces(self.teacher, tokenizer, recipe.model.dim)
             if any(declared.taught for declared in asked):
                 lessons = functools.cache(
-                    functools.partial(
-                        open_lessons, cache, recipe, caches, tokenizer, self.teacher, self.run
-                    )
+                    functools.partial(open_lessons, cache, recipe, caches, tokenizer, self.teacher, self.run)
                 )
         if world.first:
             world.wait()

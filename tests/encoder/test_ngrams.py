@@ -101,7 +101,8 @@ def test_ngrams_of_any_number_of_letters():
 
 
 @pytest.mark.parametrize(
-    ("letter", "lengths"), [("a", (4, 5, 6)), ("中", (1, 2, 3)), ("の", (1, 2, 3)), ("ب", (3, 4, 5)), ("ไ", (3, 4, 5))]
+    ("letter", "lengths"),
+    [("a", (4, 5, 6)), ("中", (1, 2, 3)), ("の", (1, 2, 3)), ("ب", (3, 4, 5)), ("ไ", (3, 4, 5))],
 )
 def test_lengths_of_ngrams_by_script(letter, lengths):
     assert tuple(training_lengths(letter)) == lengths

@@ -215,7 +215,7 @@ def resolve_corpora(recipe: Recipe) -> Recipe:
             names = [name for name in names if not known or known.issuperset(langs_of(name))]
             if not names:
                 raise BitextmineError(
-                    f"recipe: data.corpora: {corpus.pairs!r}: no such file in {folder}; --data FOLDER names another folder"
+                    f"recipe: data.corpora: {corpus.pairs!r}: no such file in {folder}; --data FOLDER names another"
                 )
         for name in names:
             langs = corpus.langs if any(corpus.langs) else langs_of(name)
