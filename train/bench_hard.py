@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from bench_public import THREE, parallel, units
+from bench_public import NAMES, parallel, units
 from harness import parser, table
 
 from bitextmine.encoder import load_encoder
@@ -123,7 +123,7 @@ def main() -> None:
             encode = load_encoder(model).encode
             originals, edited = units(encode(sides["en"])), units(encode([text for *_, text in made]))
             found = {}
-            for lang in THREE:
+            for lang in NAMES:
                 if lang in sides:
                     found[lang] = errors(units(encode(sides[lang])), originals, edited, made)
                     yield [model, lang, *found[lang]]

@@ -1,4 +1,4 @@
-"""Accuracy on the public benchmarks of 20 languages: NTREX, FLORES, Tatoeba, everyday sentences.
+"""Accuracy on the public benchmarks of 56 languages: NTREX, FLORES, Tatoeba, everyday sentences.
 
 Example:  python train/bench_public.py --data FOLDER --model europe20
           python train/bench_public.py --data FOLDER --model europe20 --pairs pairs.tsv --plot train/pairs
@@ -15,6 +15,7 @@ FOLDER holds clones and folders as others publish them; what is missing is left 
 Accuracy is MTEB's: the share of the sentences whose nearest one in the other language, by cosine, is the translation.
 NTREX has the mean of both directions, as MTEB publishes it; Tatoeba is searched from the other language into English.
 The error by margin is LASER's xsim: the highest ratio margin (k = 4) among the four nearest, mean of both directions.
+Means are also of groups of languages: those of `europe20`, widespread ones, European and others with less text.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import itertools
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,23 +33,56 @@ from bitextmine.encoder import load_encoder
 from bitextmine.files.source import iter_lines
 
 K = 4
-# LASER's and MTEB's names of languages; NTREX and FLORES add a script or have another name.
-THREE = {
-    "de": "deu", "es": "spa", "fr": "fra", "it": "ita", "nl": "nld", "sv": "swe", "da": "dan", "nb": "nob",
-    "fi": "fin", "cs": "ces", "pl": "pol", "pt": "por", "ru": "rus", "tr": "tur", "uk": "ukr", "hu": "hun",
-    "ro": "ron", "el": "ell", "bg": "bul",
-}  # fmt: skip
+# Languages by group, each with LASER's and MTEB's name; NTREX and FLORES add a script, or have another name.
+GROUPS = {
+    "europe20": "de=deu es=spa fr=fra it=ita nl=nld sv=swe da=dan nb=nob fi=fin cs=ces pl=pol pt=por ru=rus:Cyrl "
+    "tr=tur uk=ukr:Cyrl hu=hun ro=ron el=ell:Grek bg=bul:Cyrl",
+    "group 1": "zh=cmn:zho_Hans:zho-CN ja=jpn:Jpan ko=kor:Hang ar=ara:arb_Arab:arb hi=hin:Deva vi=vie id=ind "
+    "th=tha:Thai fa=pes:Arab:fas he=heb:Hebr",
+    "group 2": "ca=cat gl=glg eu=eus sk=slk sl=slv hr=hrv sr=srp:Cyrl:srp-Cyrl mk=mkd:Cyrl sq=sqi:als_Latn et=est "
+    "lv=lvs::lav lt=lit",
+    "group 3": "bn=ben:Beng ta=tam:Taml te=tel:Telu ur=urd:Arab sw=swh::swa ms=zsm::msa tl=tgl::fil ka=kat:Geor "
+    "hy=hye:Armn az=aze:azj_Latn:aze-Latn kk=kaz:Cyrl is=isl ga=gle af=afr",
+}
 
-CYRILLIC, GREEK = {"ru", "uk", "bg"}, {"el"}
+
+class Names(NamedTuple):
+    """The names of a language in LASER, FLORES and NTREX."""
+
+    three: str
+    scripted: str
+    ntrex: str
+
+
+def names_of(entry: str) -> Names:
+    """Return the names in "three", "three:Script", "three:flores_Script" or with ":ntrex" after these."""
+    three, scripted, ntrex, *_ = f"{entry}::".split(":")
+    if "_" not in scripted:
+        scripted = f"{three}_{scripted or 'Latn'}"
+    return Names(three, scripted, ntrex or three)
+
+
+GROUP = {entry.partition("=")[0]: group for group, entries in GROUPS.items() for entry in entries.split()}
+NAMES = {
+    two: names_of(rest)
+    for entries in GROUPS.values()
+    for two, _, rest in (entry.partition("=") for entry in entries.split())
+}
 # Where the sentences of a language may be, by its code, its three letters and those with a script.
 PLACES = {
-    "NTREX": ("ntrex/ntrex.{two}.txt*", "NTREX/NTREX-128/newstest2019-*.{three}.txt"),
+    "NTREX": ("ntrex/ntrex.{two}.txt*", "NTREX/NTREX-128/newstest2019-*.{ntrex}.txt"),
     "FLORES": ("flores/devtest.{two}.txt*", "flores200_dataset/devtest/{scripted}.devtest"),
 }
+# A half to choose by, the other to report.
+HALVES = {"": slice(None), ", odd lines": slice(0, None, 2), ", even lines": slice(1, None, 2)}
 LASER = "LASER/data/tatoeba/v1/tatoeba.{three}-eng."
 
+MOST_WRITTEN = 30  # languages of a map with the figures in it
 # Relatives side by side, for the map.
-RELATED = "en nl de da nb sv fr it es pt ro pl cs uk ru bg el hu fi tr"
+RELATED = (
+    "en af nl de da nb sv is fr ca it es gl pt ro pl cs sk sl hr sr mk bg uk ru lt lv sq el hy hu fi et eu ga "
+    "tr az kk ka fa ur hi bn te ta ar he sw id ms tl vi th zh ja ko"
+)
 
 
 def main() -> None:
@@ -93,17 +128,14 @@ def measure(data: Path, encode) -> dict[str, dict[str, float]]:  # type: ignore[
         if "en" not in sides:
             continue
         vectors = {lang: units(encode(lines)) for lang, lines in sides.items()}
-        for lang in THREE:
-            if lang not in vectors:
-                continue
+        for lang in filter(vectors.__contains__, NAMES):
             into, back = hits(vectors["en"], vectors[lang])
-            note(f"{name} accuracy", lang, percent(into[0], back[0]))
-            note(f"{name} error by margin", lang, 100 - percent(into[1], back[1]))
-            if name == "NTREX":
-                for half, which in (("odd", slice(0, None, 2)), ("even", slice(1, None, 2))):
-                    some = [found[0][which] for found in (into, back)]
-                    note(f"NTREX accuracy, {half} lines", lang, percent(*some))
-    for lang, code in THREE.items():
+            for half, which in HALVES.items():
+                cosine, margin = (percent(into[i][which], back[i][which]) for i in (0, 1))
+                note(f"{name} accuracy{half}", lang, cosine)
+                note(f"{name} error by margin{half}", lang, 100 - margin)
+    for lang, names in NAMES.items():
+        code = names.three
         stem = data / LASER.format(three=code)
         if stem.with_name(stem.name + "eng").exists():
             src, tgt = (list(iter_lines(stem.with_name(stem.name + side))) for side in (code, "eng"))
@@ -124,7 +156,7 @@ def measure(data: Path, encode) -> dict[str, dict[str, float]]:  # type: ignore[
 def write_results(columns: Mapping[str, Mapping[str, float]], path: Path) -> None:
     """Write the accuracies that MTEB knows as `bitextmine export` puts them into a model card."""
     results = [
-        {"task": "BitextMining", "dataset": f"MTEB {task}", "config": f"{THREE[lang]}-eng", "metric": "accuracy",
+        {"task": "BitextMining", "dataset": f"MTEB {task}", "config": f"{NAMES[lang].three}-eng", "metric": "accuracy",
          "value": round(value, 2)}
         for task, column in (("NTREXBitextMining", "NTREX accuracy"), ("Tatoeba", "Tatoeba accuracy"))
         for lang, value in columns.get(column, {}).items()
@@ -139,10 +171,8 @@ def found_files(data: Path, *patterns: str) -> list[Path]:
 def parallel(data: Path, name: str) -> dict[str, list[str]]:
     """Return the lines of each language that a benchmark has; raise SystemExit if they are not parallel."""
     sides = {}
-    for two, three in {"en": "eng", **THREE}.items():
-        script = "Cyrl" if two in CYRILLIC else "Grek" if two in GREEK else "Latn"
-        names = {"two": two, "three": three, "scripted": f"{three}_{script}"}
-        for path in found_files(data, *(place.format(**names) for place in PLACES[name])):
+    for two, names in {"en": names_of("eng"), **NAMES}.items():
+        for path in found_files(data, *(place.format(two=two, **names._asdict()) for place in PLACES[name])):
             sides[two] = list(iter_lines(path))
     if len(counts := {lang: len(lines) for lang, lines in sides.items()}) and len(set(counts.values())) > 1:
         raise SystemExit(f"{data}: {name} is not parallel: {counts}")
@@ -183,16 +213,21 @@ def percent(*found: np.ndarray) -> float:
 def print_table(columns: Mapping[str, Mapping[str, float]]) -> None:
     print("| | " + " | ".join(columns) + " |")
     print("|---|" + "---|" * len(columns))
-    for lang in THREE:
-        cells = [figure(name, column[lang]) if lang in column else "-" for name, column in columns.items()]
+
+    def row(name: str, values: Iterable[float | None]) -> None:
+        cells = ["-" if value is None else f"{value:.2f}" for value in values]
         if set(cells) != {"-"}:
-            print(f"| {lang} | " + " | ".join(cells) + " |")
-    means = (figure(name, float(np.mean(list(column.values())))) for name, column in columns.items())
-    print("| mean | " + " | ".join(means) + " |")
+            print(f"| {name} | " + " | ".join(cells) + " |")
 
+    def mean(column: Mapping[str, float], group: str) -> float | None:
+        values = [value for lang, value in column.items() if group in ("", GROUP[lang])]
+        return float(np.mean(values)) if values else None
 
-def figure(name: str, value: float) -> str:
-    return f"{value:.2f}"
+    for lang in NAMES:
+        row(lang, [column.get(lang) for column in columns.values()])
+    for group in GROUPS:
+        row(f"mean of {group}", [mean(column, group) for column in columns.values()])
+    row("mean", [mean(column, "") for column in columns.values()])
 
 
 def every_pair(data: Path, encode, out: Path) -> None:  # type: ignore[no-untyped-def]
@@ -229,12 +264,13 @@ def heat_map(source: Path, stem: Path) -> None:
         with matplotlib.rc_context(
             {"svg.hashsalt": "bitextmine", "svg.fonttype": "none", "text.color": text}
         ):
-            drawn = Figure(figsize=(6.25, 5.6), layout="constrained")
+            side = max(5.6, len(names) / 6)
+            drawn = Figure(figsize=(side + 0.65, side), layout="constrained")
             FigureCanvasSVG(drawn)
             axes = drawn.subplots()
             low = max(90.0, float(np.floor(np.nanmin(table))))
             image = axes.imshow(table, cmap="viridis", vmin=low, vmax=100)
-            for i, j in itertools.combinations(range(len(names)), 2):
+            for i, j in itertools.combinations(range(len(names)), 2) if len(names) <= MOST_WRITTEN else ():
                 value = table[j, i]
                 color = "#000000" if value > (low + 100) / 2 else "#ffffff"
                 axes.text(i, j, f"{value:.1f}", ha="center", va="center", fontsize=5, color=color)

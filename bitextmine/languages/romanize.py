@@ -63,7 +63,7 @@ def _one_script(found: re.Match[str]) -> str:
     if len(certain) > 1:
         return word
     script = certain[0] if certain else max(here, key=lambda one: sum(c in letters[one] for c in word))
-    return word.translate(str.maketrans(_LOOKALIKES[script]))
+    return word.translate({ord(letter): other for letter, other in _LOOKALIKES[script].items()})
 
 
 # --- one form of each letter ---

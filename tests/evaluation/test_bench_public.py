@@ -35,7 +35,7 @@ def test_plain_clones_are_measured(root, tmp_path):
         [*script, "--results", tmp_path / "results.json"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    header, _, french, _ = done.stdout.splitlines()
+    header, _, french, *_ = done.stdout.splitlines()
     found = dict(zip(header.split(" | ")[1:], french.removesuffix(" |").split(" | ")[1:], strict=True))
     for benchmark in ("NTREX", "FLORES", "Tatoeba"):
         name = next(name for name in found if name.startswith(f"{benchmark} accuracy"))
