@@ -17,6 +17,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import replacing
 from bitextmine.files.journal import Journal
 from bitextmine.files.storage import Remote
+from bitextmine.languages.codes import language
 from bitextmine.training.cache import PairCache
 from bitextmine.training.pairs import pair_chunks
 from bitextmine.training.recipe import Recipe
@@ -26,6 +27,8 @@ log = logging.getLogger(__name__)
 
 # SentencePiece refuses longer sentences itself; bytes.
 LONGEST_LINE = 4192
+# A line of Chinese has a third of the characters of its translation, and pieces of many lengths.
+UNSPACED_LINES = 3
 # The largest share of unknown words, for a vocabulary to continue from, without a warning.
 MOST_UNKNOWN = 0.03
 
@@ -75,11 +78,13 @@ def open_vocabulary(
 def sample_lines(recipe: Recipe) -> dict[str, list[str]]:
     """Return up to vocabulary.lines_per_language lines of each language, each line of its corpora equally likely.
 
-    Reservoir sampling: memory does not grow with the corpora.
+    Languages without spaces give UNSPACED_LINES times as many. Reservoir sampling: memory does not grow with the
+    corpora.
     """
-    wanted = recipe.vocabulary.lines_per_language
     lines: dict[str, list[str]] = {lang: [] for corpus in recipe.data.corpora for lang in corpus.langs}
     seen = dict.fromkeys(lines, 0)
+    few = recipe.vocabulary.lines_per_language
+    most = {lang: few * (1 if _is_spaced(lang) else UNSPACED_LINES) for lang in lines}
     rng = random.Random(recipe.train.seed)
     with progress(None, "sample lines", "pairs") as bar:
         for corpus in recipe.data.corpora:
@@ -88,12 +93,19 @@ def sample_lines(recipe: Recipe) -> dict[str, list[str]]:
                     for lang, line in zip(corpus.langs, pair, strict=True):
                         sample = lines[lang]
                         seen[lang] += 1
+                        wanted = most[lang]
                         if len(sample) < wanted:
                             sample.append(line)
                         elif (slot := int(rng.random() * seen[lang])) < wanted:
                             sample[slot] = line
                 bar.update(len(sides[0]))
     return lines
+
+
+def _is_spaced(lang: str) -> bool:
+    """Return True for a language with spaces between words, and for an unknown one."""
+    row = language(lang)
+    return row is None or row.spaces
 
 
 def train_vocabulary(recipe: Recipe, path: Path, lines: Iterable[str]) -> None:

@@ -47,7 +47,7 @@ def test_it_filters_counts_and_holds_out(make_recipe, tmp_path, tokenizer, caplo
     (cache,) = open_caches(tmp_path / "cache", recipe, tokenizer)
     assert cache.counts == {
         "read": 1014, "kept": 700, "too short": 1, "lengths too different": 1, "copied": 2, "other language": 0,
-        "repeated": 310, "sharing a held-out sentence": 0,
+        "fragments": 0, "repeated": 310, "sharing a held-out sentence": 0,
     }  # fmt: skip
     assert len(cache.valid) == 35 and add_up(cache)
     assert cache.cut == 1
@@ -55,6 +55,23 @@ def test_it_filters_counts_and_holds_out(make_recipe, tmp_path, tokenizer, caplo
     assert len(set(train) | set(valid)) == 700, "each once"
     assert "1,014 pairs read, 700 kept (35 of them held out); dropped: 1 too short" in str(cache)
     assert "1 sentence cut to 20 pieces (model.max_pieces)" in caplog.text
+
+
+def test_fragments_and_balance(make_recipe, tmp_path, tokenizer):
+    rows = [f"set alarm number {i}\trègle le réveil numéro {i}" for i in range(400)]
+    rows += [f"Sentence number {i}.\tphrase numéro {i}." for i in range(100)]
+    recipe = make_recipe(rows, data__valid_pairs=0, data__balance=0.5, train__batch=400)
+    (tmp_path / "b.en-de.tsv").write_text("\n".join(f"number {i}\tsatz {i}" for i in range(2000)))
+    first = dataclasses.replace(recipe.data.corpora[0], fragments=0.25, weight=2.0)
+    corpora = (first, Corpus(("en", "de"), pairs="b.en-de.tsv"))
+    recipe = dataclasses.replace(recipe, data=dataclasses.replace(recipe.data, corpora=corpora))
+    few, many = open_caches(tmp_path / "cache", recipe, tokenizer)
+    left = len(few.train)
+    assert 150 < left < 250 and few.counts["fragments"] == 500 - left and add_up(few)
+    # English has them all. A language of n pairs counts (n / all) ** -0.5, and a batch is smaller than usual.
+    whole = left + len(many.train)
+    assert few.corpus.weight == pytest.approx(2 * (left / whole) ** -0.5 * 400 / left)
+    assert many.corpus.weight == pytest.approx((len(many.train) / whole) ** -0.5)
 
 
 def test_no_sentence_of_a_held_out_pair_is_trained_on(make_recipe, tmp_path, tokenizer):

@@ -16,7 +16,7 @@ from bitextmine.encoder.config import EncoderConfig
 from bitextmine.errors import BitextmineError
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.objectives.registry import Objective, Setup, objective_class
-from bitextmine.training.recipe import Training, check_objectives, load_recipe
+from bitextmine.training.recipe import Training, check_objectives, load_recipe, resolve_corpora
 from bitextmine.training.recipe.keys import FINITE, SECTIONS, Corpus, Data, Recipe
 from bitextmine.training.recipe.load import recipe_settings, recipe_text
 
@@ -42,6 +42,26 @@ def test_flags_win_over_the_recipe_and_the_digest_follows(tmp_path):
     assert (other.train.batch, other.model.dim, other.path("x")) == (32, 8, tmp_path / "data" / "x")
     assert other.digest() != recipe.digest() == load_recipe(path, folder=tmp_path / "data").digest()
     assert recipe.digest() == load_recipe(path, {"train.checkpoint_seconds": 5}).digest()
+
+
+def test_patterns_stand_for_files_of_their_languages(tmp_path):
+    for name in ("news.en-fr.tsv", "news.en-de.tsv.zst", "news.en-ru.tsv", "law.de-fr.tsv", "mono.fr.txt"):
+        (tmp_path / name).touch()
+    text = (
+        '[data]\nlanguages = ["en", "de", "fr"]\ncorpora = [{ pairs = "*.en-fr.tsv", weight = 2 }, '
+        '{ pairs = "*.tsv*", weight = 3 }]\n[teacher]\nmodel = "europe5"\ncorpora = ["news.*"]\n'
+        "[train]\nobjective = { contrastive = 1, structure = 1 }\n"
+    )
+    recipe = resolve_corpora(load_recipe(write(tmp_path / "r.toml", text)))
+    assert [(c.pairs, c.langs, c.weight) for c in recipe.data.corpora] == [
+        ("news.en-fr.tsv", ("en", "fr"), 2),
+        ("law.de-fr.tsv", ("de", "fr"), 3),
+        ("news.en-de.tsv.zst", ("en", "de"), 3),
+    ]
+    assert [recipe.teacher.teaches_on(c) for c in recipe.data.corpora] == [True, False, True]
+    assert resolve_corpora(recipe).digest() == recipe.digest()
+    with pytest.raises(BitextmineError, match="no such file in"):
+        resolve_corpora(load_recipe(tmp_path / "r.toml", folder=tmp_path / "r.toml"))
 
 
 @pytest.mark.parametrize(

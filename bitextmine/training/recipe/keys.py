@@ -67,8 +67,6 @@ class Data:
     """The corpora, the filters, and the pairs held out."""
 
     corpora: tuple[Corpus, ...] = ()
-    languages: tuple[str, ...] = ()
-    balance: ShareBelowOne = 0.0
     folder: str = "."
     errors: Literal["strict", "replace"] = "strict"
     min_pieces: Count = 1
@@ -78,6 +76,8 @@ class Data:
     language_filter: bool = False
     language_share: Annotated[float, Meta(gt=0, lt=1)] = 0.2
     valid_pairs: CountOrZero = 1000
+    balance: ShareBelowOne = 0.0
+    languages: tuple[str, ...] = ()
     pivot: dict[str, ShareBelowOne] = dataclasses.field(default_factory=dict)
     cache: str = ""
 

@@ -113,7 +113,7 @@ def load_recipe(
             content[section].pop(name, None)
     try:
         found = _recipe(content, overrides)
-        data = found.data
+        data = dataclasses.replace(found.data, corpora=tuple(map(_with_langs, found.data.corpora)))
         if corpora:
             data = dataclasses.replace(data, corpora=corpora)
         if folder is not None:
@@ -218,10 +218,16 @@ def resolve_corpora(recipe: Recipe) -> Recipe:
                     f"recipe: data.corpora: {corpus.pairs!r}: no such file in {folder}; --data FOLDER names another"
                 )
         for name in names:
-            langs = corpus.langs if any(corpus.langs) else langs_of(name)
-            found.setdefault(name or corpus.name, dataclasses.replace(corpus, pairs=name, langs=langs))
+            found.setdefault(name or corpus.name, _with_langs(dataclasses.replace(corpus, pairs=name)))
     data = dataclasses.replace(recipe.data, corpora=tuple(found.values()))
     return check_recipe(dataclasses.replace(recipe, data=data))
+
+
+def _with_langs(corpus: Corpus) -> Corpus:
+    """Return a corpus with the languages that its file's name tells, if it has none."""
+    if any(corpus.langs) or corpus.is_pattern or not corpus.pairs:
+        return corpus
+    return dataclasses.replace(corpus, langs=langs_of(corpus.pairs))
 
 
 def langs_of(name: str) -> tuple[str, str]:
