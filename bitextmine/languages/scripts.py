@@ -126,3 +126,24 @@ def count_scripts(texts: Iterable[str], characters: int) -> Counter[str]:
         if letter.isalpha():
             letters[script(letter)] += times
     return letters
+
+
+# Scripts of the table of languages with their ISO 15924 codes; others are Zzzz, texts without letters Zyyy.
+_ISO = """
+Arabic Arab Armenian Armn Bengali Beng Cyrillic Cyrl Devanagari Deva Ethiopic Ethi Georgian Geor Greek Grek
+Gujarati Gujr Gurmukhi Guru Han Hani Hangul Kore Hebrew Hebr Kannada Knda Khmer Khmr Lao Laoo Latin Latn Malayalam Mlym
+Myanmar Mymr Oriya Orya Sinhala Sinh Tamil Taml Telugu Telu Thaana Thaa Thai Thai Tibetan Tibt
+"""
+_CODES = dict(zip(_ISO.split()[::2], _ISO.split()[1::2], strict=True))
+_JAPANESE = {"Hiragana", "Katakana"}
+
+
+def script_code(text: str, characters: int = 1000) -> str:
+    """Return the ISO 15924 code of the script of most letters at the beginning of a text: Latn, Cyrl, Jpan."""
+    letters = count_scripts([text], characters)
+    if not letters:
+        return "Zyyy"
+    most = max(letters, key=lambda name: (letters[name], name))
+    if most in _JAPANESE or (most == "Han" and not _JAPANESE.isdisjoint(letters)):
+        return "Jpan"
+    return _CODES.get(most, "Zzzz")

@@ -50,9 +50,8 @@ TESTS: dict[str, Test] = {
 }
 
 
-def flag_pairs(src: Sequence[str], tgt: Sequence[str], usual: float) -> dict[str, NDArray[np.bool_]]:
+def flag_pairs(pairs: PairTexts, usual: float) -> dict[str, NDArray[np.bool_]]:
     """Return, for each of TESTS, the pairs (n,) that have it."""
-    pairs = PairTexts(src, tgt, Tools())
     return {key: test(pairs, usual) for key, test in TESTS.items()}
 
 

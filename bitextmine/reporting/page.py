@@ -13,7 +13,6 @@ from typing import Any
 import jinja2
 import numpy as np
 from markupsafe import Markup, escape
-from numpy.typing import NDArray
 
 from bitextmine.arguments import a_path
 from bitextmine.console import counted, nice_step
@@ -108,7 +107,6 @@ def render(found: Survey, origin: Provenance) -> str:
         langs=langs,
         chart=histogram_chart(found.scores, found.threshold) if found.scores.total else None,
         thresholds=thresholds(found.scores, found.threshold) if found.scores.total else [],
-        lengths=length_chart(found.lengths, found.usual_ratio) if found.rows else None,
         length_table=_length_table(found) if found.rows else [],
         limits=flags,
         lines=found.malformed.rows + int(found.table.rows.header_line),
@@ -177,8 +175,6 @@ def _length_table(found: Survey) -> list[list[str]]:
 # Steps are round numbers, so there are between two fifths of these and all of them.
 _BARS = 80
 _SCALE = 1e6  # scores are printed with six decimals
-_CELLS = 64
-_LEVELS = 6
 
 
 def number(value: float) -> str:
@@ -233,56 +229,6 @@ def histogram_chart(scores: ScoreCounts, threshold: float | None) -> dict[str, A
         "x": _labels(low, high, 10),
         "y": _labels(0, top, 4, least=1),
     }
-
-
-def length_chart(lengths: NDArray[np.int64], usual: float) -> dict[str, Any]:
-    """Return pairs (s, 2), s > 0, on a grid of source and target length, darker where there are more pairs.
-
-    The axes take in all pairs, or all but the longest half percent.
-    """
-    most, longest = (int(x) for x in np.quantile(lengths.max(axis=1), [0.995, 1.0]))
-    longest = max(longest if longest <= 1.3 * most else most, 10)
-    width = max(int(nice_step(longest / _CELLS)), 1)
-    n = longest // width + 1
-    at = lengths // width
-    inside = at[(at < n).all(axis=1)]
-    counts = np.zeros((n, n), dtype=np.int64)
-    np.add.at(counts, (inside[:, 0], inside[:, 1]), 1)
-    levels = density_levels(int(counts.max()))
-    cells = []
-    for i, (least, most) in enumerate(levels):
-        src, tgt = np.nonzero((counts >= least) & (counts <= most))
-        cells.append(
-            {
-                "shade": round(0.28 + 0.72 * i / (len(levels) - 1), 2) if len(levels) > 1 else 0.7,
-                "path": "".join(
-                    f"M{x} {n - 1 - y}h1v1h-1z" for x, y in zip(src.tolist(), tgt.tolist(), strict=True)
-                ),
-                "pairs": counted(least, "pair") if least == most else f"{least:,} to {most:,} pairs",
-                "key": f"{least:,}" if least == most else f"{least:,} to {most:,}",
-            }
-        )
-    lines = []
-    for factor, kind in ((1.0, "usual"), (flags.LENGTH_FACTOR, "limit"), (1 / flags.LENGTH_FACTOR, "limit")):
-        (x1, y1), (x2, y2) = (
-            (x / width, n - (factor * (x * usual + 10) - 10) / width) for x in (0.0, float(n * width))
-        )
-        lines.append((kind, f"M{x1:.2f} {y1:.2f}L{x2:.2f} {y2:.2f}"))
-    return {
-        "size": n,
-        "cells": cells,
-        "lines": lines,
-        "labels": _labels(0, n * width, 6),
-        "beyond": len(lengths) - len(inside),
-        "medians": [float(np.quantile(lengths[:, side], 0.5)) for side in (0, 1)],
-    }
-
-
-def density_levels(most: int) -> list[tuple[int, int]]:
-    """Return inclusive ranges of counts to draw in one shade each, the palest first; about equal on a log scale."""
-    cuts = sorted({max(round(most ** (i / _LEVELS)), i + 1) for i in range(_LEVELS)} | {1})
-    cuts = [c for c in cuts if c <= most]
-    return list(zip(cuts, [*(c - 1 for c in cuts[1:]), most], strict=True))
 
 
 def thresholds(scores: ScoreCounts, threshold: float | None) -> Sequence[float]:

@@ -13,10 +13,12 @@ from bitextmine.console import progress
 from bitextmine.files.formats.columns import Columns, as_number
 from bitextmine.files.formats.table import Block, Malformed, Table, open_table
 from bitextmine.files.source import Source
+from bitextmine.languages.clean import readable
 from bitextmine.languages.identify import Languages, is_installed
 from bitextmine.languages.scripts import count_scripts
 from bitextmine.reporting.counts import Fewest, KeyCounter, Sample, ScoreCounts
 from bitextmine.reporting.flags import MANY, TESTS, flag_pairs, flag_wrong_language, text_hashes
+from bitextmine.scoring.columns.catalogue import SMOOTH, PairTexts, Tools
 
 SAMPLE = 20_000
 SEED = 1
@@ -157,12 +159,14 @@ class Survey:
             reached = score >= self.threshold
             self.above.offer(np.where(reached, score, np.nan), pair)
             self.below.offer(np.where(reached, np.nan, -score), pair)
+        pairs = PairTexts(src, tgt, Tools())
         if self.rows == 0:
-            self.usual_ratio = float(np.exp(np.median(np.log((lengths[:, 1] + 10) / (lengths[:, 0] + 10)))))
+            longer = np.log((pairs.lengths[1] + SMOOTH) / (pairs.lengths[0] + SMOOTH))
+            self.usual_ratio = float(np.exp(np.median(longer)))
         # Equal for texts that differ in case, digits and punctuation alone.
-        hashes = [text_hashes(side) for side in (src, tgt)]
+        hashes = [text_hashes(side) for side in (pairs.src, pairs.tgt)]
         hashes.append(hashes[0] * np.int64(0x3E3779B97F4A7C15) + hashes[1])
-        flags = flag_pairs(src, tgt, self.usual_ratio)
+        flags = flag_pairs(pairs, self.usual_ratio)
         flags["copy"] = (hashes[0] == hashes[1]) & ~flags["empty"] & ~flags["no_letters"]
         # Without scores the first rows are the examples.
         order = np.where(np.isnan(score), np.inf, -score)
@@ -217,7 +221,7 @@ class Survey:
     def _identify(self) -> NDArray[np.bool_]:
         """Guess the languages of the sample; return its rows in the wrong one."""
         pairs = [d.pair for d in self.sample.items]
-        sides = [pair.src for pair in pairs], [pair.tgt for pair in pairs]
+        sides = readable([pair.src for pair in pairs]), readable([pair.tgt for pair in pairs])
         self.languages = [_side_languages(side) for side in sides]
         top = [side.guesses[0] if side.guesses else ("", 0.0) for side in self.languages]
         if min(share for _, share in top) <= 0.5:

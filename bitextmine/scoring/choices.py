@@ -18,6 +18,7 @@ MEANINGS = {
     "letters": "share of letters, 0 to 1; the worse side",
     "src_lang": "language identified in the source",
     "tgt_lang": "language identified in the target",
+    "script": "script of both sides by ISO 15924, as Latn, or of each if they differ, as Latn-Cyrl",
     "key": "hash shared by pairs that differ only in case, digits and punctuation",
 }
 DUPLICATES = tuple(level.value for level in Dedup)

@@ -162,6 +162,7 @@ def test_what_nobody_doubts(tmp_path, ordinary):
     same = (
         "1.5\tIt costs 1,200 euros in 2020\tEn 2020, il coûte 1 200 euros\n"
         "1.5\tWe meet 3 friends at 4 p.m.\tNous voyons trois amis à 16 h\n"
+        '1.5\t<a href="/?p=12&q=13">Tickets cost 5 euros each</a>\t<p id="77" class="c78">Le billet coûte 5 euros</p>\n'
     )
     found = survey(_written(tmp_path, ordinary + same))
     assert {key: flag.rows for key, flag in found.flagged.items()} == dict.fromkeys(found.flagged, 0)
@@ -242,6 +243,7 @@ def test_the_manifest_is_told(tmp_path):
     assert "en to fr" in page.text
     assert "threshold 1.0100: what mining <b>said</b>" in page.text
     assert "1.0100 40 1.0% 98.5%" in page.rows("Candidates at each threshold")
+    assert "Precision (est.)" in page.text and "Recall" not in page.text
     assert "corpus.en: 1,200 lines, 1,100 mined, 90 repeated" in page.text
     assert MANIFEST["signature"] in page.text
     assert "changed after" not in page.text

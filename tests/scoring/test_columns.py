@@ -20,6 +20,7 @@ from bitextmine.scoring.columns.catalogue import (
     length_ratio,
     pair_hash,
     pair_key,
+    pair_script,
 )
 from bitextmine.scoring.columns.evidence import unlike
 from bitextmine.scoring.columns.neighbourhood import IndexNeighbourhood, WindowNeighbourhood
@@ -167,6 +168,21 @@ def test_roman_numerals():
     wanted = {"I": 1, "IV": 4, "XIX": 19, "XXe": 20, "XLII": 42, "XCIX.": 99, "CCC": 300}
     assert {word: roman_value(word) for word in wanted} == wanted
     assert [roman_value(word) for word in ("", "IIII", "VX", "i", "ABC", "Iq")] == [0] * 6
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt", "script"),
+    [
+        ("Good morning", "Dobro jutro", "Latn"),
+        ("Good morning", "Добро јутро, Ana", "Latn-Cyrl"),
+        ("Добро јутро", "Добро утро", "Cyrl"),
+        ("早上好", "おはよう、東京都庁", "Hani-Jpan"),
+        ("좋은 아침", "Ⴀ 123", "Kore-Geor"),
+        ("123", "", "Zyyy"),
+    ],
+)
+def test_script(src, tgt, script):
+    assert pair_script(src, tgt) == script
 
 
 def test_length_ratio():

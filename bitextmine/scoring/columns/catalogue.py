@@ -18,7 +18,7 @@ from bitextmine.arguments import one_of, whole_number
 from bitextmine.errors import UsageError
 from bitextmine.languages.clean import readable
 from bitextmine.languages.codes import usual_length
-from bitextmine.languages.scripts import letters_of
+from bitextmine.languages.scripts import letters_of, script_code
 from bitextmine.mining.choices import Margin
 from bitextmine.mining.dedup import line_key
 from bitextmine.scoring.choices import default_columns
@@ -238,6 +238,12 @@ def _loops(text: str) -> float:
     return looped(tokens_of(text, words_of(text)))
 
 
+def pair_script(src: str, tgt: str) -> str:
+    """Return the ISO 15924 code of the script of both sides, such as Latn, or both codes if they differ: Latn-Cyrl."""
+    one, other = script_code(src), script_code(tgt)
+    return one if one == other else f"{one}-{other}"
+
+
 def pair_hash(src: str, tgt: str, level: str) -> int:
     """Return 64 bits that equal pairs share, the same in every run; `level` is that of `dedup.line_key`."""
     text = f"{line_key(src, level)}\t{line_key(tgt, level)}"
@@ -319,6 +325,7 @@ _COMPUTED = (
     Column("letters", lambda pairs: pairs.each(lambda s, t: min(letters(s), letters(t)))),
     Column("src_lang", lambda pairs: identifier().guess(pairs.src), is_text=True, identifies=True),
     Column("tgt_lang", lambda pairs: identifier().guess(pairs.tgt), is_text=True, identifies=True),
+    Column("script", lambda pairs: list(map(pair_script, pairs.src, pairs.tgt)), is_text=True),
     Column("key", lambda pairs: list(map(pair_key, pairs.src, pairs.tgt)), is_text=True),
 )
 COLUMNS = {column.name: column for column in _COMPUTED}
