@@ -130,6 +130,7 @@ def _model(path: str) -> dict[str, str]:
     from bitextmine.encoder import load_encoder
     from bitextmine.encoder.folder import PACKAGED
     from bitextmine.encoder.foreign import foreign_kind
+    from bitextmine.shipped import SHIPPED
 
     folder = Path(path)
     known = (folder / "config.json").exists() or foreign_kind(folder) is not None
@@ -138,7 +139,7 @@ def _model(path: str) -> dict[str, str]:
             f"{path}: a folder, and no model: there is no config.json in it; name a file in it"
         )
     if not folder.exists() and path not in PACKAGED and not hub_name(path):
-        names = ", ".join(sorted(PACKAGED))
+        names = ", ".join(SHIPPED)
         raise BitextmineError(f"{path}: no such file or folder, nor an encoder of the package ({names})")
     return _manifest(load_encoder(path, "cpu").describe())
 

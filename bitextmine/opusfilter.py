@@ -29,6 +29,7 @@ from bitextmine.scoring.columns.catalogue import COLUMNS, WINDOW, Request, Tools
 from bitextmine.scoring.compute import PairRows, PairScorer
 from bitextmine.scoring.judge import Judge
 from bitextmine.scoring.rules import choose_rules
+from bitextmine.shipped import choose_model
 
 __all__ = ["BitextFilter"]
 
@@ -59,7 +60,7 @@ class BitextFilter(FilterABC):  # type: ignore[misc]  # the library has no types
         min: Mapping[str, float] | None = None,
         max: Mapping[str, float] | None = None,
         columns: str | Sequence[str] = (),
-        model: str = "default",
+        model: str = "auto",
         margin: str = "ratio",
         k: int = 4,
         window: int = WINDOW,
@@ -80,7 +81,7 @@ class BitextFilter(FilterABC):  # type: ignore[misc]  # the library has no types
         except (BitextmineError, ValueError) as e:
             raise ConfigurationError(f"BitextFilter: {e}") from e
         self._judge = Judge(rules, tuple(range(len(rules))), (0, 1), "none", keeps_values=False)
-        self._model, self._scorer = model, PairScorer(self._request)
+        self._model, self._scorer = choose_model(model, (src, tgt)), PairScorer(self._request)
 
     def score(self, pairs: Iterable[Sequence[str]]) -> Iterator[dict[str, float | str]]:
         """Yield the columns of each pair, by name; NaN where there is no value."""

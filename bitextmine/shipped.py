@@ -1,17 +1,64 @@
-"""The encoders that ship with the package, by name; nothing heavy is imported here."""
+"""The encoders that ship with the package, and the choice among them; nothing heavy is imported here."""
 
-from typing import Annotated
+import json
+import logging
+import os
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path as FilePath
+from typing import Annotated, Any
 
 from bitextmine.declarations import Opt, Path
+from bitextmine.languages.codes import same_code
+
+log = logging.getLogger(__name__)
+
+# From the smallest to the one of most languages; `auto` takes the first that knows all of a text's.
+SHIPPED = ("europe5", "europe20")
+AUTO = "auto"
+# Names of the first one, where no languages are known.
+ALIASES = (AUTO, "default")
+UNDETERMINED = ("", "und", "mul", "mis", "zxx")  # ISO 639-2: unknown, several, uncoded, no language
 
 Model = Annotated[
     Path,
     Opt(
         "--model",
-        "Encoder: europe5, europe20, a folder made by 'bitextmine train', sentence-transformers or LASER2, or "
-        "ORG/NAME[@REVISION] on the Hugging Face Hub.",
-        metavar="NAME|FOLDER",
+        f"Encoder. auto: of those that ship ({', '.join(SHIPPED)}) the first that knows the languages. Or one of them, "
+        "a folder made by 'bitextmine train', sentence-transformers or LASER2, or ORG/NAME[@REVISION] on the Hugging "
+        "Face Hub.",
+        metavar="auto|NAME|FOLDER",
         envvar="BITEXTMINE_MODEL",
-        default="europe5, or $BITEXTMINE_MODEL",
+        default="auto, or $BITEXTMINE_MODEL",
     ),
 ]
+
+
+def shipped_folder(name: str) -> FilePath:
+    """Return the folder of an encoder that ships, by its name or an alias."""
+    return FilePath(__file__).parent / "encoder" / "packaged" / (SHIPPED[0] if name in ALIASES else name)
+
+
+@cache
+def languages_of(name: str) -> tuple[str, ...]:
+    """Return the codes of the languages that an encoder that ships was trained on."""
+    config = json.loads((shipped_folder(name) / "config.json").read_text(encoding="utf-8"))
+    return tuple(config["languages"])
+
+
+def choose_model(model: Any, langs: Iterable[str | None]) -> Any:
+    """Return the name of the encoder for texts in some languages if the model is "auto", and any other model as it is.
+
+    Unknown languages (None, "", und) do not count. Where no encoder knows all, the one of most languages is taken, and
+    the warning about its texts names the language.
+    """
+    if not isinstance(model, (str, os.PathLike)) or os.fspath(model) != AUTO:
+        return model
+    known = dict.fromkeys(lang for lang in langs if lang is not None and lang not in UNDETERMINED)
+    wanted = {same_code(lang) for lang in known}
+    for name in SHIPPED:
+        if wanted <= {same_code(code) for code in languages_of(name)}:
+            break
+    if known:
+        log.info("--model auto: %s, for %s", name, " and ".join(known))
+    return name

@@ -48,6 +48,7 @@ from bitextmine.mining.dedup import line_key
 from bitextmine.mining.gold import Gold
 from bitextmine.mining.texts import Pair, text_of
 from bitextmine.run import Run, RunKeywords, take_run
+from bitextmine.shipped import choose_model
 from bitextmine.signature import signature
 from bitextmine.training.outputs import CARD, RECIPE
 from bitextmine.training.recipe import start_name
@@ -99,7 +100,7 @@ def adapt(
     corpora: Sequence[tuple[str | os.PathLike[str], str | os.PathLike[str]]],
     out: str | os.PathLike[str],
     *,
-    model: str | os.PathLike[str] = "default",
+    model: str | os.PathLike[str] = "auto",
     gold: Sequence[str | os.PathLike[str]] = (),
     **options: Unpack[AdaptKeywords],
 ) -> Adapted:
@@ -155,6 +156,7 @@ class Adaptation:
         gold: Sequence[Gold],
     ) -> None:
         self.piles, self.out, self.options, self.run, self.gold = piles, out, options, run, gold
+        model = choose_model(model, [text.lang for pair in piles for text in pair])
         self.start, self.folder, self.work = start_name(model), files.resolve(model), out / "work"
         # Refuses encoders of another kind before any work.
         self.training = round_recipe(self.start, self.work, [("pairs.tsv", ("en", "fr"))], 1, options).train

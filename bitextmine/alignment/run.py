@@ -17,7 +17,7 @@ from bitextmine.alignment.windows import make_windows
 from bitextmine.arguments import take_options
 from bitextmine.console import Progress, counted, silent
 from bitextmine.documents.sources import language_of
-from bitextmine.encoder import Encoder, as_encoder, load_encoder
+from bitextmine.encoder import Encoder, as_encoder
 from bitextmine.encoder.familiar import sampled, warn_unfamiliar
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.formats.names import FORMATS
@@ -27,6 +27,7 @@ from bitextmine.files.output import Destination, keep_apart
 from bitextmine.files.source import Source, line_digest
 from bitextmine.languages.codes import code_problem
 from bitextmine.run import Run, RunKeywords, take_run
+from bitextmine.shipped import choose_model
 from bitextmine.signature import signature
 from bitextmine.version import __version__
 
@@ -69,7 +70,7 @@ class AlignOptions:
     presplit: bool = False
     src_lang: str | None = None
     tgt_lang: str | None = None
-    model: str = "default"
+    model: str | os.PathLike[str] | Encoder = "auto"
 
     @property
     def settings(self) -> Settings:
@@ -225,11 +226,11 @@ def align(src: Text, tgt: Text, **options: Unpack[AlignKeywords]) -> AlignedDocu
     how.check(*(part.source.text for part in parts))
     if how.blank_lines or how.documents:
         raise UsageError("align: blank_lines and documents are for the command; call align for each document")
-    aligner = Aligner(as_encoder(how.model, run.device), how.settings, run.batch_tokens)
     stated = (how.src_lang, how.tgt_lang)
+    langs = [lang or language_of(part.source) or "" for lang, part in zip(stated, parts, strict=True)]
+    aligner = Aligner(as_encoder(choose_model(how.model, langs), run.device), how.settings, run.batch_tokens)
     reader = Reader(stated, how.presplit, run)
     (found,) = _align_tasks([Task(parts[0].name, *parts)], reader, aligner, run)
-    langs = [lang or language_of(part.source) or "" for lang, part in zip(stated, parts, strict=True)]
     return replace(found, langs=(langs[0], langs[1]), signature=how.signature(aligner))
 
 
@@ -274,8 +275,7 @@ def align_files(
         check_pairs_output(destination)
     destination.check()
     summary = Summary()
-    aligner = Aligner(load_encoder(options.model, run.device), options.settings, run.batch_tokens)
-    reader = Reader((options.src_lang, options.tgt_lang), options.presplit, run, options.origin)
+    tasks: list[Task] = []
     if options.pairs is not None:
         listed = Source.of(options.pairs, run)
         tasks, named = read_list(listed), True
@@ -285,10 +285,22 @@ def align_files(
         both = Source.of(src, run), Source.of(tgt, run)
         if options.documents:
             sides = both_sides(*both, blank_lines=options.blank_lines)
-            tasks, summary.alone = _match(sides, reader, aligner, run)
             named = not options.blank_lines
         else:
             tasks, named = choose_tasks(*both, blank_lines=options.blank_lines)
+    if tasks:
+        sides = [task.src for task in tasks], [task.tgt for task in tasks]
+    stated = options.src_lang, options.tgt_lang
+    langs_read = [
+        lang or language_of(part.source)
+        for lang, parts in zip(stated, sides, strict=True)
+        for part in parts
+    ]
+    encoder = as_encoder(choose_model(options.model, langs_read), run.device)
+    aligner = Aligner(encoder, options.settings, run.batch_tokens)
+    reader = Reader(stated, options.presplit, run, options.origin)
+    if options.documents:
+        tasks, summary.alone = _match(sides, reader, aligner, run)
     read = dict.fromkeys(part.source for task in tasks for part in (task.src, task.tgt))
     for source in [*read, *([] if listed is None else [listed])]:
         keep_apart(source, {"-o": destination})

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def mine(
     *,
     corpora: CorpusOptions,
-    model: Model = "default",
+    model: Model = "auto",
     mining: MiningOptions,
     ids: Annotated[bool, Opt("--ids", "Add both line numbers, counted from 1, after the score.")] = False,
     origin: Annotated[

@@ -224,10 +224,11 @@ normalize = flag(
 )
 model = text(
     "--model",
-    "NAME|FOLDER",
-    "Encoder: europe5, europe20, a folder made by 'bitextmine train', sentence-transformers or LASER2, or "
-    "ORG/NAME[@REVISION] on the Hugging Face Hub.  [default: europe5, or $BITEXTMINE_MODEL]",
-    default="default",
+    "auto|NAME|FOLDER",
+    "Encoder. auto: of those that ship (europe5, europe20) the first that knows the languages. Or one of them, a "
+    "folder made by 'bitextmine train', sentence-transformers or LASER2, or ORG/NAME[@REVISION] on the Hugging Face "
+    "Hub.  [default: auto, or $BITEXTMINE_MODEL]",
+    default="auto",
     envvar="BITEXTMINE_MODEL",
 )
 cache = text(

@@ -264,7 +264,7 @@ def refuse(corpus: str = "") -> NoReturn:
 
 
 def load_encoder(
-    model: str | os.PathLike[str] = "default", device: str | Run = "auto", *, precision: str = "auto"
+    model: str | os.PathLike[str] = "auto", device: str | Run = "auto", *, precision: str = "auto"
 ) -> Encoder:
     """Load an encoder; UsageError or BitextmineError name the value or file that is missing or wrong.
 

@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from bitextmine.encoder.encoder import Encoder
-from bitextmine.encoder.folder import CONFIG, PACKAGED, packaged
-from bitextmine.files.json_toml import read_json
 from bitextmine.languages.codes import same_code
 from bitextmine.languages.identify import Languages, is_installed
 from bitextmine.languages.scripts import count_scripts, scripts_of
+from bitextmine.shipped import SHIPPED, UNDETERMINED, languages_of
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +21,6 @@ _MUCH = 0.2  # of a sample
 _LETTERS = 20  # shorter lines cannot be identified
 _ASKED = 200  # lines; fewer are not worth loading the identifier, which takes a second
 HOW_POOR = " (how poor, and what helps: train/new-language.md)"
-_UNDETERMINED = ("", "und", "mul", "mis", "zxx")  # ISO 639-2: unknown, several, uncoded, no language
 
 
 def sampled(lines: Iterable[str], seen: int = 20 * SAMPLE) -> list[str]:
@@ -40,7 +38,7 @@ def sampled(lines: Iterable[str], seen: int = 20 * SAMPLE) -> list[str]:
 def knows(encoder: Encoder, lang: str) -> bool:
     """Return False for a language that the encoder was not trained on, by its own account."""
     known = {same_code(code) for code in encoder.languages}
-    return not known or lang in _UNDETERMINED or same_code(lang) in known
+    return not known or lang in UNDETERMINED or same_code(lang) in known
 
 
 def unfamiliar(encoder: Encoder, lang: str, lines: Sequence[str]) -> str | None:
@@ -79,9 +77,8 @@ def unfamiliar(encoder: Encoder, lang: str, lines: Sequence[str]) -> str | None:
 
 def _advice(lang: str, name: str) -> str:
     """Return the advice to use a packaged encoder that knows a language, or the warning that none does."""
-    for other in dict.fromkeys(PACKAGED.values()):
-        languages = read_json(packaged(other) / CONFIG)["languages"]
-        if other != name and same_code(lang) in map(same_code, languages):
+    for other in SHIPPED:
+        if other != name and same_code(lang) in map(same_code, languages_of(other)):
             return f"use --model {other}, which was"
     return f"expect poor vectors{HOW_POOR}"
 

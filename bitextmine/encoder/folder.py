@@ -7,7 +7,6 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from bitextmine.encoder.weights import write_weights
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import replacing
 from bitextmine.files.json_toml import read_json, write_json
+from bitextmine.shipped import ALIASES, SHIPPED, shipped_folder
 
 if TYPE_CHECKING:
     from bitextmine.encoder.model import SentenceModel
@@ -33,12 +33,12 @@ SUMS = "SHA256SUMS"  # of the files of SUMMED, as sha256sum writes them; optiona
 SUMMED = (WEIGHTS, TOKENIZER, NGRAMS, SCORER, QUALITY)
 
 # Encoders inside the package, and other names for them.
-PACKAGED = {"default": "europe5", "europe5": "europe5", "europe20": "europe20"}
+PACKAGED = {**dict.fromkeys(ALIASES, SHIPPED[0]), **{name: name for name in SHIPPED}}
 
 
 def packaged(name: str) -> Path:
     """Return the folder of an encoder that came with the package."""
-    return Path(str(resources.files("bitextmine.encoder"))) / "packaged" / PACKAGED[name]
+    return shipped_folder(name)
 
 
 def resolve(model: str | os.PathLike[str]) -> Path:
@@ -55,7 +55,7 @@ def resolve(model: str | os.PathLike[str]) -> Path:
     on_hub = hub_name(text)
     if on_hub is not None:
         return fetch(*on_hub)
-    names = ", ".join(sorted(PACKAGED))
+    names = ", ".join(SHIPPED)
     found = "not a folder" if path.exists() else "no such model folder"
     raise BitextmineError(f"{text}: {found}, and not one of the packaged encoders ({names})")
 

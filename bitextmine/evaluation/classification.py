@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 
 from bitextmine.arguments import whole_number
 from bitextmine.console import counted
+from bitextmine.documents.sources import language_of
 from bitextmine.errors import BitextmineError
 from bitextmine.evaluation.report import FileName, Report, cut_note, percent, wilson
 from bitextmine.files.source import Source
 from bitextmine.run import Run, RunKeywords, take_run
+from bitextmine.shipped import choose_model
 from bitextmine.signature import signature
 
 if TYPE_CHECKING:
@@ -93,7 +95,7 @@ def evaluate_classification(
     tests: Sequence[FileName],
     *,
     dev: FileName | None = None,
-    model: FileName | Encoder = "default",
+    model: FileName | Encoder = "auto",
     runs: int = 5,
     seed: int = 1,
     **options: Unpack[RunKeywords],
@@ -122,7 +124,7 @@ def evaluate_classification(
         )
     from bitextmine.encoder import as_encoder
 
-    encoder = as_encoder(model, run.device)
+    encoder = as_encoder(choose_model(model, map(language_of, paths)), run.device)
     vectors, cut = _encode(encoder, paths, [texts for _, texts in read], run)
     sets = [_Set(*each) for each in zip(labels, vectors, strict=True)]
     tested = sets[1 : 1 + len(tests)]

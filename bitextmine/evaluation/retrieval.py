@@ -41,6 +41,7 @@ from bitextmine.mining.piece_features import Sentences
 from bitextmine.mining.scorer import Rescorer, Scoring, open_scoring
 from bitextmine.mining.sides import packed_rows
 from bitextmine.run import Run, RunKeywords, take_run
+from bitextmine.shipped import choose_model
 from bitextmine.signature import signature
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def evaluate_retrieval(
     *,
     pairs: str = "all",
     pivot: str | None = "en",
-    model: FileName | Encoder = "default",
+    model: FileName | Encoder = "auto",
     **options: Unpack[RetrievalKeywords],
 ) -> RetrievalReport:
     """Measure P@1, how often the best sentence of a pool is the translation, as ``evaluate retrieval`` does.
@@ -108,6 +109,7 @@ def evaluate_retrieval(
     directions, count = language_pairs(pairs, list(asked), pivot), len(next(iter(asked.values())))
     from bitextmine.encoder import as_encoder
 
+    model = choose_model(model, asked)
     encoder = as_encoder(model, run.device)
     # Before the work: not every encoder has pieces to compare.
     scoring = open_scoring(encoder, model, ranking.rescore)
@@ -216,7 +218,7 @@ def evaluate_muse(
     ranking: RankingOptions,
     run: Run,
     *,
-    model: FileName | Encoder = "default",
+    model: FileName | Encoder = "auto",
 ) -> RetrievalReport:
     """Measure P@1 both ways, where line i of one file is the translation of line i of the other.
 
@@ -235,7 +237,7 @@ def evaluate_muse(
     from bitextmine.embeddings.embed import embed_lines
     from bitextmine.encoder import as_encoder
 
-    results, notes, encoder = [], [], as_encoder(model, run.device)
+    results, notes, encoder = [], [], as_encoder(choose_model(model, sides), run.device)
     *keys, at, sentences = muse_keys(sources[0].lines(), sources[1].lines(), names)
     if len(keys[0]) < MUSE_KEYS:
         notes.append(

@@ -28,6 +28,7 @@ from bitextmine.evaluation.report import FileName, Report, cut_note, percent
 from bitextmine.files.source import Source
 from bitextmine.languages.codes import is_code, is_short_code
 from bitextmine.run import Run, RunKeywords, take_run
+from bitextmine.shipped import choose_model
 from bitextmine.signature import signature
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def evaluate_sts(
     *,
     pairs: str | None = None,
     pivot: str | None = "en",
-    model: FileName | Encoder = "default",
+    model: FileName | Encoder = "auto",
     resamples: int = 2000,
     seed: int = 1,
     **options: Unpack[RunKeywords],
@@ -115,7 +116,7 @@ def evaluate_sts(
         measured += _across(sets, pairs, pivot)
     from bitextmine.encoder import as_encoder
 
-    encoder = as_encoder(model, run.device)
+    encoder = as_encoder(choose_model(model, (one.language for one in sets)), run.device)
     sides = [(first, second) for _, first, second, _ in measured]
     cosines, cut = _cosines(encoder, sides, run.batch_tokens)
     columns = [(found, one.gold) for found, (one, *_) in zip(cosines, measured, strict=True)]

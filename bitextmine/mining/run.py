@@ -44,6 +44,7 @@ from bitextmine.mining.texts import Pair, text_of
 from bitextmine.mining.threshold import Cut, Estimate, NoEstimate, cut_by_estimate, cut_by_gold
 from bitextmine.search.checkpoint import remove_checkpoint
 from bitextmine.search.neighbours import Neighbours
+from bitextmine.shipped import choose_model
 from bitextmine.signature import signature
 from bitextmine.system import return_freed_memory
 
@@ -58,7 +59,7 @@ def mine(
     *,
     src_lang: str | None = None,
     tgt_lang: str | None = None,
-    model: str | os.PathLike[str] | Encoder = "default",
+    model: str | os.PathLike[str] | Encoder = "auto",
     options: MiningOptions,
     work: WorkOptions,
 ) -> Bitext:
@@ -73,7 +74,7 @@ def mine(
         tgt: the same in the other language.
         src_lang: the language, for the signature and for cleaning; the suffix of a corpus tells it.
         tgt_lang: the same for the target.
-        model: an encoder, or the name of one for `load_encoder`.
+        model: an encoder, or the name of one for `load_encoder`; auto: that of `shipped.choose_model`.
         options: what a pair is; or its fields as keywords, such as ``k`` and ``threshold``, which win over it.
         work: how the work is done; or its fields and those of `Run`, such as ``search`` and ``device``, as keywords.
 
@@ -119,6 +120,7 @@ def mine_all(
     from bitextmine.encoder import load_encoder
 
     encoder, embedded = None, None
+    model = choose_model(model, [text.lang for pair in pairs for text in pair])
     with contextlib.ExitStack() as stack:
         if len(pairs) > 1:
             stack.enter_context(work.run.executor.open())  # once for all of them
@@ -135,7 +137,7 @@ def mine_texts(
     options: MiningOptions | None = None,
     work: WorkOptions | None = None,
     *,
-    model: str | os.PathLike[str] | Encoder = "default",
+    model: str | os.PathLike[str] | Encoder = "auto",
     output: str | os.PathLike[str] | None = None,
     embedded: Mapping[Corpus, Path | NDArray[Any]] | None = None,
 ) -> Bitext:
@@ -149,7 +151,7 @@ def mine_texts(
         texts: source and target.
         options: the definition of a pair.
         work: how the work is done.
-        model: an encoder, or the name of one for `load_encoder`.
+        model: an encoder, or the name of one for `load_encoder`; auto: that of `shipped.choose_model`.
         output: the later output, to refuse it before the work if it would destroy an input.
         embedded: embeddings of both corpora that `embed_all` has just made.
 
@@ -163,6 +165,7 @@ def mine_texts(
     if embedded is None:
         _check_inputs([texts], [output], work, options.gold)
     gold = None if options.gold is None else read_gold(Source.of(options.gold, work.run))
+    model = choose_model(model, (src.lang, tgt.lang))
     encoder = as_encoder(model, work.run.device_here)
     # Before the work: not every encoder has pieces to compare.
     scoring = open_scoring(encoder, model, options.wants_rescoring)

@@ -24,6 +24,7 @@ from bitextmine.scoring.judge import Sieve, applicable
 from bitextmine.scoring.rules import KINDS, RuleSet, choose_rules, make_rule
 from bitextmine.scoring.score import ScoreOptions
 from bitextmine.scoring.seen import DEFAULT_MEMORY
+from bitextmine.shipped import choose_model
 
 if TYPE_CHECKING:
     import pandas
@@ -80,7 +81,9 @@ def score(
     request, _notes = scoring.request(run.batch_tokens)
     texts, index = _both_sides(pairs)
     rows = PairRows(("src", "tgt"), texts)
-    encoder = as_encoder(scoring.model, run.device) if request.uses("encoder") else None
+    encoder = None
+    if request.uses("encoder"):
+        encoder = as_encoder(choose_model(scoring.model, (scoring.src, scoring.tgt)), run.device)
     parts: dict[str, list[Any]] = {name: [] for name in request.names}
     for _block, added in PairScorer(request, encoder).scored(rows.blocks(request.window), rows.layout, run):
         for column in added:
@@ -153,7 +156,7 @@ def filter(
     *,
     preset: str | None = None,
     rules: str | os.PathLike[str] | RuleSet | None = None,
-    model: str | os.PathLike[str] | Encoder = "default",
+    model: str | os.PathLike[str] | Encoder = "auto",
     **options: Unpack[FilterKeywords],
 ) -> FilteredPairs:
     """Keep the pairs that pass every rule, as the command ``filter`` does after ``score``.

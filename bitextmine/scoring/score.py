@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,10 @@ from bitextmine.run import Run
 from bitextmine.scoring.columns.catalogue import COLUMNS, WINDOW, Request, column_names, identifier
 from bitextmine.scoring.compute import PairScorer, good_rows, read_pairs
 from bitextmine.scoring.doubts import doubts
+from bitextmine.shipped import choose_model
+
+if TYPE_CHECKING:
+    from bitextmine.encoder import Encoder
 
 # Columns with these names are numbers in Parquet.
 FLOATS = frozenset({"score", *(column.name for column in COLUMNS.values() if not column.is_text)})
@@ -72,7 +76,7 @@ class ScoreOptions:
     strict: bool = False
     src: str = ""
     tgt: str = ""
-    model: str = "default"
+    model: str | os.PathLike[str] | Encoder = "auto"
     k: int = 4
     margin: str = "ratio"
     window: int = WINDOW
@@ -132,7 +136,7 @@ def score(
         notes.append(
             f"{output} holds texts alone: the columns are lost; name a .tsv, .jsonl or .parquet for them"
         )
-    scorer = _scorer(request, options, run)
+    scorer = _scorer(request, options, langs, run)
     malformed, made = Malformed(table), scorer.signature
     header = options.where.header is not False and (not options.score_only or table.rows.header_line)
     outline = table.outline(
@@ -173,13 +177,14 @@ def _prepared(
     return table, format, request, notes
 
 
-def _scorer(request: Request, options: ScoreOptions, run: Run) -> PairScorer:
+def _scorer(request: Request, options: ScoreOptions, langs: Iterable[str | None], run: Run) -> PairScorer:
     """Return the scorer with its encoder."""
     if not request.uses("encoder"):
         return PairScorer(request)
-    from bitextmine.encoder import load_encoder
+    from bitextmine.encoder import as_encoder
 
-    return PairScorer(request, load_encoder(options.model, run.device_here), options.model)
+    model = choose_model(options.model, langs)
+    return PairScorer(request, as_encoder(model, run.device_here), model)
 
 
 class NormalBlock:
