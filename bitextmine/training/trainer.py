@@ -44,7 +44,7 @@ from bitextmine.training.run import SMALLEST_POOL, Inputs, NotFinite, TrainingRu
 from bitextmine.training.stages import Stage, stages, write_student
 from bitextmine.training.start import open_start
 from bitextmine.training.teacher import open_lessons, open_teacher, teacher_pieces
-from bitextmine.training.vocabulary import open_vocabulary, unknown_shares, warn_of_unknown
+from bitextmine.training.vocabulary import check_unknown, open_vocabulary, unknown_shares
 
 log = logging.getLogger(__name__)
 
@@ -186,7 +186,7 @@ class _Job:
             tokenizer = Tokenizer(self.work / TOKENIZER, recipe.model.transliterate)
         caches = open_caches(cache, recipe, tokenizer, self.run)
         if start is not None and world.first and saved is None:
-            warn_of_unknown(start, unknown_shares(caches, tokenizer))
+            check_unknown(start, unknown_shares(caches, tokenizer))
         lessons = pieces = None
         if self.teacher is not None:
             asked = [OBJECTIVES[name] for name in recipe.train.objective]

@@ -31,6 +31,8 @@ LONGEST_LINE = 4192
 UNSPACED_LINES = 3
 # The largest share of unknown words, for a vocabulary to continue from, without a warning.
 MOST_UNKNOWN = 0.03
+# With a larger one the language cannot be learned.
+UNREADABLE = 0.5
 
 
 def open_vocabulary(
@@ -161,17 +163,21 @@ def unknown_shares(caches: Sequence[PairCache], tokenizer: Tokenizer, pairs: int
     return {lang: float(count[0] / max(1, count.sum())) for lang, count in counts.items()}
 
 
-def warn_of_unknown(start: Start, shares: Mapping[str, float]) -> None:
-    """Warn of languages whose letters are unknown to an encoder to continue from; shares: `unknown_shares`."""
+def check_unknown(start: Start, shares: Mapping[str, float]) -> None:
+    """Warn of languages with words that are unknown to an encoder to continue from; shares: `unknown_shares`.
+
+    Raises:
+        BitextmineError: most words of a language are unknown.
+    """
     for lang, share in shares.items():
+        problem = (
+            f"{lang}: {100 * share:.0f}% of the words are unknown to the vocabulary of {start.name}, and nothing is "
+            "learned from them: train from scratch, without --from (train/new-language.md)"
+        )
+        if share > UNREADABLE:
+            raise BitextmineError(problem)
         if share > MOST_UNKNOWN:
-            log.warning(
-                "%s: %.0f%% of the words are unknown to the vocabulary of %s, and nothing is learned from them: train "
-                "from scratch, without --from (train/new-language.md)",
-                lang,
-                100 * share,
-                start.name,
-            )
+            log.warning("%s", problem)
 
 
 def content_pieces(tokenizer: Tokenizer) -> np.ndarray:
