@@ -246,7 +246,7 @@ def test_nothing_is_written_where_nothing_is_learned(bitextmine, tmp_path):
         (" ".join(rng.choices(words, k=8)), "".join(rng.choices("会议明天中午投票我们感谢", k=9)))
         for _ in range(300)
     )
-    rows = "".join(f"{src}\t{tgt}\n" for src, tgt in pairs)
+    rows = "".join(f"{src} {number}\t{tgt} {number}\n" for number, (src, tgt) in enumerate(pairs))
     (tmp_path / "pairs.en-zh.tsv").write_text(rows, encoding="utf-8")
     args = ("train", "--from", "europe5", "--pairs", "pairs.en-zh.tsv", "--out", "model", "--epochs", "1")
     assert "nothing is learned" in bitextmine.fails(*args, cwd=tmp_path)
