@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from bitextmine.reporting import write_report as report
     from bitextmine.run import Run
     from bitextmine.scoring.api import FilteredPairs, filter, score
-    from bitextmine.scoring.filter import FilterOptions
-    from bitextmine.scoring.score import ScoreOptions
+    from bitextmine.scoring.options import FilterOptions, ScoreOptions
     from bitextmine.search.knn import knn
     from bitextmine.search.neighbours import Neighbours
     from bitextmine.training.api import TrainOptions, train
@@ -76,10 +75,10 @@ __all__ = [
 _LAZY = {
     "AdaptOptions": "bitextmine.adaptation.piles",
     "AlignOptions": "bitextmine.alignment.run",
-    "FilterOptions": "bitextmine.scoring.filter",
+    "FilterOptions": "bitextmine.scoring.options",
     "MiningOptions": "bitextmine.mining.options",
     "Run": "bitextmine.run",
-    "ScoreOptions": "bitextmine.scoring.score",
+    "ScoreOptions": "bitextmine.scoring.options",
     "SplitOptions": "bitextmine.documents.options",
     "TrainOptions": "bitextmine.training.api",
     "WorkOptions": "bitextmine.mining.options",

@@ -25,9 +25,10 @@ from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.records import RecordBlock
 from bitextmine.run import Run
-from bitextmine.scoring.columns.catalogue import COLUMNS, WINDOW, Request, Tools, column_names
+from bitextmine.scoring.columns.catalogue import COLUMNS, Request, Tools, column_names
 from bitextmine.scoring.compute import PairRows, PairScorer
 from bitextmine.scoring.judge import Judge
+from bitextmine.scoring.options import WINDOW
 from bitextmine.scoring.rules import choose_rules
 from bitextmine.shipped import choose_model
 

@@ -5,10 +5,11 @@ import logging
 import os
 from collections.abc import Iterable
 from functools import cache
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Annotated, Any
 
-from bitextmine.declarations import Opt, Path
+from bitextmine.declarations import Kind, Opt
+from bitextmine.errors import UsageError
 from bitextmine.languages.codes import same_code
 
 log = logging.getLogger(__name__)
@@ -20,23 +21,31 @@ AUTO = "auto"
 ALIASES = (AUTO, "default")
 UNDETERMINED = ("", "und", "mul", "mis", "zxx")  # ISO 639-2: unknown, several, uncoded, no language
 
+
+def check_model(value: Any) -> Any:
+    """Return an encoder, or the name or folder of one."""
+    if not isinstance(value, (str, os.PathLike)) and not hasattr(value, "encode_pieces"):
+        raise UsageError(f"expected an encoder, or the name or folder of one, found {value!r}")
+    return value
+
+
 Model = Annotated[
-    Path,
+    Any,
+    Kind("auto|NAME|FOLDER", check_model, "str | os.PathLike[str] | Encoder"),
     Opt(
         "--model",
         f"Encoder. auto: of those that ship ({', '.join(SHIPPED)}) the first that knows the languages. Or one of them, "
         "a folder made by 'bitextmine train', sentence-transformers or LASER2, or ORG/NAME[@REVISION] on the Hugging "
         "Face Hub.",
-        metavar="auto|NAME|FOLDER",
         envvar="BITEXTMINE_MODEL",
         default="auto, or $BITEXTMINE_MODEL",
     ),
 ]
 
 
-def shipped_folder(name: str) -> FilePath:
+def shipped_folder(name: str) -> Path:
     """Return the folder of an encoder that ships, by its name or an alias."""
-    return FilePath(__file__).parent / "encoder" / "packaged" / (SHIPPED[0] if name in ALIASES else name)
+    return Path(__file__).parent / "encoder" / "packaged" / (SHIPPED[0] if name in ALIASES else name)
 
 
 @cache

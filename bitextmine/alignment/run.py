@@ -292,9 +292,7 @@ def align_files(
         sides = [task.src for task in tasks], [task.tgt for task in tasks]
     stated = options.src_lang, options.tgt_lang
     langs_read = [
-        lang or language_of(part.source)
-        for lang, parts in zip(stated, sides, strict=True)
-        for part in parts
+        lang or language_of(part.source) for lang, parts in zip(stated, sides, strict=True) for part in parts
     ]
     encoder = as_encoder(choose_model(options.model, langs_read), run.device)
     aligner = Aligner(encoder, options.settings, run.batch_tokens)

@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 
 import click
 
-from bitextmine.declarations import Choice, Declared, declare, declared, take
+from bitextmine.declarations import Choice, Declared, Opt, declare, declared, take
 from bitextmine.errors import UsageError
 from bitextmine.files.storage import is_remote
 
@@ -16,10 +16,10 @@ Function = Callable[..., Any]
 
 
 class Only:
-    """A mark on an object of options: the command has these alone; a keyword states another help for one."""
+    """A mark on an object of options: the command has these alone; a keyword declares one in another way."""
 
-    def __init__(self, *names: str, **help: str) -> None:
-        self.names, self.help = {*names, *help}, help
+    def __init__(self, *names: str, **changed: Opt) -> None:
+        self.names, self.changed = {*names, *changed}, changed
 
 
 class _Value(click.ParamType):
@@ -43,7 +43,7 @@ class _Value(click.ParamType):
     def _parsed(self, value: Any, name: str) -> Any:
         if not isinstance(value, str):
             return value
-        if not value:  # probably an unset variable of a script
+        if not value and value != self.option.default:  # probably an unset variable of a script
             raise UsageError(f"{name}: the value is empty")
         if self.option.kind is not None:
             return value
@@ -108,9 +108,7 @@ def _params(option: Declared, only: Only | None = None) -> Iterator[click.Parame
         if field.group:
             yield from _params(field, only)
         elif field.opt.flags and (only is None or field.name in only.names):
-            opt = field.opt
-            if only is not None:
-                opt = dataclasses.replace(opt, help=only.help.get(field.name, opt.help))
+            opt = field.opt if only is None else only.changed.get(field.name, field.opt)
             yield from _params(dataclasses.replace(field, opt=opt))
 
 
@@ -128,7 +126,7 @@ def _param(option: Declared) -> click.Parameter:
         default = default if default is None else str(default)
     else:
         more["metavar"] = opt.metavar or more["type"].name
-    shown = opt.default is None and default not in (None, (), "-")
+    shown = opt.default is None and default not in (None, (), "", "-")
     more = {"show_default": shown, "default": default, "envvar": opt.envvar, **more}
     flags = [*opt.flags.split(), option.name]
     return click.Option(flags, help=_help(option), multiple=option.several, hidden=opt.hidden, **more)

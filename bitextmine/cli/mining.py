@@ -8,7 +8,7 @@ import click
 from bitextmine.alignment.choices import FORMATS, LINK_FORMATS
 from bitextmine.cli import options
 from bitextmine.cli.declared import Only, command
-from bitextmine.cli.options import Normalize, output
+from bitextmine.cli.options import SEARCH_MEMORY, Normalize, output
 from bitextmine.cli.shell import program
 from bitextmine.declarations import Opt
 from bitextmine.mining.options import CorpusOptions, MiningOptions, WorkOptions
@@ -55,7 +55,7 @@ def mine(
         WorkOptions,
         Only(
             *("search", "cache", "wait", "force", "device", "executor", "batch_tokens", "errors", "max_line"),
-            memory="Memory limit for exact search, e.g. 500M or 2G; too small a limit is an error.",
+            memory=SEARCH_MEMORY,
         ),
     ],
 ) -> None:

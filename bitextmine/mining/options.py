@@ -17,6 +17,7 @@ Threshold = Annotated[
         "float | str",
     ),
 ]
+PlainThreshold = Annotated[float | str | None, Kind("NUMBER|auto|none", parse_threshold, "float | str")]
 Neighbours = Annotated[int, Opt("-k", "Neighbours for the margin.", ge=1)]
 MarginOption = Annotated[Margin, Opt("--margin", "Margin of a pair.")]
 Cache = Annotated[

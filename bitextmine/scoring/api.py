@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Unpack
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from bitextmine.arguments import a_path, take_options
+from bitextmine.arguments import a_path
 from bitextmine.console import counted
+from bitextmine.declarations import keywords
 from bitextmine.display import Shown, new_figure
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.languages.codes import language_code
 from bitextmine.mining.bitext import MinedPair
-from bitextmine.run import RunKeywords, take_run
+from bitextmine.run import Run
 from bitextmine.scoring.columns.catalogue import COLUMNS
 from bitextmine.scoring.compute import PairRows, PairScorer
-from bitextmine.scoring.filter import FilterOptions
 from bitextmine.scoring.judge import Sieve, applicable
-from bitextmine.scoring.rules import KINDS, RuleSet, choose_rules, make_rule
-from bitextmine.scoring.score import ScoreOptions
+from bitextmine.scoring.options import FilterOptions, ScoreOptions
+from bitextmine.scoring.rules import RuleSet, choose_rules, make_rule
+from bitextmine.scoring.score import request_of
 from bitextmine.scoring.seen import DEFAULT_MEMORY
 from bitextmine.shipped import choose_model
 
@@ -32,24 +33,17 @@ if TYPE_CHECKING:
 
     from bitextmine.encoder import Encoder
 
-
-class ScoreKeywords(RunKeywords, total=False):
-    """`ScoreOptions`, `Run`, and those of their fields that concern columns."""
-
-    options: ScoreOptions
-    columns: str | Sequence[str] | None
-    src_lang: str
-    tgt_lang: str
-    model: str | os.PathLike[str] | Encoder
-    k: int
-    margin: str
-    window: int
-    src_index: str | os.PathLike[str] | None
-    tgt_index: str | os.PathLike[str] | None
+Stated = TypeVar("Stated", ScoreOptions, FilterOptions)
 
 
+@keywords
 def score(
-    pairs: Iterable[tuple[str, str] | MinedPair] | pandas.DataFrame, **options: Unpack[ScoreKeywords]
+    pairs: Iterable[tuple[str, str] | MinedPair] | pandas.DataFrame,
+    *,
+    src_lang: str | None = None,
+    tgt_lang: str | None = None,
+    options: ScoreOptions,
+    run: Run,
 ) -> pandas.DataFrame:
     """Return the columns that the command ``score`` adds to sentence pairs, a row for each: float64, or str for texts.
 
@@ -75,10 +69,8 @@ def score(
 
     from bitextmine.encoder import as_encoder
 
-    given: dict[str, Any] = {**options}
-    run = take_run(given)
-    scoring = take_options(ScoreOptions, _stated(given))
-    request, _notes = scoring.request(run.batch_tokens)
+    scoring = _stated(options, src_lang, tgt_lang)
+    request, _notes = request_of(scoring, run.batch_tokens)
     texts, index = _both_sides(pairs)
     rows = PairRows(("src", "tgt"), texts)
     encoder = None
@@ -99,12 +91,10 @@ def score(
     )
 
 
-def _stated(given: dict[str, Any]) -> dict[str, Any]:
-    """Return keywords with the languages under the names of the options; None is no value."""
-    for name in ("src", "tgt"):
-        if lang := language_code(f"{name}_lang", given.pop(f"{name}_lang", None)):
-            given[name] = lang
-    return {name: value for name, value in given.items() if value is not None}
+def _stated(options: Stated, src_lang: str | None, tgt_lang: str | None) -> Stated:
+    """Return options with the languages."""
+    src, tgt = language_code("src_lang", src_lang), language_code("tgt_lang", tgt_lang)
+    return replace(options, src=src or options.src, tgt=tgt or options.tgt)
 
 
 @dataclass(frozen=True, repr=False)
@@ -139,25 +129,21 @@ class FilteredPairs(Shown):
         return figure
 
 
-class FilterKeywords(RunKeywords, total=False):
-    """`FilterOptions`, `Run`, their fields that concern rules, and the parts of a `RuleSet`."""
-
-    options: FilterOptions
-    min: Mapping[str, float] | None
-    max: Mapping[str, float] | None
-    equal: Mapping[str, str] | None
-    duplicates: str | None
-    src_lang: str
-    tgt_lang: str
-
-
+@keywords
 def filter(
     pairs: Iterable[tuple[str, str] | MinedPair] | pandas.DataFrame,
     *,
     preset: str | None = None,
     rules: str | os.PathLike[str] | RuleSet | None = None,
     model: str | os.PathLike[str] | Encoder = "auto",
-    **options: Unpack[FilterKeywords],
+    min: Mapping[str, float] | None = None,
+    max: Mapping[str, float] | None = None,
+    equal: Mapping[str, str] | None = None,
+    duplicates: str | None = None,
+    src_lang: str | None = None,
+    tgt_lang: str | None = None,
+    options: FilterOptions,
+    run: Run,
 ) -> FilteredPairs:
     """Keep the pairs that pass every rule, as the command ``filter`` does after ``score``.
 
@@ -168,10 +154,14 @@ def filter(
         preset: cheap, mild (the default, unless there are other rules), strict or none.
         rules: a TOML file of rules, or a `RuleSet`, which takes the place of a preset.
         model: the encoder, as for `score`.
-        options: further rules, ``min`` and ``max`` (from a column to its limit) and ``equal`` (to its text);
-            ``duplicates``: exact, near or none (default: as the preset has it); ``src_lang`` and ``tgt_lang``, the
-            languages that the sides should be in; fields of `Run`, such as ``device``. Or the objects `FilterOptions`
-            and `Run` as ``options`` and ``run``.
+        min: further rules, from a column to its least value.
+        max: from a column to its largest value.
+        equal: from a column to its text.
+        duplicates: exact, near or none (default: as the preset has it).
+        src_lang: the language that the sources should be in.
+        tgt_lang: that of the targets.
+        options: languages and examples; or its fields as keywords.
+        run: resources; or its fields, such as ``device``.
 
     Raises:
         BitextmineError: an unknown preset or column, or a pair that is not two texts.
@@ -185,12 +175,8 @@ def filter(
     """
     import pandas
 
-    given: dict[str, Any] = {**options}
-    run = take_run(given)
-    limits = {kind: _limits(kind, given.pop(kind, None)) for kind in KINDS}
-    duplicates = given.pop("duplicates", None)
-    documented = [name for name in FilterKeywords.__annotations__ if name not in RunKeywords.__annotations__]
-    how = take_options(FilterOptions, _stated(given), documented=("preset", "rules", "model", *documented))
+    limits = {kind: _limits(kind, value) for kind, value in (("min", min), ("max", max), ("equal", equal))}
+    how = _stated(options, src_lang, tgt_lang)
     if isinstance(rules, RuleSet):
         if preset is not None:
             raise UsageError("filter: give a preset or a RuleSet, not both")

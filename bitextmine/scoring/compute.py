@@ -19,8 +19,9 @@ from bitextmine.files.formats.cells import Added
 from bitextmine.files.formats.columns import Layout
 from bitextmine.files.formats.protocol import Block
 from bitextmine.files.formats.records import RecordBlock
-from bitextmine.scoring.columns.catalogue import WINDOW, PairTexts, Request, Tools
+from bitextmine.scoring.columns.catalogue import PairTexts, Request, Tools
 from bitextmine.scoring.forks import can_fork, mapped
+from bitextmine.scoring.options import WINDOW
 from bitextmine.signature import signature
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from bitextmine.console import aligned, counted
 from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.cells import DECIMALS, Added, one_cell
-from bitextmine.files.formats.columns import Columns
 from bitextmine.files.formats.protocol import Outline
 from bitextmine.files.formats.records import RecordBlock
 from bitextmine.files.formats.table import (
@@ -31,6 +30,7 @@ from bitextmine.languages.scripts import join_sentences
 from bitextmine.run import Run
 from bitextmine.scoring.columns.catalogue import column_names
 from bitextmine.scoring.judge import Nearest, Sieve
+from bitextmine.scoring.options import FilterOptions
 from bitextmine.scoring.rules import RuleSet
 from bitextmine.scoring.score import FLOATS, INTEGERS
 from bitextmine.scoring.seen import DEFAULT_MEMORY
@@ -67,26 +67,6 @@ class Filtered:
             parts += [f"  {'outside':8}{example}" for example in nearest.outside]
             parts += [f"  {'inside':8}{example}" for example in nearest.inside]
         return "\n".join([*parts, *self.notes, self.signature])
-
-
-@dataclass(frozen=True)
-class FilterOptions:
-    """Where the pairs are, and what to report.
-
-    Attributes:
-        where: the columns of source and target.
-        columns: names of the last columns if there is no header, as given to `score`.
-        src, tgt: the languages that the sides should be in, for a rule on `lang` if the rows have no such column.
-        explain: the number of examples on each side of every rule.
-        join: write "paragraph" or "document" pairs, joined from the sentence pairs that are kept, by their origins.
-    """
-
-    where: Columns = field(default_factory=Columns)
-    columns: str | Sequence[str] | None = None
-    src: str = ""
-    tgt: str = ""
-    explain: int = 0
-    join: str | None = None
 
 
 def filter_rows(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.formats.cells import one_cell
-from bitextmine.files.formats.columns import Columns
 from bitextmine.files.formats.names import MOSES, Format
 from bitextmine.files.formats.protocol import SomeRows
 from bitextmine.files.formats.table import Block, Malformed, Table, check_pairs_output, open_pairs, open_table
@@ -22,13 +21,14 @@ from bitextmine.files.source import Source
 from bitextmine.languages.clean import clean
 from bitextmine.languages.identify import is_installed
 from bitextmine.run import Run
-from bitextmine.scoring.columns.catalogue import COLUMNS, WINDOW, Request, column_names, identifier
+from bitextmine.scoring.columns.catalogue import COLUMNS, Request, column_names, identifier
 from bitextmine.scoring.compute import PairScorer, good_rows, read_pairs
 from bitextmine.scoring.doubts import doubts
+from bitextmine.scoring.options import ScoreOptions
 from bitextmine.shipped import choose_model
 
 if TYPE_CHECKING:
-    from bitextmine.encoder import Encoder
+    pass
 
 # Columns with these names are numbers in Parquet.
 FLOATS = frozenset({"score", *(column.name for column in COLUMNS.values() if not column.is_text)})
@@ -55,58 +55,25 @@ class Scored:
         return "\n".join([*lines, *self.notes, self.signature])
 
 
-@dataclass(frozen=True)
-class ScoreOptions:
-    """What to compute, and where the pairs are.
-
-    Attributes:
-        where: the columns of source and target; with ``header=False`` no header is written, either.
-        columns: names of columns to add (None: the default ones).
-        score_only: write the added cells alone, without a header unless the input has one.
-        normalize: write the texts in normal form (`languages.clean`).
-        strict: a malformed row is an error.
-        src, tgt: the languages that the sides should be in.
-        k, margin, window, src_index, tgt_index: the margin (`Request`).
-    """
-
-    where: Columns = field(default_factory=Columns)
-    columns: str | Sequence[str] | None = None
-    score_only: bool = False
-    normalize: bool = False
-    strict: bool = False
-    src: str = ""
-    tgt: str = ""
-    model: str | os.PathLike[str] | Encoder = "auto"
-    k: int = 4
-    margin: str = "ratio"
-    window: int = WINDOW
-    src_index: str | os.PathLike[str] | None = None
-    tgt_index: str | os.PathLike[str] | None = None
-
-    def request(self, batch_tokens: int | None) -> tuple[Request, list[str]]:
-        """Return the columns to compute, and notes on options without effect; raise UsageError for bad choices."""
-        if (self.src_index is None) != (self.tgt_index is None):
-            raise UsageError("a margin needs both indexes: give --src-index and --tgt-index")
-        names = column_names(self.columns, bool(self.src and self.tgt))
-        notes = []
-        k = self.k
-        if (
-            self.src_index is None
-            and isinstance(k, int)
-            and isinstance(self.window, int)
-            and k > self.window >= 1
-        ):
-            k = self.window
-            notes.append(
-                f"-k {self.k}: at most {k:,} pairs are searched for neighbours (--window), so k is {k:,}"
-            )
-        request = Request(names, self.src, self.tgt, self.margin, k, self.window, None, batch_tokens)
-        if self.src_index is not None and self.tgt_index is not None:
-            if request.uses("neighbours"):
-                request = replace(request, indexes=(self.src_index, self.tgt_index))
-            else:
-                notes.append("--src-index and --tgt-index change nothing: none of the columns has neighbours")
-        return request.checked(), notes
+def request_of(options: ScoreOptions, batch_tokens: int | None) -> tuple[Request, list[str]]:
+    """Return the columns to compute, and notes on options without effect; raise UsageError for bad choices."""
+    if (options.src_index is None) != (options.tgt_index is None):
+        raise UsageError("a margin needs both indexes: give --src-index and --tgt-index")
+    names = column_names(options.columns, bool(options.src and options.tgt))
+    notes = []
+    k = options.k
+    if options.src_index is None and k > options.window:
+        k = options.window
+        notes.append(
+            f"-k {options.k}: at most {k:,} pairs are searched for neighbours (--window), so k is {k:,}"
+        )
+    request = Request(names, options.src, options.tgt, options.margin, k, options.window, None, batch_tokens)
+    if options.src_index is not None and options.tgt_index is not None:
+        if request.uses("neighbours"):
+            request = replace(request, indexes=(options.src_index, options.tgt_index))
+        else:
+            notes.append("--src-index and --tgt-index change nothing: none of the columns has neighbours")
+    return request.checked(), notes
 
 
 def score(
@@ -166,12 +133,12 @@ def _prepared(
     """Open the input; return it, the format of the output, the columns to compute, and notes on the options."""
     asked = options.columns if options.columns is None else column_names(options.columns, False)
     # Before the first row is read, unless only that can tell the languages.
-    early = None if "lang" in (asked or ()) and not options.src else options.request(run.batch_tokens)
+    early = None if "lang" in (asked or ()) and not options.src else request_of(options, run.batch_tokens)
     format = check_pairs_output(output, only_added=options.score_only)
     table = open_table(source, replace(options.where, langs=(options.src, options.tgt)))
     if not options.src and (stated := _stated_languages(table)):
-        early = replace(options, src=stated[0], tgt=stated[1]).request(run.batch_tokens)
-    request, notes = early or options.request(run.batch_tokens)
+        early = request_of(replace(options, src=stated[0], tgt=stated[1]), run.batch_tokens)
+    request, notes = early or request_of(options, run.batch_tokens)
     if options.src and not request.uses("languages", "better_with_languages"):
         notes.append("--src and --tgt change nothing: none of the columns depends on the languages")
     return table, format, request, notes

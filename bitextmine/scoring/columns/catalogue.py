@@ -24,6 +24,7 @@ from bitextmine.mining.dedup import line_key
 from bitextmine.scoring.choices import default_columns
 from bitextmine.scoring.columns.evidence import evidence, looped, negated, tokens_of, words_of
 from bitextmine.scoring.columns.numbers import agreement, number_counts
+from bitextmine.scoring.options import WINDOW
 
 # `filter` and `report` use columns of texts alone, and do not wait for encoders to be loaded.
 if TYPE_CHECKING:
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
     from bitextmine.scoring.columns.neighbourhood import Around, Neighbourhood, Vectors
     from bitextmine.scoring.columns.quality import Quality
 
-# Rows scored together, and the pairs among which a margin's neighbours are searched. A constant, so that a score does
-# not depend on the speed of a pipe.
-WINDOW = 4096
 # The texts on each side that a margin, or a median of lengths, needs to mean anything.
 LEAST_AROUND = 64
 # Added to both lengths before their logarithms are compared, so that short texts may differ more.

@@ -1,0 +1,190 @@
+"""The options of score and filter; nothing heavy is imported here, as ``--help`` is made of them."""
+
+import math
+import sys
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from bitextmine.arguments import matching
+from bitextmine.declarations import Kind, Opt, Options, Path
+from bitextmine.errors import UsageError
+from bitextmine.files.formats.columns import Columns
+from bitextmine.languages.codes import LanguageCode
+from bitextmine.mining.choices import Dedup, Margin
+from bitextmine.mining.options import MarginOption, Neighbours
+from bitextmine.scoring.choices import PRESETS, default_columns
+from bitextmine.shipped import Model
+
+# Rows scored together, and the pairs among which a margin's neighbours are searched. A constant, so that a score does
+# not depend on the speed of a pipe.
+WINDOW = 4096
+
+
+def key_value(value: Any) -> tuple[str, Any]:
+    """Return the parts of KEY=VALUE; the value is TOML, or text if it is not valid TOML."""
+    if not isinstance(value, str):
+        return value
+    key, equals, text = value.partition("=")
+    if not key or not equals:
+        raise UsageError(f"expected KEY=VALUE, found {value!r}")
+    try:
+        return key, tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):  # also too many digits or brackets
+        return key, text
+
+
+def column_limit(value: Any) -> tuple[str, float]:
+    """Return the parts of COL=X, X a number."""
+    column, limit = key_value(value)
+    if isinstance(limit, bool) or not isinstance(limit, int | float) or math.isnan(limit):
+        raise UsageError(f"expected COL=NUMBER, found {value!r}")
+    if isinstance(limit, int) and abs(limit) > sys.float_info.max:
+        raise UsageError("the number has too many digits")
+    return column, limit
+
+
+def column_names_given(value: Any) -> str | tuple[str, ...]:
+    """Return names of columns, in text separated by commas or in a sequence."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, Sequence) and not hasattr(value, "tolist"):
+        raise UsageError(f"expected names of columns, found {value!r}")
+    return tuple(value)
+
+
+ColumnNames = Annotated[
+    str | tuple[str, ...] | None, Kind("NAME,...", column_names_given, "str | Sequence[str]")
+]
+_PRESETS = (*PRESETS, "none")
+Limits = tuple[Annotated[Any, Kind("COL=X", column_limit)], ...]
+
+
+Normalize = Annotated[
+    bool,
+    Opt("--normalize", "Remove markup, mojibake, control characters and runs of spaces from the output."),
+]
+
+
+@dataclass(frozen=True)
+class ScoreOptions(Options):
+    """What to compute, and where the pairs are.
+
+    Attributes:
+        columns: names of columns to add (None: the default ones).
+        src, tgt: the languages that the sides should be in.
+        where: the columns of source and target; with ``header=False`` no header is written, either.
+        score_only: write the added cells alone, without a header unless the input has one.
+        normalize: write the texts in normal form (`languages.clean`).
+        strict: a malformed row is an error.
+        model: an encoder of `load_encoder`, or its name or folder.
+        k, margin: of the margin, over neighbours among `window` pairs, or in `src_index` and `tgt_index`.
+    """
+
+    columns: Annotated[
+        ColumnNames,
+        Opt(
+            "--columns",
+            "Columns to add, in this order.",
+            default=f"{','.join(default_columns(languages=False))}, with lang before quality if --src and --tgt are "
+            "given",
+        ),
+    ] = None
+    score_only: Annotated[
+        bool,
+        Opt(
+            "--score-only",
+            "Print only the added columns, for 'paste', with a header only if the input has one.",
+        ),
+    ] = False
+    src: Annotated[
+        LanguageCode, Opt("--src", "Expected language of the sources; also its name in .tmx and .jsonl.")
+    ] = ""
+    tgt: Annotated[LanguageCode, Opt("--tgt", "Expected language of the targets, likewise.")] = ""
+    where: Columns = field(default_factory=Columns)
+    normalize: Normalize = False
+    strict: Annotated[
+        bool, Opt("--strict", "Stop at a malformed row instead of leaving its scores empty.")
+    ] = False
+    model: Model = "auto"
+    k: Neighbours = 4
+    margin: MarginOption = Margin.RATIO
+    window: Annotated[
+        int,
+        Opt("--window", "Number of consecutive pairs in which the margin's neighbours are searched.", ge=1),
+    ] = WINDOW
+    src_index: Annotated[
+        Path | None,
+        Opt(
+            "--src-index",
+            "Search for neighbours in this embedded corpus instead (corpus.en, .npy or .faiss), as 'mine' does; needs "
+            "--tgt-index.",
+            metavar="FILE",
+        ),
+    ] = None
+    tgt_index: Annotated[
+        Path | None, Opt("--tgt-index", "Target corpus, likewise; needs --src-index.", metavar="FILE")
+    ] = None
+
+
+@dataclass(frozen=True)
+class RuleOptions(Options):
+    """The rules of a filter on the command line; `rules.choose_rules` makes them."""
+
+    preset: Annotated[
+        Annotated[str, Kind("|".join(_PRESETS), matching("|".join(_PRESETS), ", ".join(_PRESETS)))] | None,
+        Opt("--preset", "Ready-made rules; cheap needs no scores.", default="mild, unless rules are given"),
+    ] = None
+    rules: Annotated[
+        Path | None, Opt("--rules", "Further rules, applied after the preset.", metavar="RULES.toml")
+    ] = None
+    min: Annotated[Limits, Opt("--min", "Keep rows with COL >= X.")] = ()
+    max: Annotated[Limits, Opt("--max", "Keep rows with COL <= X.")] = ()
+    equal: Annotated[
+        tuple[Annotated[Any, Kind("COL=TEXT", key_value)], ...],
+        Opt("--equal", "Keep rows with COL equal to TEXT."),
+    ] = ()
+    duplicates: Annotated[
+        Literal["exact", "near", "none"] | None,
+        Opt(
+            "--duplicates",
+            f"Keep only the first of equal pairs. near: {Dedup.NEAR.meaning}.",
+            default="set by the preset, or none",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class FilterOptions(Options):
+    """Where the pairs are, and what to report.
+
+    Attributes:
+        where: the columns of source and target.
+        columns: names of the last columns if there is no header, as given to `score`.
+        src, tgt: the languages that the sides should be in, for a rule on `lang` if the rows have no such column.
+        explain: the number of examples on each side of every rule.
+        join: write "paragraph" or "document" pairs, joined from the sentence pairs that are kept, by their origins.
+    """
+
+    join: Annotated[
+        Literal["paragraph", "document"] | None,
+        Opt(
+            "--join",
+            "Join the kept sentence pairs into paragraph or document pairs. Needs the output of mine --origin or align "
+            "--origin.",
+        ),
+    ] = None
+    explain: Annotated[
+        int, Opt("--explain", "Show N pairs just outside and just inside each rule.", ge=0)
+    ] = 0
+    columns: Annotated[
+        ColumnNames,
+        Opt("--columns", "Names of the last columns if there is no header, as passed to 'score'."),
+    ] = None
+    where: Columns = field(default_factory=Columns)
+    src: Annotated[
+        LanguageCode,
+        Opt("--src", "Source language, for .tmx and .jsonl, and for rules on lang if the column is missing."),
+    ] = ""
+    tgt: Annotated[LanguageCode, Opt("--tgt", "Target language, likewise.")] = ""
