@@ -262,11 +262,11 @@ StreamOutput = Annotated[
 
 def pairs_file(paths: tuple[str, ...]) -> Any:
     """Return a file of pairs: a path (by default standard input), or two as `TwoFiles`."""
-    from bitextmine.files.formats.names import TwoFiles
+    from bitextmine.files.source import TwoFiles
 
     if len(paths) > 2:
         raise click.UsageError("expected a file of pairs, or two: sources and targets")
-    return TwoFiles((paths[0], paths[1])) if len(paths) == 2 else paths[0] if paths else "-"
+    return TwoFiles.join(*paths) if len(paths) == 2 else paths[0] if paths else "-"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -310,26 +310,6 @@ def old_output(help: str) -> Decorator:
     return click.option(
         "-o", "--output", default="-", metavar="FILE", help=f"{help}  [default: standard output]"
     )
-
-
-stream_output = old_output(
-    "Output file: .tsv, .jsonl, .tmx or .parquet, or two with NAME.{lang}; add .gz, .bz2, .xz or .zst to compress."
-)
-
-
-def pairs_argument(name: str, metavar: str, required: bool = False) -> Decorator:
-    """Add the argument for a file of pairs: a path (by default standard input), or two as `TwoFiles`."""
-
-    def one(ctx: click.Context, param: click.Parameter, files: tuple[str, ...]) -> Any:
-        if len(files) < 2:
-            return files[0] if files else "-"
-        if len(files) == 2 and all(files):
-            from bitextmine.files.source import TwoFiles
-
-            return TwoFiles.join(files[0], files[1])
-        raise click.BadParameter("expected a file of pairs, or two: sources and targets.", ctx, param)
-
-    return click.argument(name, metavar=metavar, nargs=-1, required=required, callback=one)
 
 
 search_memory = memory("Memory limit for exact search, e.g. 500M or 2G; too small a limit is an error.")
