@@ -110,7 +110,8 @@ def refuses(bitextmine, tmp_path):
     def run(*args):
         result = bitextmine(*args, code=2, cwd=tmp_path)
         assert result.out == "" and "Traceback" not in result.err
-        assert result.err.startswith(f"Usage: bitextmine {args[0]}")
+        said = result.err.removeprefix("bitextmine: --model auto: europe5, for fr\n")
+        assert said.startswith(f"Usage: bitextmine {args[0]}")
         message = result.err.partition("\nError: ")[2]
         assert message.count("\n") <= 2, message
         assert contents(tmp_path) == before
