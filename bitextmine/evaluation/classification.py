@@ -11,18 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Unpack
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.arguments import whole_number
 from bitextmine.console import counted
+from bitextmine.declarations import keywords
 from bitextmine.documents.sources import language_of
 from bitextmine.errors import BitextmineError
 from bitextmine.evaluation.report import FileName, Report, cut_note, percent, wilson
 from bitextmine.files.source import Source
-from bitextmine.run import Run, RunKeywords, take_run
+from bitextmine.run import Run
 from bitextmine.shipped import choose_model
 from bitextmine.signature import signature
 
@@ -90,6 +91,7 @@ class _Set(NamedTuple):
         return float((predict(weights, self.vectors) == self.labels).mean())
 
 
+@keywords
 def evaluate_classification(
     train: FileName,
     tests: Sequence[FileName],
@@ -98,7 +100,7 @@ def evaluate_classification(
     model: FileName | Encoder = "auto",
     runs: int = 5,
     seed: int = 1,
-    **options: Unpack[RunKeywords],
+    run: Run,
 ) -> ClassificationReport:
     """Measure how well a classifier trained on one language's vectors does on other languages.
 
@@ -107,7 +109,7 @@ def evaluate_classification(
     Further keywords are those of `bitextmine.run.Run`.
     BitextmineError: malformed files, or labels too few, too rare, or not in `train`.
     """
-    run, runs = take_run(dict(options)), whole_number("runs", runs)
+    runs = whole_number("runs", runs)
     if not tests:
         raise BitextmineError("evaluate classification: no test file is given")
     paths = [Source.of(path, run) for path in (train, *tests, *([] if dev is None else [dev]))]

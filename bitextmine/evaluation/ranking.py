@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.arguments import whole_number, yes_or_no
 from bitextmine.console import counted
 from bitextmine.display import Shown, new_figure
-from bitextmine.errors import UsageError
+from bitextmine.evaluation.options import RankingOptions
 from bitextmine.evaluation.report import Report, percent, wilson
 from bitextmine.mining.choices import Margin
 from bitextmine.mining.margin import margin, neighbourhood_mean
@@ -26,32 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _BLOCK = 1 << 22
-
-
-@dataclass(frozen=True)
-class RankingOptions:
-    """Measures that sentences are ranked by.
-
-    Attributes:
-        k: neighbours of the ratio margin.
-        csls: neighbours of CSLS.
-        candidates: the nearest by cosine, among which these choose.
-        rescore: rank by the scorer of `mine --rescore`, too.
-    """
-
-    k: int = 4
-    csls: int = 10
-    candidates: int = 10
-    rescore: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("k", "csls", "candidates"):
-            object.__setattr__(self, name, whole_number(name, getattr(self, name)))
-        object.__setattr__(self, "rescore", yes_or_no("rescore", self.rescore))
-        if self.rescore and self.k == 1:
-            raise UsageError(
-                "rescore with k=1 (--rescore -k 1): the scorer needs margins, and one neighbour gives none; use k >= 2"
-            )
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.arguments import a_path, take_options
+from bitextmine.arguments import a_path
+from bitextmine.declarations import keywords
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.evaluation.options import RankingOptions
 from bitextmine.evaluation.pools import (
     Queries,
     find_distractors,
@@ -26,7 +28,6 @@ from bitextmine.evaluation.pools import (
     sentences_of,
 )
 from bitextmine.evaluation.ranking import (
-    RankingOptions,
     RetrievalReport,
     RetrievalResult,
     rank_in_pool,
@@ -40,7 +41,7 @@ from bitextmine.mining.dedup import Unique, unique_lines
 from bitextmine.mining.piece_features import Sentences
 from bitextmine.mining.scorer import Rescorer, Scoring, open_scoring
 from bitextmine.mining.sides import packed_rows
-from bitextmine.run import Run, RunKeywords, take_run
+from bitextmine.run import Run
 from bitextmine.shipped import choose_model
 from bitextmine.signature import signature
 
@@ -50,16 +51,7 @@ if TYPE_CHECKING:
 Distractors = FileName | Mapping[str, Iterable[str]]
 
 
-class RetrievalKeywords(RunKeywords, total=False):
-    """`RankingOptions`, `Run`, and the fields of both."""
-
-    options: RankingOptions
-    k: int
-    csls: int
-    candidates: int
-    rescore: bool
-
-
+@keywords
 def evaluate_retrieval(
     queries: FileName | Mapping[str, Sequence[str]],
     distractors: Distractors | None = None,
@@ -67,7 +59,8 @@ def evaluate_retrieval(
     pairs: str = "all",
     pivot: str | None = "en",
     model: FileName | Encoder = "auto",
-    **options: Unpack[RetrievalKeywords],
+    options: RankingOptions,
+    run: Run,
 ) -> RetrievalReport:
     """Measure P@1, how often the best sentence of a pool is the translation, as ``evaluate retrieval`` does.
 
@@ -82,7 +75,8 @@ def evaluate_retrieval(
         pairs: directions, as "en-fr,fr-en"; "all" means to and from `pivot`.
         pivot: the language of "all"; "en" stands for the first language if there is no English, None for every pair.
         model: an encoder, or the name of one.
-        options: fields of `RankingOptions`, such as ``k`` and ``rescore``, and of `Run`, such as ``device``.
+        options: the measures; or its fields, such as ``k`` and ``rescore``, as keywords.
+        run: resources; or its fields, such as ``device``.
 
     Returns:
         A report with results (src, tgt, measure, p_at_1, low, high, correct, queries, pool; shares from 0 to 1, with
@@ -97,9 +91,7 @@ def evaluate_retrieval(
     >>> report.to_frame()[["measure", "p_at_1", "queries", "pool"]].to_dict("list")
     {'measure': ['cosine', 'ratio-4', 'csls-10'], 'p_at_1': [1.0, 1.0, 1.0], 'queries': [2, 2, 2], 'pool': [3, 3, 3]}
     """
-    given: dict[str, Any] = {**options}
-    run = take_run(given)
-    ranking = take_options(RankingOptions, given)
+    ranking = options
     if isinstance(queries, Mapping):
         asked = queries_of(queries)
     else:

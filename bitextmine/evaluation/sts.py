@@ -14,20 +14,21 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.arguments import a_path, finite, whole_number
 from bitextmine.console import counted
+from bitextmine.declarations import keywords
 from bitextmine.display import Shown
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.evaluation.pools import language_pairs
 from bitextmine.evaluation.report import FileName, Report, cut_note, percent
 from bitextmine.files.source import Source
 from bitextmine.languages.codes import is_code, is_short_code
-from bitextmine.run import Run, RunKeywords, take_run
+from bitextmine.run import Run
 from bitextmine.shipped import choose_model
 from bitextmine.signature import signature
 
@@ -76,6 +77,7 @@ class StsReport(Report, Shown):
         )
 
 
+@keywords
 def evaluate_sts(
     files: FileName | Sequence[FileName] | Mapping[str, Iterable[Sequence[Any]]],
     *,
@@ -84,7 +86,7 @@ def evaluate_sts(
     model: FileName | Encoder = "auto",
     resamples: int = 2000,
     seed: int = 1,
-    **options: Unpack[RunKeywords],
+    run: Run,
 ) -> StsReport:
     """Measure Spearman's correlation of cosines with human similarity ratings, as ``evaluate sts`` does.
 
@@ -109,7 +111,6 @@ def evaluate_sts(
     {'languages': ['en'], 'spearman': [1.0], 'pairs': [3]}
     """
     resamples, seed = whole_number("resamples", resamples), whole_number("seed", seed, 0)
-    run = take_run(dict(options))
     sets = _sets(files, run)
     measured = [(one, one.first, one.second, one.language) for one in sets]
     if pairs is not None:

@@ -1,0 +1,35 @@
+"""The options of retrieval; nothing heavy is imported here, as ``--help`` is made of them."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from bitextmine.declarations import Opt, Options
+from bitextmine.errors import UsageError
+
+
+@dataclass(frozen=True)
+class RankingOptions(Options):
+    """Measures that sentences are ranked by.
+
+    Attributes:
+        k: neighbours of the ratio margin.
+        csls: neighbours of CSLS.
+        candidates: the nearest by cosine, among which these choose.
+        rescore: rank by the scorer of `mine --rescore`, too.
+    """
+
+    k: Annotated[int, Opt("-k", "Neighbours for the ratio margin.", ge=1)] = 4
+    csls: Annotated[int, Opt("--csls", "Neighbours for CSLS.", ge=1)] = 10
+    candidates: Annotated[
+        int, Opt("--candidates", "Nearest sentences by cosine that the margins rerank.", ge=1)
+    ] = 10
+    rescore: Annotated[bool, Opt("--rescore", "Also rerank them with the scorer of 'mine --rescore'.")] = (
+        False
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rescore and self.k == 1:
+            raise UsageError(
+                "rescore with k=1 (--rescore -k 1): the scorer needs margins, and one neighbour gives none; use k >= 2"
+            )
