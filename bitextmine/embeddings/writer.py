@@ -51,7 +51,7 @@ class EmbeddingWriter:
     Raises:
         JournalBusyError: another process is writing the same embedding.
         PlaceTaken: `still_free` says no.
-        BitextmineError: the disk cannot hold the whole file.
+        BitextmineError: the disk cannot hold the whole file, or the name is that of a device or a pipe.
     """
 
     resume_row: int
@@ -75,7 +75,12 @@ class EmbeddingWriter:
         self._synced = time.monotonic()
         self.safe_rows = 0  # rows known to be on disk
         self._fd = -1
-        Destination.of(self.npy_path).check()
+        destination = Destination.of(self.npy_path)
+        if destination.is_special:
+            raise BitextmineError(
+                f"{self.npy_path}: not a regular file, which vectors need; name another file"
+            )
+        destination.check()
         try:
             self._journal = Journal(
                 store.journal_path(npy_path), store.JOB, self.identity, overwrite=overwrite

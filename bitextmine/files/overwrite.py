@@ -12,7 +12,7 @@ from pathlib import Path
 from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.journal import folder_head, is_foreign
 from bitextmine.files.json_toml import read_json
-from bitextmine.files.storage import Remote, open_bytes, to_path
+from bitextmine.files.storage import AnyPath, Remote, open_bytes
 
 _HEAD = 256
 _FLOAT16 = rb"\x93NUMPY\x01\x00..\{'descr': '<f2', 'fortran_order': False, 'shape': \(\d+, \d+\), \}"
@@ -40,12 +40,11 @@ class Made(Enum):
         self.words, self.mark = words, mark
 
 
-def is_ours(path: str | os.PathLike[str], made: Made) -> bool:
+def is_ours(path: AnyPath, made: Made) -> bool:
     """Return True for a file of that kind, or an empty one.
 
     Nothing but zero bytes at the head, as a power cut leaves them, counts as empty.
     """
-    path = to_path(path)
     with explained(f"{path}: cannot read"):
         if not path.is_file():
             return False
@@ -62,12 +61,12 @@ def is_ours(path: str | os.PathLike[str], made: Made) -> bool:
     return content.get("kind") == made.mark if isinstance(made.mark, str) else made.mark <= content.keys()
 
 
-def check_ours(path: str | os.PathLike[str], made: Made, instead: str) -> None:
+def check_ours(path: AnyPath, made: Made, instead: str) -> None:
     """Raise BitextmineError if a file has that name already and is not of that kind.
 
     instead: an alternative to moving it away and to --force, for the message.
     """
-    there = path.exists() if isinstance(path := to_path(path), Remote) else os.path.lexists(path)
+    there = path.exists() if isinstance(path, Remote) else os.path.lexists(path)
     if there and not is_ours(path, made):
         raise _foreign(path, f"is not {made.words}", instead)
 
@@ -97,8 +96,8 @@ def check_index_place(file: Path, manifest: Path, part: Path, instead: str) -> N
     check_ours(file, Made.FAISS, instead)
 
 
-def _foreign(path: str | os.PathLike[str], found: str, instead: str) -> BitextmineError:
+def _foreign(path: AnyPath, found: str, instead: str) -> BitextmineError:
     return BitextmineError(
-        f"{os.fspath(path)}: already exists and {found}, so it was not overwritten; move it away, {instead}, "
+        f"{path}: already exists and {found}, so it was not overwritten; move it away, {instead}, "
         "or pass --force"
     )

@@ -263,6 +263,6 @@ def check_output(
         if not output.is_stream:
             beside.check()
             if not force:
-                check_ours(beside, Made.PAIRS, "name another output (-o)")
+                check_ours(beside.path, Made.PAIRS, "name another output (-o)")
     output_format(output).check_languages(langs, "the names of the corpora, or --src and --tgt")
     return output

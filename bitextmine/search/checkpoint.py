@@ -34,7 +34,7 @@ def state_path(path: str | os.PathLike[str]) -> Path:
 
 def remove_checkpoint(path: str | os.PathLike[str]) -> None:
     """Remove the files of a search, unless another program made them."""
-    if is_ours(path, Made.SEARCH):
+    if is_ours(Path(path), Made.SEARCH):
         _remove_state(path)
         Path(path).unlink(missing_ok=True)
 

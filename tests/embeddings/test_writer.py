@@ -349,3 +349,10 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - grown) // 1024)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert int(done.stdout) < 40 * (1024 if sys.platform == "darwin" else 1)
+
+
+def test_a_pipe_is_not_replaced_by_vectors(tmp_path):
+    os.mkfifo(tmp_path / "pipe.npy")
+    with pytest.raises(BitextmineError, match=r"pipe\.npy: not a regular file"):
+        EmbeddingWriter(tmp_path / "pipe.npy", 2, 4, {}, overwrite=True)
+    assert [(path.name, path.is_fifo()) for path in tmp_path.iterdir()] == [("pipe.npy", True)]

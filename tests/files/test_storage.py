@@ -160,10 +160,11 @@ def test_files_that_are_not_there(folder):
         open_table(f"{folder}/no.jsonl")
     with pytest.raises(BitextmineError, match=r"no\.json: no such file"):
         read_json(f"{folder}/no.json")
-    assert not is_ours(f"{folder}/no.json", Made.PAIRS)
+    assert not is_ours(Remote(f"{folder}/no.json"), Made.PAIRS)
     with Destination.of(f"{folder}/x.json").open() as out:
         out.write(b'{"kind": "bitext"}')
-    assert is_ours(f"{folder}/x.json", Made.PAIRS) and not is_ours(f"{folder}/x.json", Made.INDEX)
+    assert is_ours(Remote(f"{folder}/x.json"), Made.PAIRS)
+    assert not is_ours(Remote(f"{folder}/x.json"), Made.INDEX)
     with pytest.raises(BitextmineError, match=r"/: cannot write: it is a directory; name a file"):
         Destination(f"{folder}/").check()
 
