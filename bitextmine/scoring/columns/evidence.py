@@ -283,8 +283,13 @@ def name_places(words: list[str]) -> list[int]:
 
 def negation_places(text: str, words: list[str], code: str) -> list[int]:
     """Return the places of the negating words of a language among the words of a text; none if they are not known."""
-    pattern = _negation(code) if code else None
-    if pattern is None:
+    if not code or _negation(code) is None:
         return []
-    plain = words if len(text) > _CHARACTERS else _plain(text).split()
-    return [at for at, word in enumerate(plain) if pattern.search(_plain(word))]
+    plain = map(_plain, words) if len(text) > _CHARACTERS else _plain(text).split()
+    return [at for at, word in enumerate(plain) if _negates(word, code)]
+
+
+@lru_cache(maxsize=1 << 16)
+def _negates(word: str, code: str) -> bool:
+    pattern = _negation(code)
+    return pattern is not None and pattern.search(word) is not None

@@ -52,7 +52,10 @@ class Quantity:
 
 
 def without_common(src: str, tgt: str) -> tuple[int, str, str]:
-    """Return the number of quantities that two texts share by value, and the texts without these."""
+    """Return the number of quantities that two texts share by value, and the texts without these.
+
+    Nothing is shared if all of these are spelled alike.
+    """
     sides = [list(itertools.islice(quantities(text), _MOST + 1)) for text in (src, tgt)]
     if max(map(len, sides)) > _MOST:
         return 0, src, tgt
@@ -64,6 +67,8 @@ def without_common(src: str, tgt: str) -> tuple[int, str, str]:
                 common.append((one, other))
                 sides[0].remove(one)
                 sides[1].remove(other)
+    if all(src[one.start : one.end] == tgt[other.start : other.end] for one, other in common):
+        return 0, src, tgt
     return (
         len(common),
         _blanked(src, (one for one, _ in common)),
