@@ -163,7 +163,9 @@ def mine_piles(
     assert found.estimate is not None
     assert found.threshold is not None
     precision = found.estimate.precisions()[: len(found)]
-    return MinedPairs(found.src_index, found.tgt_index, precision, found.estimate.interval(found.threshold))
+    return MinedPairs(
+        found.src_index, found.tgt_index, precision, found.estimate.precision_interval(found.threshold)
+    )
 
 
 def gold_shares(mined: MinedPairs, piles: Pair, gold: Gold) -> dict[str, float]:

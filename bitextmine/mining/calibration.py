@@ -1,4 +1,4 @@
-"""Calibrate log odds to a corpus: the share of true pairs, and the noise that decoys show.
+"""Calibrate log odds to two corpora: the share of true pairs, and the noise that their own lines show.
 
 A scorer is fitted where a known share of the candidates are pairs. With another share the odds of every candidate
 change by one factor. The share is the one of highest likelihood given the scores, to which the
@@ -7,12 +7,12 @@ priori probabilities") converges:
 
     share = mean of p over the candidates, odds p / (1 - p) = likelihood ratio * share / (1 - share)
 
-This assumes that noise scores as it did where the scorer was fitted. In a crawl it scores higher: manuals and games
-repeat themselves with one word changed. Sentences of the same language (decoys, see `noise`) show how much higher,
-because the scores of the best wrong pairs across languages have the distribution of those within a language, up to a
-factor in their number. The factor comes from scores so low that nearly all candidates are noise. A slope and a shift
-of the log odds then make the expected number of wrong pairs agree with the decoys in every bin of scores, weighted by
-the uncertainty of each number, with the scorer's own slope and shift as prior.
+This assumes that noise scores as it did where the scorer was fitted. In other text it scores higher or lower, which
+matters the more, the fewer translations there are. Two kinds of lines show it: those with scores so low that nearly all
+pairs are wrong, and those of the surest pairs when their pair is removed and they are mined again (`noise.removed`).
+From the upper fifth of the noise on, the number of wrong pairs above a score falls exponentially (`NoiseTail`). A slope
+and a shift of the log odds then make the expected number of wrong pairs in every bin of scores agree with this tail,
+with the scorer's slope and the shift of highest likelihood as prior.
 """
 
 import math
@@ -22,14 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.mining.choices import Margin, Retrieval
-from bitextmine.mining.cleaning import near_copies
-from bitextmine.mining.margin import LOG_ODDS, BestBothWays, BestCandidates, Rescore, rounded
-from bitextmine.mining.noise import MIN_LINES, Within, search_within
-from bitextmine.mining.retrieval import retrieve
-from bitextmine.mining.scorer import NEIGHBOURS, Rescorer, pair_cosines
-from bitextmine.mining.sides import Side
-from bitextmine.search.neighbours import Neighbours
+from bitextmine.mining.margin import BestBothWays, BestCandidates, rounded
 
 # The prior share counts as this many candidates, so that a handful does not determine it.
 PRIOR_CANDIDATES = 2.0
@@ -37,24 +30,24 @@ PRIOR_CANDIDATES = 2.0
 MOST_LOG_RATIO = 15.0
 HALVINGS = 60
 
-# Candidates of these probabilities are noise but for a few, and enough to count; in small corpora the lowest so many.
-_LEAST, _MOST = 0.02, 0.1
-_DOUBTFUL = 50
+# Noise is exponential above this quantile.
+_TAIL = 0.8
+# Log odds below which candidates count as noise, and those from which they enter the fit of the line.
+_NOISE, _FITTED = math.log(0.1 / 0.9), math.log(0.02 / 0.98)
+_SURE = 0.9  # probability of the pairs whose lines show noise when their pair is removed
+_RATES = (0.2, 1.5)  # of the tail, per nat
+_USUAL_RATE, _USUAL_PAIRS = 0.62, 50  # the prior of the rate, which counts as so many pairs
 _BINS = 24
-# Standard deviations: of the prior of slope and shift, and, relative, of the number of decoys, which model noise.
-_SLOPE, _SHIFT, _MODEL = 0.08, 0.7, 0.2
-_ROUNDS = 2
-# Decoys below these log odds count in no bin; no need to find the copies among them.
-_LOWEST = -5.0
-# More words than between languages must be equal in a near copy: sentences of a manual with one word in four changed
-# are wrong pairs across languages, too. With 0.7 decoys in crawls were too few, with 0.9 too many (mine/quality.md).
-_COPY_SHARE = 0.8
+# Standard deviations: of the prior of slope and shift, and, relative, of the tail.
+_SLOPE, _SHIFT, _MODEL = 0.12, 1.0, 0.4
+_ROUNDS = 4
+_MOST_TAKEN = 0.5  # the largest share of lines that noise is taken to occupy
 
 
 def probability(log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return p (n,) from the logarithms of p / (1 - p)."""
-    found: NDArray[np.float64] = 1 / (1 + np.exp(-np.clip(log_odds, -700, 700)))
-    return found
+    p: NDArray[np.float64] = 1 / (1 + np.exp(-np.clip(log_odds, -700, 700)))
+    return p
 
 
 def pair_share(log_odds: NDArray[np.float64], share: float) -> float:
@@ -83,131 +76,189 @@ def calibration_error(p: NDArray[np.float64], true: NDArray[np.bool_], bins: int
     return float(np.abs(gaps).sum() / max(1, len(p)))
 
 
-def fit_line(
-    score: NDArray[np.float64], share: float, decoys: Sequence[NDArray[np.float64]] = ()
-) -> tuple[float, float]:
-    """Return slope and shift that turn a scorer's log odds into those of a corpus.
+@dataclass(frozen=True)
+class Removed:
+    """Lines of removed pairs, mined again: the pair's own score, and that of the line's next pair, float64 (r,).
 
-    Log odds (n,) of the one-to-one candidates hold for a `share` of true pairs; decoys are those of the best wrong
-    pairs within each language.
+    `next` is -inf for a line without another pair; `lines` is the number of lines of its side.
     """
-    prior = _logit(pair_share(score, share)) - _logit(share)
-    slope, shift = 1.0, prior
-    if not decoys or not len(score):
-        return slope, shift
-    for _ in range(_ROUNDS):
-        lowest, highest = ((_logit(p) - shift) / slope for p in (_LEAST, _MOST))
-        above = np.sort(score[score >= lowest])
-        if len(above) > _DOUBTFUL:
-            highest = max(highest, float(above[_DOUBTFUL]))
-        doubtful = above[above < highest]
-        among = np.mean([((some >= lowest) & (some < highest)).sum() for some in decoys])
-        factor = float(((1 - probability(slope * doubtful + shift)).sum() + 1) / (among + 1))
-        high = score[score >= lowest]
-        if not len(high):
-            break
-        edges = np.unique(np.quantile(high, np.linspace(0, 1, _BINS + 1)))
-        edges[-1] = np.inf
-        if len(edges) < 2:
-            break
-        expected = factor * np.mean([np.histogram(some, edges)[0] for some in decoys], axis=0)
-        deviation = np.sqrt(factor * expected + factor**2 + 1 + (_MODEL * expected) ** 2)
-        slope, shift = _least_squares(high, edges, expected, deviation, (slope, shift), (1.0, prior))
-    return slope, shift
 
-
-def search_decoys(sides: Sequence[Side]) -> list[Within]:
-    """Search each side for its best pairs within itself; none if a side has fewer than MIN_LINES rows."""
-    if min((len(side.unique.rows) for side in sides), default=0) < MIN_LINES:
-        return []
-    return [search_within(side.vectors, NEIGHBOURS, Margin.RATIO) for side in sides]
-
-
-def decoy_log_odds(
-    rescorer: Rescorer, sides: Sequence[Side], searched: Sequence[Within]
-) -> list[NDArray[np.float64]]:
-    """Return the scorer's log odds of the decoys of each side, as `search_decoys` found them.
-
-    Copies and near copies are left out: across languages they are no candidates.
-    """
-    found = []
-    for number, within in enumerate(searched):
-        rows = np.flatnonzero(within.best.id >= 0)
-        others = within.best.id[rows]
-        # Two rows that are each other's best are compared once.
-        codes = np.minimum(rows, others) * len(within.rows) + np.maximum(rows, others)
-        _, first, pair = np.unique(codes, return_index=True, return_inverse=True)
-        one, other = rows[first], others[first]
-        near = within.neighbours
-        cosine = pair_cosines(one, other, near.fwd_sim, near.fwd_id)
-        score = rescorer.within(number, within.rows).scores(one, other, cosine, near, NEIGHBOURS)
-        high = np.flatnonzero(score >= _LOWEST)
-        used, at = np.unique(np.stack([one[high], other[high]]), return_inverse=True)
-        at = at.reshape(2, len(high))  # NumPy 1 flattens it
-        lines = list(sides[number].text.take(sides[number].unique.rows[within.rows[used]]))
-        score[high[near_copies(lines, (at[0], at[1]), 0, _COPY_SHARE)]] = -np.inf
-        found.append(score[pair])
-    return found
-
-
-def _least_squares(
-    score: NDArray[np.float64],
-    edges: NDArray[np.float64],
-    expected: NDArray[np.float64],
-    deviation: NDArray[np.float64],
-    start: tuple[float, float],
-    prior: tuple[float, float],
-) -> tuple[float, float]:
-    """Return slope and shift with which the numbers of wrong pairs in the bins come closest to the expected ones."""
-    from scipy.optimize import least_squares
-
-    where = np.searchsorted(edges, score, side="right") - 1
-
-    def residuals(line: NDArray[np.float64]) -> NDArray[np.float64]:
-        wrong = np.bincount(where, 1 - probability(line[0] * score + line[1]), len(expected))
-        apart = (line - prior) / (_SLOPE, _SHIFT)
-        found: NDArray[np.float64] = np.concatenate([(wrong - expected) / deviation, apart])
-        return found
-
-    found = least_squares(residuals, start, bounds=((0.05, -np.inf), (5, np.inf))).x
-    return round(float(found[0]), 6), round(float(found[1]), 6)
+    score: NDArray[np.float64]
+    next: NDArray[np.float64]
+    lines: int
 
 
 @dataclass(frozen=True)
-class Calibrated:
-    """A rescorer whose log odds are calibrated by a slope and a shift, with the share of true pairs that results."""
+class NoiseTail:
+    """The number of wrong pairs above a score, `number` * exp(-`rate` * (score - `start`))."""
 
-    rescore: Rescore
+    start: float
+    number: float
+    rate: float
+
+    def above(self, score: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the expected number of wrong pairs above scores (n,) from `start` on."""
+        count: NDArray[np.float64] = self.number * np.exp(-self.rate * (score - self.start))
+        return count
+
+    @classmethod
+    def fit(
+        cls,
+        score: NDArray[np.float64],
+        p: NDArray[np.float64],
+        removed: tuple[Removed, ...],
+        limits: tuple[float, float],
+        line: tuple[float, float],
+    ) -> "NoiseTail":
+        """Return the tail of highest likelihood.
+
+        Args:
+            score: of the one-to-one candidates, (n,).
+            p: their probabilities.
+            removed: lines of both sides without their pair.
+            limits: where the tail starts, and where candidates are no longer sure to be noise; the tail is truncated
+                there for them, but not for the removed.
+            line: slope and shift that give the probabilities of the removed pairs.
+        """
+        from scipy.optimize import minimize_scalar
+
+        start, end = limits
+        low = (score >= start) & (score < end)
+        count, excess = float((1 - p)[low].sum()), float(((1 - p) * (score - start))[low].sum())
+        exposure = 0.0  # of the removed lines, for each line without a translation
+        for side in removed:
+            own = probability(line[0] * side.score + line[1])
+            weight = np.where(own >= _SURE, own, 0.0) / len(removed)  # both sides have the same pairs
+            high = side.next >= start
+            count += float(weight[high].sum())
+            excess += float((weight[high] * (side.next[high] - start)).sum())
+            exposure += float(weight.sum()) / max(side.lines - float(p.sum()), 1.0)
+
+        def observed(rate: float) -> float:
+            """Return the share of the wrong pairs in the tail that is seen."""
+            return float(-np.expm1(-rate * (end - start))) + exposure
+
+        def loss(rate: float) -> float:
+            prior = _USUAL_PAIRS * (math.log(rate) - rate / _USUAL_RATE)
+            return count * math.log(max(observed(rate), 1e-300) / rate) + rate * excess - prior
+
+        rate = float(minimize_scalar(loss, bounds=_RATES, method="bounded").x)
+        return cls(start, count / max(observed(rate), 1e-9), rate)
+
+
+def fit_line(
+    score: NDArray[np.float64], share: float, removed: tuple[Removed, ...] = ()
+) -> tuple[float, float]:
+    """Return slope and shift that turn a scorer's log odds into those of a corpus.
+
+    Log odds (n,) of the one-to-one candidates hold for a `share` of true pairs.
+    """
+    from scipy.optimize import least_squares
+
+    slope, shift = 1.0, _logit(pair_share(score, share)) - _logit(share)
+    if not removed or not len(score):
+        return slope, shift
+    prior = np.array([slope, shift])
+    p = probability(score + shift)
+    order = np.argsort(score, kind="stable")
+    noise = np.cumsum((1 - p)[order])
+    start = float(score[order[min(len(score) - 1, int(np.searchsorted(noise, _TAIL * noise[-1])))]])
+    limits = start, max(start, _NOISE - shift)
+    fitted = score[score >= max(start, _FITTED - shift)]
+    edges = np.unique(np.quantile(fitted, np.linspace(0, 1, _BINS + 1))) if len(fitted) else fitted
+    if len(edges) < 2:
+        return slope, shift
+    edges[-1] = np.inf
+    where = np.searchsorted(edges, fitted, side="right") - 1
+    for _ in range(_ROUNDS):
+        tail = NoiseTail.fit(score, p, removed, limits, (slope, shift))
+        expected = -np.diff(tail.above(edges))
+        line = least_squares(
+            _residuals,
+            (slope, shift),
+            bounds=((0.05, -np.inf), (5, np.inf)),
+            args=(fitted, where, expected, prior),
+        ).x
+        slope, shift = round(float(line[0]), 6), round(float(line[1]), 6)
+        p = probability(slope * score + shift)
+    return slope, shift
+
+
+def _residuals(
+    line: NDArray[np.float64],
+    score: NDArray[np.float64],
+    where: NDArray[np.int64],
+    expected: NDArray[np.float64],
+    prior: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return how far the numbers of wrong pairs in the bins, and slope and shift, are from those expected.
+
+    Numbers are compared by their square roots (Anscombe 1948), whose variance is that of the model alone.
+    """
+    wrong = np.bincount(where, 1 - probability(line[0] * score + line[1]), len(expected))
+    gaps = 2 * (np.sqrt(wrong + 0.375) - np.sqrt(expected + 0.375)) / np.sqrt(1 + _MODEL**2 * expected)
+    return np.concatenate([gaps, (line - prior) / (_SLOPE, _SHIFT)])
+
+
+def unseen_pairs(log_odds: NDArray[np.float64], lines: Sequence[int]) -> float:
+    """Return the expected number of true pairs that are no candidates, as noise has taken one of their lines.
+
+    Args:
+        log_odds: of the one-to-one candidates, (n,), calibrated.
+        lines: of both sides.
+    """
+    p = probability(log_odds)
+    order = np.argsort(-log_odds, kind="stable")
+    above = np.empty(len(p))
+    above[order] = np.cumsum((1 - p)[order])
+    free = np.ones(len(p))
+    for count in lines:
+        free *= 1 - np.clip(above / max(count - float(p.sum()), 1.0), 0, _MOST_TAKEN)
+    return float((p * (1 / free - 1)).sum())
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The slope and shift of log odds for two corpora, with the share of true candidates and the pairs unseen."""
+
     slope: float
     shift: float
     share: float
+    unseen: float
 
-    def __call__(self, best: BestBothWays, neighbours: Neighbours, k: int) -> BestBothWays:
-        """Return the candidates with calibrated log odds."""
-        found = self.rescore(best, neighbours, k)
-        return BestBothWays(self._moved(found.forward), self._moved(found.backward))
+    @property
+    def neutral(self) -> float:
+        """Return the scorer's log odds of a pair that is as likely true as not."""
+        return -self.shift / self.slope
+
+    def apply(self, scored: BestBothWays) -> BestBothWays:
+        """Return candidates with calibrated log odds."""
+        forward, backward = (
+            BestCandidates(best.id, rounded(self.slope * best.score + self.shift))
+            for best in (scored.forward, scored.backward)
+        )
+        return BestBothWays(forward, backward)
 
     def details(self) -> dict[str, float]:
         """Return the calibration, ready for JSON."""
         return {"share_of_pairs": self.share, "slope": self.slope, "shift": self.shift}
 
-    def _moved(self, one: BestCandidates) -> BestCandidates:
-        return BestCandidates(one.id, rounded(self.slope * one.score + self.shift))
 
+def calibrate(
+    score: NDArray[np.float64], share: float, lines: Sequence[int], removed: tuple[Removed, ...] = ()
+) -> Calibration:
+    """Calibrate log odds (n,) of one-to-one candidates, which were fitted to a `share` of true ones, to corpora.
 
-def calibrated(
-    rescore: Rescore,
-    share: float,
-    best: BestBothWays,
-    neighbours: Neighbours,
-    k: int,
-    decoys: Sequence[NDArray[np.float64]] = (),
-) -> Calibrated:
-    """Calibrate log odds that were fitted to a `share` of true one-to-one candidates to these corpora."""
-    score = retrieve(rescore(best, neighbours, k), Retrieval.MAX, LOG_ODDS).score
-    slope, shift = fit_line(score, share, decoys)
-    true = float(probability(slope * score + shift).mean()) if len(score) else share
-    return Calibrated(rescore, slope, shift, true)
+    Args:
+        score: the log odds.
+        share: the share of true pairs for which they hold.
+        lines: of both corpora.
+        removed: what the lines of removed pairs score, for both sides; none in small corpora.
+    """
+    slope, shift = fit_line(score, share, removed)
+    log_odds = slope * score + shift
+    true = float(probability(log_odds).mean()) if len(score) else share
+    return Calibration(slope, shift, true, unseen_pairs(log_odds, lines))
 
 
 def _logit(share: float) -> float:

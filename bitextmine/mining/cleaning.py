@@ -135,20 +135,6 @@ def near_copy(src: str, tgt: str, fewest: int = 3, share: float = _COPY_SHARE) -
     return _alike((src, tgt), one, letters_of(low), fewest, share)
 
 
-def near_copies(
-    lines: Sequence[str], pairs: tuple[NDArray[np.int64], NDArray[np.int64]], fewest: int, share: float
-) -> NDArray[np.bool_]:
-    """Return `near_copy` (n,) of pairs of lines, given by two arrays of their numbers; each line is read once."""
-    words = [" ".join(bare_words(line)) for line in lines]
-    sizes = np.array([len(line.split()) for line in words], dtype=np.int64)
-    one, other = (sizes[side] for side in pairs)
-    found: NDArray[np.bool_] = np.minimum(one, other) >= share * np.maximum(one, other)
-    for at in np.flatnonzero(found).tolist():
-        a, b = int(pairs[0][at]), int(pairs[1][at])
-        found[at] = _alike((lines[a], lines[b]), words[a].split(), words[b].split(), fewest, share)
-    return found
-
-
 def _alike(both: tuple[str, str], one: list[str], other: list[str], fewest: int, share: float) -> bool:
     if one == other:
         numbers = ["".join(filter(str.isdigit, _without_markup(line))) for line in both]

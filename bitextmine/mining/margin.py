@@ -14,16 +14,36 @@ from bitextmine.errors import BitextmineError
 from bitextmine.mining.choices import Margin
 from bitextmine.search.neighbours import Neighbours
 
-# The kind of score that `scorer` gives instead of a margin.
-LOG_ODDS = "log-odds"
-# The score of a pair that does not stand out from its neighbourhood, or is as likely true as not.
-NEUTRAL: dict[str, float] = {Margin.RATIO: 1.0, Margin.DISTANCE: 0.0, Margin.ABSOLUTE: 0.0, LOG_ODDS: 0.0}
 # A neighbourhood nearer to zero than this says nothing (the noise of a mean of cosines at d = 256 is larger),
 # and dividing by it would put noise above every true pair, or flip the order where it is negative.
 RATIO_FLOOR = 0.01
 
 _DECIMALS = 6
 _BLOCK = 1 << 18
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A margin of cosines a over neighbourhood means b, arrays of one shape.
+
+    Attributes:
+        score: the margin; finite for finite cosines, and never falling when the cosine rises.
+        neutral: the margin of a pair that does not stand out from its neighbourhood.
+    """
+
+    score: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
+    neutral: float
+
+
+FORMULAS = {
+    Margin.RATIO: Formula(lambda a, b: a / np.maximum(b, RATIO_FLOOR), 1.0),
+    Margin.DISTANCE: Formula(np.subtract, 0.0),
+    Margin.ABSOLUTE: Formula(lambda a, b: np.broadcast_to(a, b.shape), 0.0),
+}
+# The kind of score that `scorer` gives instead of a margin.
+LOG_ODDS = "log-odds"
+# The score of a pair that does not stand out from its neighbourhood, or is as likely true as not.
+NEUTRAL: dict[str, float] = {**{kind: formula.neutral for kind, formula in FORMULAS.items()}, LOG_ODDS: 0.0}
 
 
 def rounded(score: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -64,18 +84,15 @@ def margin(
     numbers cannot make a good score. A missing candidate (similarity -inf) scores -inf. BitextmineError: a cosine is
     NaN.
     """
-    kind = Margin(kind)
+    formula = FORMULAS[Margin(kind)]
     a = np.asarray(cos, dtype=np.float64)
     if np.isnan(a).any():
         raise BitextmineError("margin: a cosine is NaN; embed the corpora again")
     src = np.asarray(mean_src, dtype=np.float64)
     tgt = np.asarray(mean_tgt, dtype=np.float64)
-    if kind == Margin.ABSOLUTE:
-        return np.array(np.broadcast_to(a, np.broadcast_shapes(a.shape, src.shape, tgt.shape)))
     b = (np.where(np.isnan(src), a, src) + np.where(np.isnan(tgt), a, tgt)) / 2
     with np.errstate(invalid="ignore"):  # -inf - -inf, where there is no candidate
-        score = a / np.maximum(b, RATIO_FLOOR) if kind == Margin.RATIO else a - b
-    return np.where(np.isneginf(a), -np.inf, score)
+        return np.where(np.isneginf(a), -np.inf, formula.score(a, b))
 
 
 @dataclass(frozen=True)
@@ -92,10 +109,6 @@ class BestBothWays:
 
     forward: BestCandidates
     backward: BestCandidates
-
-
-# Other scores for the same candidates: takes them, the neighbours, and how many of these count (see `scorer`).
-Rescore = Callable[[BestBothWays, Neighbours, int], BestBothWays]
 
 
 def best_candidates(

@@ -25,8 +25,8 @@ removed at a time, so that the others still occupy their lines.
 Decoys are the best wrong pairs within one language: a corpus mined against itself, without each sentence's own row.
 They show the near-paraphrases of a text, which a smooth curve through the bulk of wrong pairs does not. This is
 target-decoy search (Elias and Gygi, 2007) with sentences of the same language as decoys. Their margins follow the
-distribution of wrong pairs across languages up to a shift and a scale (`Decoys.above`), their log odds up to a factor
-in number (`calibration`).
+distribution of wrong pairs across languages up to a shift and a scale (`Decoys.above`). The log odds of a scorer need
+no decoys (`calibration`): those of a pair across languages are lower, by more than a shift.
 """
 
 from __future__ import annotations
@@ -38,22 +38,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.mining.calibration import Removed
 from bitextmine.mining.choices import Retrieval
-from bitextmine.mining.margin import (
-    LOG_ODDS,
-    BestBothWays,
-    BestCandidates,
-    Rescore,
-    best_candidates,
-    candidates,
-    neighbourhood_mean,
-)
+from bitextmine.mining.margin import LOG_ODDS, BestBothWays, best_candidates, candidates, neighbourhood_mean
 from bitextmine.mining.options import MiningOptions
 from bitextmine.mining.retrieval import ScoredPairs, retrieve
 from bitextmine.mining.threshold import Estimate
 from bitextmine.search.exact import search_self
 from bitextmine.search.neighbours import Neighbours
 
+# Scores candidates anew: takes them, the neighbours, and how many of these count (see `scorer`).
+Rescore = Callable[[BestBothWays, Neighbours, int], BestBothWays]
 # Fewer lines than this give no rate of a few percent.
 MIN_LINES = 200
 # Rows sampled from a side for decoys. Two searches of 24,000 x 24,000 are a third of one of 60,000 x 60,000;
@@ -62,6 +57,7 @@ MIN_LINES = 200
 SAMPLE = 24_000
 
 _FOLDS = 5
+_ENOUGH = 20_000  # removed pairs that show the noise of a scorer
 _SEED = 1  # of the folds
 _BINS = 150
 _LOW = 0.5
@@ -96,21 +92,7 @@ def _closed_up(
     return new_sim, new_ids
 
 
-@dataclass(frozen=True)
-class Within:
-    """Sampled rows (n,), ascending, their k nearest other rows of the sample, and the best candidate of each."""
-
-    rows: NDArray[np.int64]
-    neighbours: Neighbours
-    best: BestCandidates
-
-    def margins(self) -> Decoys:
-        """Return the decoys by margin."""
-        score = self.best.score
-        return Decoys(np.sort(score[np.isfinite(score)]), max(1, len(self.rows) - 1))
-
-
-def search_within(vectors: NDArray, k: int, margin: str, seed: int = 1) -> Within:
+def search_within(vectors: NDArray, k: int, margin: str, seed: int = 1) -> Decoys:
     """Return the best margins of rows of a matrix, float16 (n, d), with other rows of the same one.
 
     Margins are taken over the k nearest other rows of both; `seed` draws the sample.
@@ -118,12 +100,13 @@ def search_within(vectors: NDArray, k: int, margin: str, seed: int = 1) -> Withi
     rows = np.sort(np.random.default_rng(seed).permutation(len(vectors))[:SAMPLE])
     some = np.ascontiguousarray(vectors[rows])
     n = len(some)
-    found = search_self(some, min(k + 1, n))
-    own = found[1] == np.arange(n)[:, None]
+    sim, ids = search_self(some, min(k + 1, n))
+    own = ids == np.arange(n)[:, None]
     own[~own.any(axis=1), -1] = True  # many equal rows: itself is not among them, and the last goes
-    sim, ids = (array[~own].reshape(n, -1) for array in found)
+    sim, ids = (array[~own].reshape(n, -1) for array in (sim, ids))
     mean = neighbourhood_mean(sim, ids)
-    return Within(rows, Neighbours(sim, ids, sim, ids), best_candidates(sim, ids, mean, mean, margin))
+    score = best_candidates(sim, ids, mean, mean, margin).score
+    return Decoys(np.sort(score[np.isfinite(score)]), max(1, n - 1))
 
 
 @dataclass(frozen=True)
@@ -328,47 +311,84 @@ def fit_null(
     options = options or MiningOptions()
     k, margin, retrieval = options.k, options.margin, options.retrieval
     n, m = len(best.forward.id), len(best.backward.id)
-    by_source = counts_source(n, m, retrieval)
-    lines = n if by_source else m
-
-    def best_scores(both: BestBothWays) -> NDArray[np.float64]:
-        return (both.forward if by_source else both.backward).score
-
-    def line_scores(pairs: ScoredPairs) -> NDArray[np.float64]:
-        scores = np.full(lines, _NOTHING)
-        ends = pairs.src if by_source else pairs.tgt
-        scores[ends[::-1]] = pairs.score[::-1]  # the best comes first, so backwards it stays
-        return scores
-
-    def without(pairs: ScoredPairs) -> Iterator[tuple[NDArray[np.int64], Neighbours, BestBothWays]]:
-        """Yield the lines of each fold of one-to-one pairs, the neighbours without the fold, and their candidates."""
-        fold = np.random.default_rng(_SEED).integers(0, _FOLDS, len(pairs))
-        for f in range(_FOLDS):
-            gone = pairs.take(fold == f)
-            left = without_pairs(neighbours, gone, k)
-            yield (gone.src if by_source else gone.tgt), left, candidates(left, k, margin)
-
-    best1, by_margin = best_scores(best), line_scores(retrieve(best, retrieval, margin))
+    counted = _Counted(n, "source") if counts_source(n, m, retrieval) else _Counted(m, "target")
+    best1, by_margin = counted.best(best), counted.scores(retrieve(best, retrieval, margin))
     best2, s1 = best1.copy(), by_margin
     s2 = s1.copy()
-    for ends, _, again in without(retrieve(best, Retrieval.MAX)):
-        best2[ends] = best_scores(again)[ends]
+    for gone, _, again in without_folds(retrieve(best, Retrieval.MAX), neighbours, k, margin):
+        ends = counted.ends(gone)
+        best2[ends] = counted.best(again)[ends]
         if rescore is None:
-            s2[ends] = line_scores(retrieve(again, retrieval, margin))[ends]
+            s2[ends] = counted.scores(retrieve(again, retrieval, margin))[ends]
     if rescore is not None:
         # The pairs that other scores keep may be others.
         scored = rescore(best, neighbours, k)
-        s1 = line_scores(retrieve(scored, retrieval, LOG_ODDS))
+        s1 = counted.scores(retrieve(scored, retrieval, LOG_ODDS))
         s2 = s1.copy()
-        for ends, left, again in without(retrieve(scored, Retrieval.MAX)):
-            s2[ends] = line_scores(retrieve(rescore(again, left, k), retrieval, LOG_ODDS))[ends]
-    true = fit_mixture(best1, best2, decoys, m if by_source else n)(by_margin)
+        for gone, left, again in without_folds(retrieve(scored, Retrieval.MAX), neighbours, k, margin):
+            ends = counted.ends(gone)
+            s2[ends] = counted.scores(retrieve(rescore(again, left, k), retrieval, LOG_ODDS))[ends]
+    true = fit_mixture(best1, best2, decoys, m if counted.side == "source" else n)(by_margin)
 
     score = np.concatenate([s1, s2])
-    weight = np.concatenate([1 - true, true]) / lines
+    weight = np.concatenate([1 - true, true]) / counted.lines
     order = np.argsort(-score, kind="stable")
     order = order[(score[order] > _NOTHING) & (weight[order] > 0)]
-    found = np.argsort(-s1, kind="stable")
-    found = found[s1[found] > _NOTHING]
-    estimate = Estimate(s1[found], true[found], lines, "source" if by_source else "target")
+    paired = np.argsort(-s1, kind="stable")
+    paired = paired[s1[paired] > _NOTHING]
+    estimate = Estimate(s1[paired], true[paired], counted.lines, counted.side)
     return NullFit(score[order], weight[order], estimate, bounded=rescore is not None)
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """The side whose lines are counted, "source" or "target", and their number."""
+
+    lines: int
+    side: str
+
+    def best(self, both: BestBothWays) -> NDArray[np.float64]:
+        return (both.forward if self.side == "source" else both.backward).score
+
+    def ends(self, pairs: ScoredPairs) -> NDArray[np.int64]:
+        return pairs.src if self.side == "source" else pairs.tgt
+
+    def scores(self, pairs: ScoredPairs) -> NDArray[np.float64]:
+        """Return the score of the best pair of each line, -inf for none."""
+        scores = np.full(self.lines, _NOTHING)
+        scores[self.ends(pairs)[::-1]] = pairs.score[::-1]  # the best comes first, so backwards it stays
+        return scores
+
+
+def without_folds(
+    pairs: ScoredPairs, neighbours: Neighbours, k: int, margin: str
+) -> Iterator[tuple[ScoredPairs, Neighbours, BestBothWays]]:
+    """Yield each fold of one-to-one pairs, the neighbours without the fold, and their candidates by margin."""
+    fold = np.random.default_rng(_SEED).integers(0, _FOLDS, len(pairs))
+    for number in range(_FOLDS):
+        gone = pairs.take(fold == number)
+        left = without_pairs(neighbours, gone, k)
+        yield gone, left, candidates(left, k, margin)
+
+
+def removed(
+    pairs: ScoredPairs, neighbours: Neighbours, k: int, margin: str, rescore: Rescore
+) -> tuple[Removed, ...]:
+    """Remove one-to-one pairs, a fifth at a time, and return what their lines score then, for both sides.
+
+    Stops when enough pairs have been removed.
+    """
+    own: list[NDArray[np.float64]] = [np.empty(0)]
+    after: list[list[NDArray[np.float64]]] = [[np.empty(0)], [np.empty(0)]]
+    sides = _Counted(len(neighbours.fwd_id), "source"), _Counted(len(neighbours.bwd_id), "target")
+    for gone, left, again in without_folds(pairs, neighbours, k, margin):
+        retrieved = retrieve(rescore(again, left, k), Retrieval.MAX, LOG_ODDS)
+        own.append(gone.score)
+        for scores, side in zip(after, sides, strict=True):
+            scores.append(side.scores(retrieved)[side.ends(gone)])
+        if sum(map(len, own)) >= _ENOUGH:
+            break
+    return tuple(
+        Removed(np.concatenate(own), np.concatenate(scores), side.lines)
+        for scores, side in zip(after, sides, strict=True)
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpus import Corpus
 from bitextmine.files.source import Source
 from bitextmine.mining.bitext import Bitext, check_output, inputs_of
-from bitextmine.mining.calibration import calibrated, decoy_log_odds, probability, search_decoys
+from bitextmine.mining.calibration import Calibration, calibrate, probability
 from bitextmine.mining.choices import RATE, Dedup, Duplicates, Margin, Retrieval, rule_of
 from bitextmine.mining.cleaning import VERSION, clean_lines, cleaning_notes, near_copy
 from bitextmine.mining.dedup import closest_lines, every_line, first_lines
@@ -30,8 +30,10 @@ from bitextmine.mining.noise import (
     MIN_LINES,
     Decoys,
     NullFit,
+    Rescore,
     counts_source,
     fit_null,
+    removed,
     search_within,
     without_pairs,
 )
@@ -179,8 +181,8 @@ def mine_texts(
         k = max(1, min(options.k, max(len(side.unique.rows) for side in sides)))
         checkpoint = _checkpoint(sides)
         with _unchanged(sides, checkpoint), contextlib.ExitStack() as during:
-            # One neighbour more than the margin needs: the null distribution takes one away.
-            spare = 1 if options.estimates_noise else 0
+            # One neighbour more than the margin needs: noise shows where a pair is taken away.
+            spare = 1 if options.estimates_noise or scoring is not None else 0
             with ThreadPoolExecutor(1, thread_name_prefix="tokenise") as pool:
                 cut = None if scoring is None else pool.submit(_tokenise, sides, scoring)
                 neighbours, way = find_neighbours(sides[0], sides[1], k + spare, work, checkpoint=checkpoint)
@@ -337,39 +339,25 @@ def mine_sides(
     options: MiningOptions | None = None,
     basis: Basis | None = None,
 ) -> Bitext:
-    """Do everything after the search, whose neighbours have k columns, and one more to estimate a threshold."""
+    """Do everything after the search: candidates, their scores, the cut.
+
+    The neighbours have k columns, and one more to rescore or to estimate a threshold.
+    """
     options, basis, sides = options or MiningOptions(), basis or Basis(), (src, tgt)
-    k, rescore, gold = basis.k or options.k, basis.rescore, basis.gold
+    wanted, k = options.k, basis.k or options.k
+    options = replace(options, k=k)
     check_matching(options.retrieval, k, options.margin)
-    # Near copies are compared in Python, on one processor; the decoys' search runs without the interpreter's lock.
-    with ThreadPoolExecutor(1, thread_name_prefix="decoys") as pool:
-        searched = pool.submit(search_decoys, sides if rescore is not None else ())
-        neighbours, best = _without_near_copies(neighbours, sides, k, options.margin)
-    log_odds = None
-    if rescore is None:
-        pairs = retrieve(best, options.retrieval, options.margin)
-    else:
-        decoys = decoy_log_odds(rescore, sides, searched.result())
-        log_odds = calibrated(rescore, rescore.scorer.share, best, neighbours, k, decoys)
-        pairs = retrieve(log_odds(best, neighbours, k), options.retrieval, LOG_ODDS)
-
-    def noise() -> NullFit:
-        def decoys() -> list[Decoys]:
-            return [search_within(side.vectors, k, options.margin).margins() for side in sides]
-
-        return fit_null(
-            neighbours, best, decoys, MiningOptions(k, options.margin, options.retrieval), log_odds
-        )
-
-    if gold is None and options.gold is not None:
-        gold = read_gold(options.gold)
-    cut = _choose_cut(pairs, sides, replace(options, k=k), gold, noise, log_odds is not None)
+    candidates = find_candidates(sides, neighbours, options)
+    scored = score_candidates(candidates, sides, options, basis.rescore)
+    gold = basis.gold or (None if options.gold is None else read_gold(options.gold))
+    cut = choose_cut(candidates, scored, sides, options, gold)
+    pairs, calibration = scored.pairs, scored.calibration
     details: dict[str, Any] = {
         "candidates": len(pairs),
         "threshold": {"value": cut.value, "rule": cut.rule},
         "counts": cut.counts(pairs.score),
         "rows": {"src": src.counts(), "tgt": tgt.counts()},
-        **({} if log_odds is None else {"log_odds": log_odds.details()}),
+        **({} if calibration is None else {"log_odds": calibration.details()}),
         **cut.details(),
     }
     if cut.value is not None:
@@ -391,49 +379,93 @@ def mine_sides(
             duplicates=options.duplicates,
         ),
         details=details,
-        notes=(*cleaning_notes(sides), *_clamped(k, options), *cut.notes),
+        notes=(*cleaning_notes(sides), *_clamped(k, wanted), *cut.notes),
         gold=options.gold,
         estimate=cut.estimate,
     )
 
 
-def _without_near_copies(
-    neighbours: Neighbours, sides: tuple[Side, Side], k: int, margin: str
-) -> tuple[Neighbours, BestBothWays]:
-    """Remove near copies from the neighbours, if both sides lost lines to cleaning; return the best candidates, too.
+@dataclass(frozen=True)
+class Candidates:
+    """The neighbours of both sides' rows, and the best candidate of each row by margin."""
+
+    neighbours: Neighbours
+    best: BestBothWays
+
+
+def find_candidates(sides: tuple[Side, Side], neighbours: Neighbours, options: MiningOptions) -> Candidates:
+    """Return the candidates, without near copies if both sides lost lines to cleaning.
 
     Only the one-to-one pairs that stand out from their neighbourhoods are compared.
     """
+    k, margin = options.k, options.margin
     best = candidates(neighbours, k, margin)
     if not all(side.cleaned for side in sides):
-        return neighbours, best
+        return Candidates(neighbours, best)
     compared = np.zeros(0, dtype=np.int64)
     for _ in range(k):  # the neighbour that moves up may be a copy, too
         pairs = retrieve(best, Retrieval.MAX, margin)
         codes = pair_codes(pairs.src, pairs.tgt, len(sides[1].unique.rows))
         new = (pairs.score > NEUTRAL[margin]) & ~np.isin(codes, compared)
         pairs, compared = pairs.take(new), np.concatenate([compared, codes[new]])
-        src, tgt = (
-            side.text.take(side.unique.rows[rows])
-            for side, rows in zip(sides, (pairs.src, pairs.tgt), strict=True)
-        )
-        copies = pairs.take(np.fromiter(map(near_copy, src, tgt), dtype=bool, count=len(pairs)))
+        copies = pairs.take(_near_copies(pairs, sides))
         if not len(copies):
             break
         neighbours = without_pairs(neighbours, copies, neighbours.fwd_id.shape[1])
         best = candidates(neighbours, k, margin)
-    return neighbours, best
+    return Candidates(neighbours, best)
 
 
-def _choose_cut(
-    pairs: ScoredPairs,
-    sides: tuple[Side, Side],
-    options: MiningOptions,
-    gold: Gold | None,
-    noise: Callable[[], NullFit],
-    by_log_odds: bool,
+def _near_copies(pairs: ScoredPairs, sides: tuple[Side, Side]) -> NDArray[np.bool_]:
+    """Return a mask (p,) of the pairs whose sentences are near copies of each other."""
+    src, tgt = (
+        side.text.take(side.unique.rows[rows])
+        for side, rows in zip(sides, (pairs.src, pairs.tgt), strict=True)
+    )
+    return np.fromiter(map(near_copy, src, tgt), dtype=bool, count=len(pairs))
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The retrieved pairs, best first, by margin or by calibrated log odds.
+
+    Attributes:
+        pairs: the pairs.
+        calibration: that of the log odds; None by margin.
+        rescore: gives other candidates of these corpora such log odds; None by margin.
+    """
+
+    pairs: ScoredPairs
+    calibration: Calibration | None = None
+    rescore: Rescore | None = None
+
+
+def score_candidates(
+    found: Candidates, sides: tuple[Side, Side], options: MiningOptions, rescorer: Rescorer | None
+) -> Scored:
+    """Return the pairs by margin, or with a rescorer by its log odds, calibrated to these corpora."""
+    if rescorer is None:
+        return Scored(retrieve(found.best, options.retrieval, options.margin))
+    k, neighbours, lines = options.k, found.neighbours, [len(side.unique.rows) for side in sides]
+    raw = rescorer(found.best, neighbours, k)
+    pairs, share = retrieve(raw, Retrieval.MAX, LOG_ODDS), rescorer.scorer.share
+    if not all(side.cleaned for side in sides):
+        pairs = pairs.take(~_near_copies(pairs, sides))
+    likely = pairs.take(pairs.score >= calibrate(pairs.score, share, lines).neutral)
+    taken = removed(likely, neighbours, k, options.margin, rescorer) if min(lines) >= MIN_LINES else ()
+    calibration = calibrate(pairs.score, share, lines, taken)
+
+    def rescore(best: BestBothWays, neighbours: Neighbours, k: int) -> BestBothWays:
+        return calibration.apply(rescorer(best, neighbours, k))
+
+    return Scored(retrieve(calibration.apply(raw), options.retrieval, LOG_ODDS), calibration, rescore)
+
+
+def choose_cut(
+    found: Candidates, scored: Scored, sides: tuple[Side, Side], options: MiningOptions, gold: Gold | None
 ) -> Cut:
-    """Return the cut that the options ask for; `noise` estimates that of the run. Raises BitextmineError."""
+    """Return the cut that the options ask for; BitextmineError if they ask for one that cannot be had."""
+    pairs = scored.pairs
     kind, number = rule_of(options.threshold)  # type: ignore[arg-type]
     if kind in ("given", "none"):
         return Cut(number if kind == "given" else None, kind)
@@ -450,26 +482,40 @@ def _choose_cut(
             raise NoEstimate(f"--threshold {options.threshold}: {few}; give a number, or --threshold none")
         note = f"no threshold: {few}; cut the pairs with --threshold after a look at the scores"
         return Cut(None, "none", (note,))
-    doubt = ""
-    if options.k == 1 and options.margin != Margin.ABSOLUTE:
-        doubt = "with one neighbour every pair of nearest lines has the same margin, right or wrong"
-    elif 2 * options.k > min(n, m):
-        doubt = f"{options.k:,} neighbours are most of the {min(n, m):,} lines, so margins tell little"
-    if doubt:
+    if doubt := _doubt(options, min(n, m)):
         if options.threshold != "auto":
             raise NoEstimate(f"--threshold {options.threshold}: no estimate: {doubt}; use -k 4")
         return Cut(None, "none", (f"warning: no threshold and no estimate: {doubt}; use -k 4",))
-    null = noise() if kind == RATE or not by_log_odds else None
-    if by_log_odds:
+    null = _noise(found, scored, sides, options) if kind == RATE or scored.calibration is None else None
+    if scored.calibration is not None:
         lines, counted_side = (n, "source") if counts_source(n, m, options.retrieval) else (m, "target")
-        estimate = Estimate(pairs.score, probability(pairs.score), lines, counted_side)
+        true = probability(pairs.score)
+        if not all(side.cleaned for side in sides):  # copies look like the best of translations
+            true[_near_copies(pairs, sides)] = 0
+        estimate = Estimate(pairs.score, true, lines, counted_side, scored.calibration.unseen)
     else:
         assert null is not None
         estimate = null.estimate
     cut = cut_by_estimate(kind, number, estimate, null.threshold if null is not None else lambda rate: 0.0)
-    if options.margin != Margin.ABSOLUTE or by_log_odds:
+    if options.margin != Margin.ABSOLUTE or scored.calibration is not None:
         return cut
     return replace(cut, notes=(*cut.notes, _PLAIN_COSINES))
+
+
+def _doubt(options: MiningOptions, lines: int) -> str:
+    """Return the reason why margins allow no estimate; empty if they do."""
+    if options.k == 1 and options.margin != Margin.ABSOLUTE:
+        return "with one neighbour every pair of nearest lines has the same margin, right or wrong"
+    if 2 * options.k > lines:
+        return f"{options.k:,} neighbours are most of the {lines:,} lines, so margins tell little"
+    return ""
+
+
+def _noise(found: Candidates, scored: Scored, sides: tuple[Side, Side], options: MiningOptions) -> NullFit:
+    def decoys() -> list[Decoys]:
+        return [search_within(side.vectors, options.k, options.margin) for side in sides]
+
+    return fit_null(found.neighbours, found.best, decoys, options, scored.rescore)
 
 
 _PLAIN_COSINES = (
@@ -478,11 +524,11 @@ _PLAIN_COSINES = (
 )
 
 
-def _clamped(k: int, options: MiningOptions) -> list[str]:
+def _clamped(k: int, wanted: int) -> list[str]:
     """Return a note if there are fewer neighbours than were asked for; of the default nobody asked."""
-    if k == options.k or options.k == MiningOptions.k:
+    if wanted in (k, MiningOptions.k):
         return []
-    return [f"warning: -k {options.k:,}: the corpora have {counted(k, 'line')} to search, so k is {k:,}"]
+    return [f"warning: -k {wanted:,}: the corpora have {counted(k, 'line')} to search, so k is {k:,}"]
 
 
 def _in_lines(pairs: ScoredPairs, src: Side, tgt: Side, duplicates: Duplicates) -> ScoredPairs:

@@ -221,25 +221,12 @@ class Rescorer:
     sizes: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
-        # The first candidates are asked for again, by the calibration, the pairs and the threshold.
-        self._first: tuple[BestBothWays, Neighbours, int, BestBothWays] | None = None
         # Pairs seen so far: codes, increasing, and the input of the hidden layer from their pieces.
         self._codes = np.zeros(0, dtype=np.int64)
         self._drives = np.zeros((0, len(self.scorer.pieces.bias)), dtype=np.float32)
 
-    def within(self, number: int, rows: NDArray[np.int64]) -> Rescorer:
-        """Return the rescorer of pairs of rows of one side (0: source, 1: target), as if from these corpora."""
-        some = (self.src, self.tgt)[number].take(rows)
-        return Rescorer(
-            self.pieces, some, some, self.scorer, self.progress, self.sizes or (len(self.src), len(self.tgt))
-        )
-
     def __call__(self, best: BestBothWays, neighbours: Neighbours, k: int) -> BestBothWays:
         """Return the same candidates with log odds for scores; the first ``k`` columns of the neighbours count."""
-        if self._first is not None:
-            same_best, same_neighbours, same_k, known = self._first
-            if best is same_best and neighbours is same_neighbours and k == same_k:
-                return known
         src = np.flatnonzero(best.forward.id >= 0)
         tgt = np.flatnonzero(best.backward.id >= 0)
         others = best.forward.id[src], best.backward.id[tgt]
@@ -255,12 +242,9 @@ class Rescorer:
         )
         scores = np.full(len(best.forward.id), -np.inf), np.full(len(best.backward.id), -np.inf)
         scores[0][src], scores[1][tgt] = found[: len(src)], found[len(src) :]
-        scored = BestBothWays(
+        return BestBothWays(
             BestCandidates(best.forward.id, scores[0]), BestCandidates(best.backward.id, scores[1])
         )
-        if self._first is None:
-            self._first = best, neighbours, k, scored
-        return scored
 
     def scores(
         self,

@@ -21,9 +21,9 @@ _WIDE = 2 / 3
 _FEW_GOLD = 0.1
 # Gold is a sample if it mentions a smaller share of the pairs that score as its own.
 SAMPLE = 0.5
-# Estimated and true numbers of wrong pairs differ by so much where the truth is known (standard deviation of the
-# logarithm of their ratio): mine/quality.md.
-_MODEL = 0.3
+# Estimated and true numbers, of wrong pairs and of missed ones, differ by so much where the truth is known (standard
+# deviation of the logarithm of their ratio): mine/quality.md.
+_MODEL = 0.5
 _ROUNDING = 1e-9  # of shares that are equal but for the order of their sums
 _ROWS = 20  # of a table of thresholds
 _PAIRS_PER_ROW = 10
@@ -102,22 +102,29 @@ class NoEstimate(BitextmineError):
 class Estimate:
     """Scored pairs, best first, with the probability that each is true, float64 (p,).
 
-    `lines` is the number of lines of the `side`, "source" or "target", that is counted.
+    `lines` is the number of lines of the `side`, "source" or "target", that is counted; `unseen` the expected number of
+    true pairs that are no candidates.
     """
 
     score: NDArray[np.float64]
     true: NDArray[np.float64]
     lines: int
     side: str
+    unseen: float = 0.0
 
     def kept(self, threshold: float) -> int:
         """Return the number of pairs at or above a score."""
         return int(np.searchsorted(-self.score, -threshold, side="right"))
 
     @property
+    def pairs(self) -> float:
+        """Return the expected number of true pairs."""
+        return float(self.true.sum()) + self.unseen
+
+    @property
     def without_translation(self) -> float:
         """Return the share of lines without a translation."""
-        return max(0.0, 1 - float(self.true.sum()) / max(1, self.lines))
+        return max(0.0, 1 - self.pairs / max(1, self.lines))
 
     def precision(self, threshold: float) -> float:
         """Return the share of true pairs at or above a score; 1 if no pair reaches it."""
@@ -125,39 +132,36 @@ class Estimate:
         return float(self.true[:kept].mean()) if kept else 1.0
 
     def recall(self, threshold: float) -> float:
-        """Return the share of the true candidates that reach a score."""
-        return float(self.true[: self.kept(threshold)].sum()) / max(float(self.true.sum()), 1e-9)
+        """Return the share of the true pairs that reach a score."""
+        return float(self.true[: self.kept(threshold)].sum()) / max(self.pairs, 1e-9)
 
     def rate(self, threshold: float) -> float:
         """Return the number of wrong pairs at or above a score for each line without a translation."""
         wrong = float((1 - self.true[: self.kept(threshold)]).sum())
         return wrong / max(1.0, self.lines * self.without_translation)
 
-    def interval(self, threshold: float) -> tuple[float, float]:
-        """Return an interval that holds the precision in about 95 of 100 runs.
-
-        The number of wrong pairs may be off by a factor of 1.8 in any run; few pairs add the uncertainty of counts
-        (Poisson).
-        """
+    def precision_interval(self, threshold: float) -> tuple[float, float]:
+        """Return an interval that holds the precision in about 95 of 100 runs."""
         kept = self.kept(threshold)
-        if not kept:
-            return 0.0, 1.0
-        wrong = float((1 - self.true[:kept]).sum())
-        spread = 1.96 * np.sqrt(_MODEL**2 + 2 / (wrong + 1))
-        low, high = wrong * np.exp(-spread), wrong * np.exp(spread) + 1
-        return max(0.0, float(1 - high / kept)), float(1 - low / kept)
+        right = float(self.true[:kept].sum())
+        return _share_interval(right, kept - right)
+
+    def recall_interval(self, threshold: float) -> tuple[float, float]:
+        """Return an interval that holds the recall in about 95 of 100 runs."""
+        right = float(self.true[: self.kept(threshold)].sum())
+        return _share_interval(right, self.pairs - right)
 
     def at_f(self, beta: float) -> float | None:
         """Return the lowest score kept at the highest expected F-measure; None without pairs.
 
         Recall counts beta times as much as precision. Expected numbers replace those of gold (Jansche 2007, "A maximum
-        expected utility framework for binary sequence labeling"); all true pairs are taken to be among the candidates.
+        expected utility framework for binary sequence labeling").
         """
         last = _last_of_equals(self.score)
         if not len(last):
             return None
         found = np.cumsum(self.true)
-        expected = (1 + beta**2) * found[last] / (last + 1 + beta**2 * found[-1])
+        expected = (1 + beta**2) * found[last] / (last + 1 + beta**2 * self.pairs)
         return float(self.score[last[int(np.argmax(expected))]])
 
     def precisions(self) -> NDArray[np.float64]:
@@ -175,6 +179,18 @@ class Estimate:
         shares = self.precisions()
         best = float(shares.max(initial=0))
         return best, int(np.flatnonzero(np.append(0.0, shares) >= best - _ROUNDING)[-1])
+
+
+def _share_interval(right: float, rest: float) -> tuple[float, float]:
+    """Return limits of the share of the right pairs, which uncertain numbers of right pairs and others make up.
+
+    Their ratio is off by a factor: that of the model, and for few pairs the uncertainty of their count (Poisson).
+    """
+    if right <= 0:
+        return 0.0, 1.0
+    rest = max(0.0, rest)
+    spread = math.exp(1.96 * math.sqrt(_MODEL**2 + 2 / (rest + 1)))
+    return right / (right + rest * spread + 1), right / (right + max(0.0, rest / spread - 1))
 
 
 @dataclass(frozen=True)
@@ -208,8 +224,9 @@ class Cut:
             return self.facts
         figures = {
             "precision": known.precision,
-            "precision_interval": known.interval,
+            "precision_interval": known.precision_interval,
             "recall": known.recall,
+            "recall_interval": known.recall_interval,
             "false_positive_rate": known.rate,
         }
         share = {"side": known.side, "share_without_translation": known.without_translation}
@@ -240,7 +257,7 @@ def cut_by_estimate(kind: str, number: float, known: Estimate, at_rate: Callable
             )
     if value is None or not known.kept(value):
         return Cut(value, rule, ("no pair reaches the threshold",), known)
-    low, high = known.interval(value)
+    low, high = known.precision_interval(value)
     if high - low > _WIDE:
         few = f"{counted(known.kept(value), 'pair is', 'pairs are')} too few for an estimate"
         note = f"threshold {value:.4f}: {reason}; {few}"
@@ -248,7 +265,7 @@ def cut_by_estimate(kind: str, number: float, known: Estimate, at_rate: Callable
         return Cut(value, rule, (note, warning), known)
     notes = [
         f"threshold {value:.4f}: {reason}; by estimate {_precision(known, value)} of the pairs are true, "
-        f"{100 * known.recall(value):.0f}% of the true pairs are kept, and "
+        f"{_recall(known, value)} of the true pairs are kept, and "
         f"{100 * known.without_translation:.0f}% of the {known.side} lines have no translation"
     ]
     if known.precision(value) < LOW_PRECISION and kind != PRECISION:
@@ -326,5 +343,10 @@ def cut_by_gold(
 
 
 def _precision(known: Estimate, cut: float) -> str:
-    low, high = known.interval(cut)
+    low, high = known.precision_interval(cut)
     return f"{100 * known.precision(cut):.1f}% [{100 * low:.0f}, {100 * high:.0f}]"
+
+
+def _recall(known: Estimate, cut: float) -> str:
+    low, high = known.recall_interval(cut)
+    return f"{100 * known.recall(cut):.0f}% [{100 * low:.0f}, {100 * high:.0f}]"

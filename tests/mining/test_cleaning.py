@@ -14,7 +14,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus
 from bitextmine.languages.identify import is_installed
 from bitextmine.mining import cleaning
-from bitextmine.mining.cleaning import clean_lines, is_junk, near_copies, near_copy
+from bitextmine.mining.cleaning import clean_lines, is_junk, near_copy
 from bitextmine.mining.dedup import unique_lines
 from bitextmine.mining.margin import candidates
 from bitextmine.mining.noise import fit_null
@@ -103,17 +103,6 @@ def test_lines_that_count_as_varied_are(lines):
 )
 def test_near_copies(src, tgt, copy):
     assert near_copy(src, tgt) == copy
-
-
-_SOME_WORDS = st.lists(
-    st.sampled_from(["Page", "page,", "3", "8", "<b>", "&amp;", "İ", "ß", "日本", "le", "I", "la"])
-).map(" ".join)
-
-
-@given(_SOME_WORDS, _SOME_WORDS, st.booleans())
-def test_one_pair_and_many_are_compared_alike(src, tgt, same):
-    tgt = src.upper() if same else tgt
-    assert near_copies([src, tgt], (np.array([0]), np.array([1])), 3, 0.7).tolist() == [near_copy(src, tgt)]
 
 
 def test_lines_with_a_name_changed_are_copies_across_languages_and_decoys_within_one():

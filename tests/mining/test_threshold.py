@@ -113,23 +113,46 @@ def test_a_low_precision_warns_and_names_a_better_threshold():
     assert "64.1%" not in "".join(cut_by_estimate("precision=", 0.9, known, lambda rate: 0.0).notes)
 
 
-@pytest.mark.parametrize(("pairs", "uncertain"), [(20, True), (2000, False)])
-def test_an_uncertain_estimate_warns(pairs, uncertain):
-    """Nine in ten are true by estimate: of twenty pairs that may be seven in ten."""
-    p = np.full(pairs, 0.9)
+@pytest.mark.parametrize(("pairs", "share", "uncertain"), [(20, 0.9, True), (2000, 0.95, False)])
+def test_an_uncertain_estimate_warns(pairs, share, uncertain):
+    """Nine in ten are true by estimate: of twenty pairs that may be six in ten."""
+    p = np.full(pairs, share)
     known = Estimate(np.log(p / (1 - p)), p, 4 * pairs, "source")
     for rule, number in (("f", 1.0), ("precision=", 0.9)):
         notes = cut_by_estimate(rule, number, known, lambda rate: 0.0).notes
         assert any("uncertain" in note for note in notes) is uncertain
 
 
+@pytest.mark.parametrize("unseen", [0, 40])
+def test_intervals_hold_what_they_are_of(unseen):
+    """Truth drawn from the estimate itself, wrong by a factor of its own in every run."""
+    rng = np.random.default_rng(4)
+    p = np.sort(rng.beta(0.3, 0.5, 600))[::-1]
+    known = Estimate(np.log(p / (1 - p)), p, 900, "source", unseen)
+    cut = known.at_f(1)
+    kept, inside = known.kept(cut), []
+    for _ in range(400):
+        own = 1 / (1 + np.exp(-(np.log(p / (1 - p)) + rng.normal(0, 0.4))))
+        true = rng.random(len(p)) < own
+        precision, recall = true[:kept].mean(), true[:kept].sum() / (true.sum() + unseen)
+        for share, (low, high) in (
+            (precision, known.precision_interval(cut)),
+            (recall, known.recall_interval(cut)),
+        ):
+            assert 0 <= low <= high <= 1
+            inside.append(low <= share <= high)
+    assert np.mean(inside) > 0.9
+    low, high = known.recall_interval(cut)
+    assert low < known.recall(cut) < high
+
+
 def test_an_interval_that_says_nothing_withholds_the_estimate():
-    p = np.array([0.99, 0.9, 0.8])
+    p = np.array([0.99, 0.7, 0.6])
     headline, warning = cut_by_estimate(
         "f", 1.0, Estimate(np.log(p / (1 - p)), p, 264, "source"), lambda rate: 0.0
     ).notes
     assert "%" not in headline and "3 pairs are too few for an estimate" in headline
-    assert "from 0% to" in warning
+    assert "100% of these pairs may be true" in warning
 
 
 @pytest.mark.parametrize(("share", "sample"), [(1.0, False), (0.1, True)])
