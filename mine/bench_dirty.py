@@ -2,24 +2,27 @@
 
     python mine/bench_dirty.py DATA [--only WORD] [--seed N] [--mine "--threshold precision=0.95"]
 
-DATA is a folder of benchmarks: mining.en-fr (corpora and gold), news, everyday, ntrex, flores and retrieval
-(sentences in several languages), and train (pairs). Makes these corpora, half of them to choose rules on, the others
-to report:
+DATA is a folder of benchmarks: mining.en-fr (corpora and gold), news, everyday, ntrex, flores, sts, documents,
+alignment and retrieval (sentences in several languages), and train (pairs and plain text). Makes these corpora, half of
+them to choose rules on, the others to report:
 
     benchmark  the corpora of mining.en-fr as they are
-    share      1%, 10% or 50% of the lines translated: Europarl and news
+    KINDS      twelve pairs of languages with two or three kinds of text each; 60% of 2,000, 15% of 6,000, 3% of 12,000
+               and 60 of 1,700 lines a side translated, with markup, boilerplate, untranslated copies, other languages
     dirty      Europarl with copies of the other side, 200,000 lines of junk, other languages, and all three
     crawl      30,000 lines a side from ten sources, 3,000 of them translated, with boilerplate, other languages, HTML,
                copies, list marks and changed case
 
-Mines each with the real command and prints a Markdown table: pairs kept, precision as estimated and in truth, recall,
-F1 in percent, the F1 of the best threshold, and the expected calibration error of the scores (bins of 0.1). A pair is
-right if gold has it, or if it joins variants of the sentences of a gold pair.
+Mines each with the real command and prints a Markdown table: pairs kept, precision and recall as estimated and in
+truth, F1 in percent, the F1 of the best threshold, and the expected calibration error of scores above -4, in percent
+(bins of 0.1). A pair is right if gold has it, or if it joins variants of the sentences of a gold pair. A last line
+counts how often the truth is within the interval.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import random
 import shlex
@@ -52,6 +55,24 @@ BOILERPLATE = (
     "Log in or register to post comments",
 )
 OTHER_LANGUAGES = {"de": ("fr", "es"), "fr": ("de", "it"), "es": ("it", "fr"), "it": ("es", "de")}
+# Of these mixtures: lines a side, and how many of them are translated.
+SIZES = {"60%": (2000, 1200), "15%": (6000, 900), "3%": (12_000, 360), "60 lines": (1700, 60)}
+# Languages; sources of pairs; sources of untranslated lines of either side. FIVE are the languages of europe5.
+FIVE = {"de", "en", "es", "fr", "it"}
+KINDS = {
+    "news, captions": ("en-de", "news sts", "articles europarl", "articles mono"),
+    "books, everyday, news": ("en-fr", "books everyday news", "articles europarl", "articles mono"),
+    "news, wiki": ("en-es", "news flores", "articles europarl", "articles mono"),
+    "everyday, captions, wiki": ("en-it", "everyday sts flores", "articles europarl", "mono"),
+    "law, news": ("de-fr", "law news", "articles europarl", "articles mono"),
+    "law, captions": ("de-it", "law sts", "articles europarl", "mono"),
+    "news, wiki, everyday": ("en-pl", "ntrex flores everyday", "articles europarl", "mono"),
+    "wiki, everyday, news": ("en-ru", "flores everyday ntrex", "articles europarl", "mono"),
+    "manuals, news, everyday": ("en-nl", "manuals ntrex everyday", "manuals", "games"),
+    "everyday, manuals, news": ("en-cs", "everyday manuals ntrex", "games", "manuals"),
+    "everyday, news, wiki": ("en-tr", "everyday ntrex flores", "articles europarl", "mono"),
+    "news, everyday": ("en-fi", "ntrex everyday", "articles europarl", "mono"),
+}
 TRAINING = ("games", "apps", "devdocs", "business")
 
 
@@ -111,6 +132,44 @@ class Data:
         rows = (line.split("\t") for line in self.lines(f"train/{name}.en-{lang}.tsv"))
         return [(row[0], row[1]) for row in rows if len(row) > 1]
 
+    def pairs(self, kind: str, langs: tuple[str, str]) -> list[tuple[str, str]]:
+        """Return pairs of a kind of text."""
+        src, tgt = langs
+        if kind in ("news", "law", "everyday"):
+            name = {"news": "news/queries", "law": "documents/swisslaw", "everyday": f"everyday*/*.en-{tgt}"}[
+                kind
+            ]
+            sentences = read_queries(next(self.folder.glob(f"bench/{name}*")))
+            return list(zip(sentences[src], sentences[tgt], strict=True))
+        if kind == "sts":  # the first sentence of each row: the second one says nearly the same
+            sides = [
+                [row[0] for row in csv.reader(self.lines(f"bench/sts/stsb.{lang}.dev.csv"))] for lang in langs
+            ]
+            return list(zip(*sides, strict=True))
+        if kind == "books":
+            return [
+                pair
+                for gold in self.folder.glob(f"bench/alignment/*.{src}-{tgt}.gold")
+                for pair in _links(gold, langs)
+            ]
+        if kind == "manuals":
+            return self.training("manuals", tgt)[:3000]
+        name = {"ntrex": "ntrex/ntrex", "flores": "flores/devtest"}[kind]
+        return list(zip(*(self.lines(f"bench/{name}.{lang}.txt") for lang in langs), strict=True))
+
+    def alone(self, kind: str, langs: tuple[str, str], side: int) -> list[str]:
+        """Return lines of a kind whose translations are not among those of the other side."""
+        lang = langs[side]
+        if kind == "articles":  # their order is the same in all languages
+            lines = self.lines(f"bench/news/distractors.{lang}.txt")
+            return lines[3800:] if side else lines[:3700]
+        if kind == "europarl":
+            return self.lines(f"bench/retrieval/distractors.{lang}.txt")[:8000]
+        if kind == "mono":
+            return self.lines(f"train/mono.{lang}.txt")
+        pairs = self.training(kind, langs[1])[3000:]
+        return [pair[side] for pair in (pairs[len(pairs) // 2 :] if side else pairs[: len(pairs) // 2])]
+
     def europarl(self, half: int) -> tuple[list[tuple[str, str]], list[str], list[str]]:
         """Return gold pairs and lines without a partner of one half of the mining benchmark."""
         lines = [self.lines(f"bench/mining.en-fr/corpus.{lang}") for lang in ("en", "fr")]
@@ -129,21 +188,67 @@ def benchmark(data: Data, seed: int) -> Mixture:
     return mix(("en", "fr"), one[0] + other[0], one[1] + other[1], one[2] + other[2], seed)
 
 
-def share(data: Data, lang: str, lines: int, pairs: int, half: int, seed: int) -> Mixture:
-    """Return lines of Europarl (en-fr) or news, `pairs` of them translated; `half` applies to Europarl."""
-    if lang == "fr":
-        gold, src, tgt = data.europarl(half)
-    else:
-        table = data.table("news/queries.tsv*", lang)
-        chosen = random.Random(seed).sample(range(len(table)), pairs)
-        gold, picked = [table[i] for i in chosen], set(chosen)
-        alone = [pair for i, pair in enumerate(table) if i not in picked]
-        # Articles stay on one side, and those about the middle, where both orders differ, on none.
-        middle = len(alone) // 2
-        src = [pair[0] for pair in alone[: middle - 40]] + data.lines("bench/news/distractors.en")[:3700]
-        tgt = [pair[1] for pair in alone[middle + 40 :]] + data.lines(f"bench/news/distractors.{lang}")[3800:]
-    gold = gold[:pairs]
-    return mix(("en", lang), gold, src[: lines - len(gold)], tgt[: lines - len(gold)], seed)
+def mixture(data: Data, kind: str, size: str, seed: int) -> Mixture:
+    """Return a mixture of KINDS and SIZES."""
+    src, tgt = KINDS[kind][0].split("-")
+    langs, (sources, *others) = (src, tgt), (names.split() for names in KINDS[kind][1:])
+    lines, wanted = SIZES[size]
+    rng = random.Random(f"{kind} {size} {seed}")
+    seen: set[str] = set()
+
+    def new(*texts: str) -> bool:
+        keys = {line_key(text, "near") for text in texts}
+        fresh = len(keys) == len(texts) and "" not in keys and not keys & seen
+        seen.update(keys)
+        return fresh
+
+    pairs: list[tuple[str, str]] = []
+    alone: list[list[str]] = [[], []]
+    for number, source in enumerate(sources):
+        some = [pair for pair in data.pairs(source, langs) if new(*pair)]
+        rng.shuffle(some)
+        take = (wanted - len(pairs)) // (len(sources) - number)
+        pairs += some[:take]
+        for side in (0, 1):
+            alone[side] += [pair[side] for pair in some[take + side :: 2]]
+    copies = int(0.04 * lines)
+    for side, kinds in enumerate(others):
+        more = [line for kind in kinds for line in data.alone(kind, langs, side) if new(line)]
+        rng.shuffle(more)
+        alone[side] += more
+    for side in alone:
+        rng.shuffle(side)
+    sides = []
+    for side in (0, 1):
+        foreign = data.lines(f"train/mono.{OTHER_LANGUAGES.get(langs[1], ('de', 'fr'))[side]}.txt")
+        dirt = [*boilerplate(int(0.05 * lines), rng), *rng.sample(foreign, copies), *alone[1 - side][:copies]]
+        own = [(pair[side], i) for i, pair in enumerate(pairs)]
+        own += [(line, -1) for line in alone[side][copies : copies + lines - len(own) - len(dirt)]]
+        sides.append(
+            [(_dressed(line, rng, 0.2), meaning) for line, meaning in own] + [(line, -1) for line in dirt]
+        )
+    return shuffled(langs, sides, rng)
+
+
+def _links(gold: Path, langs: tuple[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the sentences that a gold alignment links one to one."""
+    src, tgt = (list(iter_lines(gold.with_name(f"{gold.name.split('.')[0]}.{lang}"))) for lang in langs)
+    for line in iter_lines(gold):
+        left, right = (json.loads(numbers) for numbers in line.split(":")[:2])
+        if len(left) == len(right) == 1:
+            yield src[left[0]], tgt[right[0]]
+
+
+def boilerplate(count: int, rng: random.Random) -> Iterator[str]:
+    """Yield lines as the frames of pages repeat them."""
+    for _ in range(count):
+        yield rng.choice(BOILERPLATE).format(
+            n=rng.randrange(300),
+            m=rng.randrange(900),
+            year=rng.randrange(1999, 2026),
+            month=rng.randrange(1, 13),
+            day=rng.randrange(1, 29),
+        )
 
 
 def dirty(data: Data, kind: str, half: int, seed: int) -> Mixture:
@@ -216,14 +321,7 @@ def _dirt(
     data: Data, lang: str, side: int, alone: list[list[str]], pairs: list[tuple[str, str]], rng: random.Random
 ) -> Iterator[tuple[str, int]]:
     """Yield a quarter of a side: boilerplate, copies of the other side, variants of its own lines, other languages."""
-    for _ in range(2500):
-        line = rng.choice(BOILERPLATE).format(
-            n=rng.randrange(300),
-            m=rng.randrange(900),
-            year=rng.randrange(1999, 2026),
-            month=rng.randrange(1, 13),
-            day=rng.randrange(1, 29),
-        )
+    for line in boilerplate(2500, rng):
         yield line, -1
     for line in rng.sample(alone[1 - side][-8000:], 1500):
         yield line, -1
@@ -250,9 +348,9 @@ def _marked(line: str, rng: random.Random) -> str:
     return rng.choice(ways)(line)
 
 
-def _dressed(line: str, rng: random.Random) -> str:
-    """Return a line as a crawler finds it: one in ten with markup, one in twenty in other case."""
-    chance = rng.random()
+def _dressed(line: str, rng: random.Random, markup: float = 0.1) -> str:
+    """Return a line as a crawler finds it: a share of `markup` with markup, half as many in other case."""
+    chance = rng.random() * 0.1 / markup
     if chance < 0.1:
         tag = rng.choice(("p", "li", "span", "h2", "td"))
         return (
@@ -272,20 +370,20 @@ def _all_dirty(start: str, half: int) -> dict[str, Callable[[Data, int], Mixture
 
 # To choose rules on, and to report.
 CORPORA: dict[str, Callable[[Data, int], Mixture]] = {
-    "choose: news en-de 1%": lambda data, seed: share(data, "de", 8000, 80, 0, seed),
-    "choose: news en-de 10%": lambda data, seed: share(data, "de", 8000, 800, 0, seed),
-    "choose: Europarl 50%": lambda data, seed: share(data, "fr", 10_000, 5000, 0, seed),
-    "choose: Europarl 1%": lambda data, seed: share(data, "fr", 20_000, 200, 0, seed),
     **_all_dirty("choose: ", 0),
     "choose: crawl en-de": lambda data, seed: crawl(data, "de", seed),
     "choose: crawl en-it": lambda data, seed: crawl(data, "it", seed),
     "benchmark": benchmark,
-    "Europarl 1%": lambda data, seed: share(data, "fr", 20_000, 200, 1, seed),
-    "Europarl 10%": lambda data, seed: share(data, "fr", 20_000, 2000, 1, seed),
-    "news en-es 50%": lambda data, seed: share(data, "es", 5000, 2500, 1, seed),
     **_all_dirty("", 1),
     "crawl en-fr": lambda data, seed: crawl(data, "fr", seed),
     "crawl en-es": lambda data, seed: crawl(data, "es", seed),
+    **{
+        f"{'report' if number % 2 else 'choose'}: {KINDS[kind][0]} {kind}, {size}": (
+            lambda data, seed, kind=kind, size=size: mixture(data, kind, size, seed)
+        )
+        for number, kind in enumerate(KINDS)
+        for size in SIZES
+    },
 }
 
 
@@ -325,32 +423,41 @@ def main() -> None:
     command.add_argument("--seed", type=int, default=1)
     command.add_argument("--mine", default="", help="options of mine")
     args = command.parse_args()
-    columns = ("lines", "true pairs", "kept", "precision: estimated", "true", "recall", "F1", "best", "ECE")
-    table(["corpora", *columns], rows(args))
+    estimates = ("precision: estimated", "true", "recall: estimated", "true")
+    inside: dict[str, list[bool]] = {"precision": [], "recall": []}
+    header = ["corpora", "lines", "true pairs", "kept", *estimates, "F1", "best", "ECE"]
+    table(header, rows(args, inside))
+    for what, runs in inside.items():
+        print(f"\nThe {what} is within its interval in {sum(runs)} of {len(runs)}.")
 
 
-def rows(args: argparse.Namespace) -> Iterator[list[object]]:
-    """Mine each corpus; yield its row of the table."""
+def rows(args: argparse.Namespace, inside: dict[str, list[bool]]) -> Iterator[list[object]]:
+    """Mine each corpus; yield its row of the table, and note whether the truth is within the intervals."""
     for name, make in CORPORA.items():
         if args.only not in name:
             continue
         mixture = make(Data(args.data), args.seed)
+        encoder = "europe5" if set(mixture.langs) <= FIVE else "europe20"
+        options = ["--model", encoder, *shlex.split(args.mine)]
         with tempfile.TemporaryDirectory() as path:
             folder = Path(path)
             for lang, side in zip(mixture.langs, (mixture.src, mixture.tgt), strict=True):
                 text = "".join(f"{line}\n" for line in side)
                 (folder / f"text.{lang}").write_text(text, "utf-8", newline="\n")
-            options = shlex.split(args.mine)
             score, true, _ = mined(folder, mixture, [*options, "--threshold", "none"])
             kept, correct, manifest = mined(folder, mixture, options)
-        gold, hits = mixture.pairs, int(correct.sum())
-        best = max((f1(found, at, gold) for at, found in enumerate(np.cumsum(true), 1)), default=0.0)
-        low, high = (100 * share for share in manifest["estimate"]["precision_interval"])
-        estimate = f"{100 * manifest['estimate']['precision']:.1f} [{low:.0f}, {high:.0f}]"
-        shares = (100 * hits / max(1, len(kept)), 100 * hits / gold, f1(hits, len(kept), gold), best)
-        error = f"{calibration_error(score, true):.3f}"
+        gold, hits, likely = mixture.pairs, int(correct.sum()), score > -4
+        best = max((f1(right, at, gold) for at, right in enumerate(np.cumsum(true), 1)), default=0.0)
+        figures = []
+        for what, share in (("precision", hits / max(1, len(kept))), ("recall", hits / gold)):
+            low, high = manifest["estimate"][f"{what}_interval"]
+            inside[what].append(low - 5e-4 <= share <= high + 5e-4)
+            stated = f"{100 * manifest['estimate'][what]:.1f} [{100 * low:.0f}, {100 * high:.0f}]"
+            figures += [stated, f"{100 * share:.1f}"]
+        error = 100 * calibration_error(score[likely], true[likely])
+        shares = (f1(hits, len(kept), gold), best, error)
         lines = f"{len(mixture.src):,} x {len(mixture.tgt):,}"
-        yield [name, lines, gold, len(kept), estimate, *(f"{share:.1f}" for share in shares), error]
+        yield [name, lines, gold, len(kept), *figures, *(f"{share:.1f}" for share in shares)]
 
 
 if __name__ == "__main__":
