@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from bitextmine.evaluation.sts import StsReport, evaluate_sts
     from bitextmine.exporting.run import export_encoder as export
     from bitextmine.mining.bitext import Bitext
+    from bitextmine.mining.mine import mine
     from bitextmine.mining.options import MiningOptions, WorkOptions
-    from bitextmine.mining.run import mine
     from bitextmine.reporting import write_report as report
     from bitextmine.run import Run
     from bitextmine.scoring.api import FilteredPairs, filter, score
@@ -84,7 +84,7 @@ _LAZY = {
     "WorkOptions": "bitextmine.mining.options",
     "adapt": "bitextmine.adaptation.run",
     "align": "bitextmine.alignment.run",
-    "mine": "bitextmine.mining.run",
+    "mine": "bitextmine.mining.mine",
     "Bitext": "bitextmine.mining.bitext",
     "Encoder": "bitextmine.encoder",
     "Neighbours": "bitextmine.search.neighbours",

@@ -19,9 +19,9 @@ from bitextmine.files.corpus import Corpus
 from bitextmine.files.source import Source
 from bitextmine.mining.dedup import unique_lines
 from bitextmine.mining.gold import Gold, check_line_numbers, pair_codes, read_gold
+from bitextmine.mining.mine import mine_texts
 from bitextmine.mining.noise import MIN_LINES
 from bitextmine.mining.options import CorpusOptions, MiningOptions, WorkOptions
-from bitextmine.mining.run import mine_texts
 from bitextmine.mining.texts import Pair, find_pairs
 from bitextmine.mining.threshold import SAMPLE, NoEstimate, mentioned_share
 from bitextmine.run import Run

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.alignment.windows import Floats, Windows, unit_rows
-from bitextmine.mining.retrieval import ScoredPairs, greedy
+from bitextmine.mining.pairing import ScoredPairs, greedy
 
 _CANDIDATES = 10
 _SENTENCES = 64  # sentences of a document that search

@@ -65,7 +65,7 @@ def mine(
     embedding is missing or out of date. With several languages, mines every source with every target and embeds each
     corpus once.
     """
-    from bitextmine.mining.run import mine_all
+    from bitextmine.mining.mine import mine_all
     from bitextmine.mining.texts import find_pairs, output_names
 
     pairs = find_pairs(corpora, work.run)

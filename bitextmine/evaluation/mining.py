@@ -17,7 +17,7 @@ from bitextmine.evaluation.report import FileName, Report, bootstrap, percent
 from bitextmine.files.corpus import Corpus
 from bitextmine.mining.dedup import unique_lines
 from bitextmine.mining.gold import Gold, check_line_numbers, pair_codes, read_gold, read_mined
-from bitextmine.mining.retrieval import ScoredPairs
+from bitextmine.mining.pairing import ScoredPairs
 from bitextmine.mining.threshold import Tuned, tune
 from bitextmine.signature import signature
 

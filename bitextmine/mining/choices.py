@@ -24,7 +24,7 @@ class Margin(Choice):
 
 
 class Retrieval(Choice):
-    """Which candidates become pairs; what each does is in `retrieval.retrieve`."""
+    """Which candidates become pairs; what each does is in `pairing.retrieve`."""
 
     MAX = "max", "one to one, best score first"
     MATCHING = "matching", "one to one, highest total score"

@@ -19,7 +19,7 @@ from bitextmine.embeddings.store import VectorFile
 from bitextmine.languages.clean import normal_pieces
 from bitextmine.languages.romanize import fold_lookalikes
 from bitextmine.mining.choices import Dedup
-from bitextmine.mining.retrieval import ScoredPairs, joined
+from bitextmine.mining.pairing import ScoredPairs, joined
 
 # Characters that show nothing: a line of these alone is as empty as a line of blanks.
 _INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\0"

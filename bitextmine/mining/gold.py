@@ -12,7 +12,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.columns import Columns
 from bitextmine.files.formats.table import open_table
 from bitextmine.files.source import Source
-from bitextmine.mining.retrieval import ScoredPairs
+from bitextmine.mining.pairing import ScoredPairs
 from bitextmine.mining.sides import Side
 
 _NUMBER = re.compile(r"0*[1-9][0-9]{0,17}")  # from 1, and what fits in 64 bits

@@ -42,7 +42,7 @@ from bitextmine.mining.calibration import Removed
 from bitextmine.mining.choices import Retrieval
 from bitextmine.mining.margin import LOG_ODDS, BestBothWays, best_candidates, candidates, neighbourhood_mean
 from bitextmine.mining.options import MiningOptions
-from bitextmine.mining.retrieval import ScoredPairs, retrieve
+from bitextmine.mining.pairing import ScoredPairs, retrieve
 from bitextmine.mining.threshold import Estimate
 from bitextmine.search.exact import search_self
 from bitextmine.search.neighbours import Neighbours

@@ -33,8 +33,8 @@ from bitextmine.files.output import Destination
 from bitextmine.mining import scorer as scoring
 from bitextmine.mining.calibration import calibration_error, pair_share, probability
 from bitextmine.mining.margin import candidates
+from bitextmine.mining.pairing import ScoredPairs, retrieve
 from bitextmine.mining.piece_features import PieceFeatures, Sentences
-from bitextmine.mining.retrieval import ScoredPairs, retrieve
 from bitextmine.mining.scorer import LOG_RATIO, NEIGHBOURS, SIZE, Network, Scorer
 from bitextmine.mining.threshold import tune
 from bitextmine.run import Run

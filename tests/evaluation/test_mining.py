@@ -4,7 +4,7 @@ import pytest
 from bitextmine.errors import BitextmineError
 from bitextmine.evaluation.mining import evaluate_mining, score_mining
 from bitextmine.mining.gold import Gold
-from bitextmine.mining.retrieval import ScoredPairs
+from bitextmine.mining.pairing import ScoredPairs
 
 
 def made_up(n=2000, found=0.9, noise=1000, seed=0):

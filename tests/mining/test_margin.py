@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from bitextmine.errors import BitextmineError
-from bitextmine.mining.margin import RATIO_FLOOR, Margin, margin, neighbourhood_mean
+from bitextmine.mining.margin import NEUTRAL, RATIO_FLOOR, Margin, margin, neighbourhood_mean
 
 cosine = st.floats(-1, 1, allow_nan=False)
 
@@ -77,3 +77,9 @@ def test_mean_leaves_out_what_is_missing():
 def test_mean_of_float16_does_not_overflow():
     sim = np.full((1, 100_000), 1.0, dtype=np.float16)
     assert neighbourhood_mean(sim)[0] == 1.0
+
+
+@pytest.mark.parametrize("kind", Margin)
+def test_a_pair_that_does_not_stand_out_scores_the_neutral_value(kind):
+    cos = 0.0 if kind == Margin.ABSOLUTE else 0.2
+    assert margin(cos, 0.3, 0.1, kind) == pytest.approx(NEUTRAL[kind])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.mining.margin import NEUTRAL, Margin, candidates
-from bitextmine.mining.retrieval import ScoredPairs, heaviest, retrieve
+from bitextmine.mining.pairing import ScoredPairs, heaviest, retrieve
 
 from .test_scorer import neighbours
 

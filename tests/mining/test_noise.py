@@ -9,7 +9,7 @@ from bitextmine.mining.choices import Margin
 from bitextmine.mining.margin import BestBothWays, BestCandidates, candidates
 from bitextmine.mining.noise import Decoys, fit_mixture, fit_null, search_within, without_pairs
 from bitextmine.mining.options import MiningOptions
-from bitextmine.mining.retrieval import ScoredPairs, retrieve
+from bitextmine.mining.pairing import ScoredPairs, retrieve
 from bitextmine.search.exact import search_both
 
 

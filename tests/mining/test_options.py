@@ -8,9 +8,9 @@ from bitextmine.errors import UsageError
 from bitextmine.mining import neighbours
 from bitextmine.mining.dedup import Dedup
 from bitextmine.mining.margin import Margin
+from bitextmine.mining.mine import mine
 from bitextmine.mining.options import MiningOptions, SearchWay, WorkOptions
-from bitextmine.mining.retrieval import Retrieval
-from bitextmine.mining.run import mine
+from bitextmine.mining.pairing import Retrieval
 
 
 def test_text_becomes_a_member():

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.mining.margin import BestBothWays, BestCandidates, best_candidates, candidates
-from bitextmine.mining.retrieval import Retrieval, ScoredPairs, greedy, joined, retrieve
+from bitextmine.mining.pairing import Retrieval, ScoredPairs, greedy, joined, retrieve
 
 
 def as_list(pairs):

@@ -22,9 +22,9 @@ from bitextmine.files.corpus import Corpus
 from bitextmine.mining.bitext import one_cell
 from bitextmine.mining.dedup import every_line, unique_lines
 from bitextmine.mining.margin import Margin
+from bitextmine.mining.mine import Basis, mine_sides, mine_texts
 from bitextmine.mining.options import CorpusOptions, MiningOptions, WorkOptions
-from bitextmine.mining.retrieval import Retrieval, ScoredPairs
-from bitextmine.mining.run import Basis, mine_sides, mine_texts
+from bitextmine.mining.pairing import Retrieval, ScoredPairs
 from bitextmine.mining.sides import Side, load_side, packed_rows
 from bitextmine.mining.texts import find_pairs
 from bitextmine.mining.threshold import NoEstimate

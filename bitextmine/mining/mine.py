@@ -38,8 +38,8 @@ from bitextmine.mining.noise import (
     without_pairs,
 )
 from bitextmine.mining.options import MiningOptions, WorkOptions, check_matching
+from bitextmine.mining.pairing import ScoredPairs, retrieve
 from bitextmine.mining.piece_features import Sentences
-from bitextmine.mining.retrieval import ScoredPairs, retrieve
 from bitextmine.mining.scorer import Rescorer, Scoring, open_scoring
 from bitextmine.mining.sides import IN_MEMORY, Side, load_side
 from bitextmine.mining.texts import Pair, text_of
