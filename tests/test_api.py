@@ -73,7 +73,7 @@ def test_the_keywords_of_mine_are_the_fields_of_the_options():
 
 def test_examples_in_the_documentation():
     examples = {
-        "mining.run": 4,
+        "mining.mine": 4,
         "scoring.api": 6,
         "search.knn": 3,
         "evaluation.retrieval": 3,

@@ -35,6 +35,8 @@ _TAIL = 0.8
 # Log odds below which candidates count as noise, and those from which they enter the fit of the line.
 _NOISE, _FITTED = math.log(0.1 / 0.9), math.log(0.02 / 0.98)
 _SURE = 0.9  # probability of the pairs whose lines show noise when their pair is removed
+# A removed pair counts as so much of a pair: translated text is of fewer kinds, and its lines more alike.
+_WEIGHT = 0.2
 _RATES = (0.2, 1.5)  # of the tail, per nat
 _USUAL_RATE, _USUAL_PAIRS = 0.62, 50  # the prior of the rate, which counts as so many pairs
 _BINS = 24
@@ -128,7 +130,7 @@ class NoiseTail:
         exposure = 0.0  # of the removed lines, for each line without a translation
         for side in removed:
             own = probability(line[0] * side.score + line[1])
-            weight = np.where(own >= _SURE, own, 0.0) / len(removed)  # both sides have the same pairs
+            weight = np.where(own >= _SURE, _WEIGHT * own, 0.0) / len(removed)  # both sides have the same pairs
             high = side.next >= start
             count += float(weight[high].sum())
             excess += float((weight[high] * (side.next[high] - start)).sum())
