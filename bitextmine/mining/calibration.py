@@ -130,7 +130,8 @@ class NoiseTail:
         exposure = 0.0  # of the removed lines, for each line without a translation
         for side in removed:
             own = probability(line[0] * side.score + line[1])
-            weight = np.where(own >= _SURE, _WEIGHT * own, 0.0) / len(removed)  # both sides have the same pairs
+            # Both sides have the same pairs.
+            weight = np.where(own >= _SURE, own, 0.0) * (_WEIGHT / len(removed))
             high = side.next >= start
             count += float(weight[high].sum())
             excess += float((weight[high] * (side.next[high] - start)).sum())
