@@ -61,17 +61,17 @@ SIZES = {"60%": (2000, 1200), "15%": (6000, 900), "3%": (12_000, 360), "60 lines
 FIVE = {"de", "en", "es", "fr", "it"}
 KINDS = {
     "news, captions": ("en-de", "news sts", "articles europarl", "articles mono"),
-    "books, everyday, news": ("en-fr", "books everyday news", "articles europarl", "articles mono"),
+    "books, captions": ("de-fr", "books sts", "articles europarl", "articles mono"),
     "news, wiki": ("en-es", "news flores", "articles europarl", "articles mono"),
-    "everyday, captions, wiki": ("en-it", "everyday sts flores", "articles europarl", "mono"),
+    "news, captions, wiki": ("de-es", "news sts flores", "articles europarl", "articles mono"),
     "law, news": ("de-fr", "law news", "articles europarl", "articles mono"),
-    "law, captions": ("de-it", "law sts", "articles europarl", "mono"),
+    "law, captions": ("fr-it", "law sts", "articles europarl", "mono"),
     "news, wiki, everyday": ("en-pl", "ntrex flores everyday", "articles europarl", "mono"),
-    "wiki, everyday, news": ("en-ru", "flores everyday ntrex", "articles europarl", "mono"),
+    "wiki, everyday, news": ("en-pt", "flores everyday ntrex", "articles europarl", "mono"),
     "manuals, news, everyday": ("en-nl", "manuals ntrex everyday", "manuals", "games"),
-    "everyday, manuals, news": ("en-cs", "everyday manuals ntrex", "games", "manuals"),
+    "everyday, manuals, news": ("en-sv", "everyday manuals ntrex", "games", "manuals"),
     "everyday, news, wiki": ("en-tr", "everyday ntrex flores", "articles europarl", "mono"),
-    "news, everyday": ("en-fi", "ntrex everyday", "articles europarl", "mono"),
+    "news, everyday": ("en-hu", "ntrex everyday", "articles europarl", "mono"),
 }
 TRAINING = ("games", "apps", "devdocs", "business")
 
@@ -125,7 +125,11 @@ class Data:
 
     def lines(self, name: str) -> list[str]:
         """Return the lines of a file, whatever its compression."""
-        return list(iter_lines(next(self.folder.glob(f"{name}*"))))
+        return list(
+            iter_lines(
+                next(path for path in self.folder.glob(f"{name}*") if path.suffix not in (".npy", ".json"))
+            )
+        )
 
     def training(self, name: str, lang: str) -> list[tuple[str, str]]:
         """Return pairs of a training file."""
@@ -220,7 +224,7 @@ def mixture(data: Data, kind: str, size: str, seed: int) -> Mixture:
         rng.shuffle(side)
     sides = []
     for side in (0, 1):
-        foreign = data.lines(f"train/mono.{OTHER_LANGUAGES.get(langs[1], ('de', 'fr'))[side]}.txt")
+        foreign = data.lines(f"train/mono.{('nl', 'ro')[side]}.txt")
         dirt = [*boilerplate(int(0.05 * lines), rng), *rng.sample(foreign, copies), *alone[1 - side][:copies]]
         own = [(pair[side], i) for i, pair in enumerate(pairs)]
         own += [(line, -1) for line in alone[side][copies : copies + lines - len(own) - len(dirt)]]
