@@ -145,11 +145,10 @@ def embed(
         adopt_vectors(corpora[0], vectors, run, how, lang=lang)
         return
     from bitextmine.encoder import load_encoder
-    from bitextmine.files.corpus import corpus_language
     from bitextmine.files.source import Source
     from bitextmine.shipped import choose_model
 
-    model = choose_model(model, [corpus_language(corpus, lang) for corpus in corpora])
+    model = choose_model(model, [lang or Source.of(corpus).lang for corpus in corpora])
     encoder = load_encoder(model, run.device_here)
     how = EmbedOptions(out, **options)
     sources = [Source.of(corpus, run) for corpus in corpora]
@@ -243,7 +242,6 @@ def index(
     from bitextmine.embeddings.index_file import check_index_output, index_corpus
     from bitextmine.embeddings.store import vectors_path
     from bitextmine.encoder import load_encoder
-    from bitextmine.files.corpus import corpus_language
     from bitextmine.files.source import Source
     from bitextmine.shipped import choose_model
 
@@ -255,7 +253,7 @@ def index(
             "corpus.fr.npy', then index the .npy"
         )
     texts = [source for source in sources if not source.text.endswith(".npy")]
-    model = choose_model(model, [corpus_language(source.text, lang) for source in texts])
+    model = choose_model(model, [lang or source.lang for source in texts])
     encoder = load_encoder(model, run.device_here) if texts else None
     how = EmbedOptions(cache=cache, overwrite=force, wait=wait)
     for source in sources:

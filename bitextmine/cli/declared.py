@@ -127,7 +127,9 @@ def _param(option: Declared) -> click.Parameter:
     else:
         more["metavar"] = opt.metavar or more["type"].name
     shown = opt.default is None and default not in (None, (), "", "-")
-    more = {"show_default": shown, "default": default, "envvar": opt.envvar, **more}
+    more = {"show_default": shown, "envvar": opt.envvar, **more}
+    if not required:  # a default of None would count as a value
+        more["default"] = default
     flags = [*opt.flags.split(), option.name]
     return click.Option(flags, help=_help(option), multiple=option.several, hidden=opt.hidden, **more)
 
