@@ -383,7 +383,7 @@ def test_plain_mistakes_are_told_in_words(tmp_path):
         ),
         (
             lambda: bitextmine.evaluate_retrieval("a", work="x"),
-            "unexpected argument 'work'; the options are k, ",
+            r"unexpected argument 'work'; the options are .* k, csls, ",
         ),
         (lambda: bitextmine.adapt(3, "m"), "corpora: expected pairs of paths, found 3"),
         (lambda: bitextmine.adapt([3], "m"), "corpora: pair 1: expected two paths, found 3"),
