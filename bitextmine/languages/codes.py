@@ -1,7 +1,4 @@
-"""The languages: one row of `table.tsv` each, which everything that depends on a language reads; and their codes.
-
-`numbers.tsv` continues the rows of languages whose numbers are read.
-"""
+"""The languages: one row of `table.tsv` each, which everything that depends on a language reads; and their codes."""
 
 import re
 from collections.abc import Mapping
@@ -59,16 +56,10 @@ class Language:
 @cache
 def languages() -> Mapping[str, Language]:
     """Return all rows by code."""
-    numbers = {cells["code"]: cells for cells in _read("numbers.tsv")}
-    nothing = dict.fromkeys(next(iter(numbers.values())), "")
-    rows = (_row({**numbers.get(cells["code"], nothing), **cells}) for cells in _read("table.tsv"))
-    return {row.code: row for row in rows}
-
-
-def _read(name: str) -> list[dict[str, str]]:
-    text = resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+    text = resources.files(__package__).joinpath("table.tsv").read_text(encoding="utf-8")
     header, *lines = (line.split("\t") for line in text.splitlines())
-    return [dict(zip(header, line, strict=True)) for line in lines]
+    rows = (_row(dict(zip(header, line, strict=True))) for line in lines)
+    return {row.code: row for row in rows}
 
 
 def _row(cells: Mapping[str, str]) -> Language:

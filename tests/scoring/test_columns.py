@@ -439,7 +439,7 @@ def test_lengths_are_judged_by_the_corpus_where_no_usual_ratio_is_known():
     n = 2 * LEAST_AROUND
     src, tgt = [f"{'word ' * 12}{i}" for i in range(n)], [f"{'字' * 20}{i}" for i in range(n)]
     tgt[0] = "字" * 4
-    for langs in (("en", "th"), ("", "")):
+    for langs in (("en", "km"), ("", "")):
         vectors = Vectors(dict(zip(src + tgt, unit(np.random.default_rng(1), 2 * n), strict=True)))
         tools = Tools(vectors, WindowNeighbourhood(), src_lang=langs[0], tgt_lang=langs[1])
         deviation = PairTexts(src, tgt, tools).inputs()[:, INPUTS.index("length")]

@@ -173,15 +173,16 @@ def _words(code: str) -> dict[str, int]:
         units, tens = (list(map(_plain, names)) for names in (row.units, row.tens))
         for value, word in enumerate(units):
             words.setdefault(word, value)
+        smaller = [*enumerate(units), *((value, _plain(word)) for word, value in row.numbers.items())]
         for ten, word in enumerate(tens, start=2):
             words.setdefault(word, 10 * ten)
             for template in row.composed:
                 only, _, form = template.rpartition(":")
                 if only in ("", str(ten)):
-                    for number, unit in enumerate(units[1:20], start=1):
-                        kind = "{unit}" if number < 10 else "{teen}"
-                        if kind in form:
-                            composed = form.replace("{ten}", word).replace("{ten-}", word[:-1])
+                    composed = form.replace("{ten}", word).replace("{ten-}", word[:-1])
+                    for number, unit in smaller:
+                        kind = "{unit}" if 0 < number < 10 else "{teen}"
+                        if kind in form and 0 < number < 20:
                             words.setdefault(_plain(composed.replace(kind, unit)), 10 * ten + number)
         for word, value in row.numbers.items():
             words.setdefault(_plain(word), value)
