@@ -29,7 +29,8 @@ class Language:
         composed: the words for 21 to 99, by templates of {ten}, {unit} (1 to 9) and {teen} (11 to 19); {ten-} lacks its
             last letter, and "6:" restricts a template to 60.
         scales: words behind digits with the power of ten that they stand for; "*" is any ending.
-        clock, afternoon: words beside an hour, and those that make it one of the afternoon; "_" is a space.
+        clock, morning, afternoon: words beside an hour, and those that make it one before or after noon; "_" is a
+            space.
         negation: words and parts of words that negate.
         abbreviations: words whose full stop does not end a sentence, as they are spelled.
     """
@@ -48,6 +49,7 @@ class Language:
     composed: tuple[str, ...]
     scales: Mapping[str, int]
     clock: tuple[str, ...]
+    morning: tuple[str, ...]
     afternoon: tuple[str, ...]
     negation: tuple[str, ...]
     abbreviations: frozenset[str]
@@ -77,11 +79,16 @@ def _row(cells: Mapping[str, str]) -> Language:
         tuple(cells["ordinals"].split()),
         tuple(cells["composed"].split()),
         _values(cells["scales"]),
-        tuple(word.replace("_", " ") for word in cells["clock"].split()),
-        tuple(word.replace("_", " ") for word in cells["afternoon"].split()),
+        _phrases(cells["clock"]),
+        _phrases(cells["morning"]),
+        _phrases(cells["afternoon"]),
         tuple(cells["negation"].split()),
         frozenset(cells["abbreviations"].split()),
     )
+
+
+def _phrases(cell: str) -> tuple[str, ...]:
+    return tuple(word.replace("_", " ") for word in cell.split())
 
 
 def _values(cell: str) -> dict[str, int]:

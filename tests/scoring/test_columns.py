@@ -85,6 +85,13 @@ from bitextmine.scoring.columns.quality import (
         ("1.5 million", "1,5 Mio."),
         ("½", "0,5"),
         ("2 1/2 cups", "2½ Tassen"),
+        ("1½ hours", "one and a half hours"),
+        ("at 7 p.m.", "um 7 Uhr abends"),
+        ("at 7 p.m.", "um 7"),
+        ("at 7 a.m.", "à 7 h du matin"),
+        ("12 a.m.", "0:00"),
+        ("am 7. Mai um 7", "on 7 May at 7 p.m."),
+        ("上午7点", "7 a.m."),
     ],
 )
 def test_numbers_that_agree(src, tgt):
@@ -109,6 +116,10 @@ def test_numbers_that_agree(src, tgt):
         ("10:30", "10 h 45", 1 / 2),
         ("at 7:00", "um 7:30", 0),
         ("300万", "3億", 0),
+        ("2½ cups", "2¼ tasses", 0),
+        ("at 7 a.m.", "at 7 p.m.", 0),
+        ("at 7 a.m. on 5 May", "um 7 Uhr abends am 5. Mai", 1 / 2),
+        ("上午7点", "下午7点", 0),
     ],
 )
 def test_numbers_that_do_not(src, tgt, agreement):

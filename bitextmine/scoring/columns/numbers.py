@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.languages.codes import language, languages
-from bitextmine.scoring.columns.quantities import NUMBER, without_common
+from bitextmine.scoring.columns.quantities import NUMBER, contradictions, without_common
 
 _DIGIT = re.compile(r"\d")
 _DIGITS = re.compile(r"\d+")
@@ -73,6 +73,8 @@ def number_counts(src: str, tgt: str, langs: tuple[str, str] = ("", "")) -> tupl
         more, other_lone, other_clash = _counts(src, tgt, langs) if common else (0, lone, clash)
         if other_lone + other_clash < lone + clash:
             return common + more, other_lone, other_clash
+    elif found and not lone + clash and (differing := min(found, contradictions(src, tgt))):
+        return found - differing, 0, differing
     return found, lone, clash
 
 

@@ -43,12 +43,20 @@ Key = tuple[str, Fraction]  # "clock" and minutes, or "number" and a value
 
 @dataclass(frozen=True)
 class Quantity:
-    """A quantity at a place in a text, and what it may mean, the likeliest first; scaled: a word gives the power."""
+    """A quantity at a place in a text, and what it may mean, the likeliest first.
+
+    Attributes:
+        scaled: a word gives the power of ten.
+        half: -1 for a time stated to be before noon, 1 for one after noon, else 0.
+        exact: digits alone do not give the value: a fraction, or a time with its half of the day.
+    """
 
     start: int
     end: int
     keys: tuple[Key, ...]
     scaled: bool = False
+    half: int = 0
+    exact: bool = False
 
 
 def without_common(src: str, tgt: str) -> tuple[int, str, str]:
@@ -56,17 +64,7 @@ def without_common(src: str, tgt: str) -> tuple[int, str, str]:
 
     Nothing is shared if all of these are spelled alike.
     """
-    sides = [list(itertools.islice(quantities(text), _MOST + 1)) for text in (src, tgt)]
-    if max(map(len, sides)) > _MOST:
-        return 0, src, tgt
-    common: list[tuple[Quantity, Quantity]] = []
-    for certain in (True, False):
-        for one in list(sides[0]):
-            other = next((other for other in sides[1] if _alike(one, other, certain)), None)
-            if other is not None:
-                common.append((one, other))
-                sides[0].remove(one)
-                sides[1].remove(other)
+    common, _ = _matched(src, tgt)
     if all(src[one.start : one.end] == tgt[other.start : other.end] for one, other in common):
         return 0, src, tgt
     return (
@@ -76,7 +74,33 @@ def without_common(src: str, tgt: str) -> tuple[int, str, str]:
     )
 
 
+def contradictions(src: str, tgt: str) -> int:
+    """Return the number of quantities that differ though their digits may not: 2½ and 2¼, 7 a.m. and 7 p.m."""
+    if not any(map(_words().exact.search, (src, tgt))):  # fast
+        return 0
+    _, rest = _matched(src, tgt)
+    return min(sum(quantity.exact for quantity in side) for side in rest)
+
+
+def _matched(src: str, tgt: str) -> tuple[list[tuple[Quantity, Quantity]], list[list[Quantity]]]:
+    """Return the quantities that two texts share by value, and the others of each; none for tables."""
+    sides = [list(itertools.islice(quantities(text), _MOST + 1)) for text in (src, tgt)]
+    common: list[tuple[Quantity, Quantity]] = []
+    if max(map(len, sides)) > _MOST:
+        return common, [[], []]
+    for certain in (True, False):
+        for one in list(sides[0]):
+            other = next((other for other in sides[1] if _alike(one, other, certain)), None)
+            if other is not None:
+                common.append((one, other))
+                sides[0].remove(one)
+                sides[1].remove(other)
+    return common, sides
+
+
 def _alike(one: Quantity, other: Quantity, certain: bool) -> bool:
+    if one.half * other.half < 0:
+        return False
     return one.keys[0] == other.keys[0] if certain else not set(one.keys).isdisjoint(other.keys)
 
 
@@ -129,10 +153,15 @@ def _time(text: str, start: int, afternoon: Callable[[], bool]) -> Quantity | No
     ]
     if not (time["colon"] or marks):
         return None
-    times = [60 * hour + minutes]
+    times, half = [60 * hour + minutes], 0
     if any(map(words.afternoon.search, marks)):
+        half = 1
         if hour < 12:
             times.insert(0, times[0] + _HALF_DAY)
+    elif words.morning.search(text, before.start() if before else start, time.end()):
+        half = -1
+        if hour == 12:
+            times.insert(0, minutes)
     elif hour == 12:  # 12 a.m.
         times.append(minutes)
     elif hour < 12 and afternoon():
@@ -140,7 +169,8 @@ def _time(text: str, start: int, afternoon: Callable[[], bool]) -> Quantity | No
     keys = [("clock", Fraction(value)) for value in times]
     if not minutes:  # 7:00 is 7
         keys += [("number", Fraction(value, 60)) for value in times]
-    return Quantity(before.start() if before else start, time.end(), tuple(keys))
+    span = before.start() if before else start, time.end()
+    return Quantity(*span, tuple(keys), half=half, exact=half != 0)
 
 
 def _number(text: str, match: re.Match[str], afternoon: Callable[[], bool]) -> Quantity:
@@ -150,6 +180,7 @@ def _number(text: str, match: re.Match[str], afternoon: Callable[[], bool]) -> Q
     if value.denominator == 1 and (part := _PART.match(text, end)):
         value, end = value + Fraction(_FRACTIONS.get(part[1], part[2])), part.end()
     words, powers, scaled = _words(), {0}, False
+    exact = any(c in _FRACTIONS for c in text[match.start() : end])
     while scale := words.scale.match(text, end):
         word = scale[scale.lastindex or 0].casefold()
         powers = {power + more for power in powers for more in words.powers[word]}
@@ -157,7 +188,7 @@ def _number(text: str, match: re.Match[str], afternoon: Callable[[], bool]) -> Q
     keys = [("number", value * 10**power) for power in sorted(powers)]
     if not scaled and value.denominator == 1 and value < 12 and afternoon():
         keys.append(("number", value + 12))
-    return Quantity(match.start(), end, tuple(keys), scaled)
+    return Quantity(match.start(), end, tuple(keys), scaled, exact=exact)
 
 
 def value_of(number: str) -> Fraction | None:
@@ -194,6 +225,8 @@ class _Words:
 
     time: re.Pattern[str]
     before: re.Pattern[str]
+    morning: re.Pattern[str]
+    exact: re.Pattern[str]
     afternoon: re.Pattern[str]
     scale: re.Pattern[str]
     han: re.Pattern[str]
@@ -218,14 +251,21 @@ def _words() -> _Words:
                 kinds["stem" if word.endswith("*") else "whole"].add(stem)
     stems, wholes, inside = (_either(words) for words in kinds.values())
     afternoon = _marks(word for row in rows for word in row.afternoon)
-    marks = _marks(word for row in rows for word in (*row.clock, *row.afternoon))
+    marks = _marks(word for row in rows for word in (*row.clock, *row.morning, *row.afternoon))
+    # Behind the hour, where the script has spaces: "am 7. Mai" says nothing of the morning.
+    mornings = {word for row in rows for word in row.morning}
+    glued_mornings = set(filter(_GLUED.match, mornings))
+    hour = rf"\d(?:{_SPACE}{marks})??{_SPACE}"
+    morning = rf"{hour}(?:{_either(mornings - glued_mornings)})(?![^\W\d_])|{_either(glued_mornings)}"
     han = "".join([*_HAN_DIGITS, *(stem for stem in glued if "\u4e00" <= stem <= "\u9fff")])
     return _Words(
         time=re.compile(
             rf"(?i)(?P<hour>\d{{1,2}})(?::(?P<colon>\d\d)|\.(?P<dot>\d\d)|(?P<clock>{_SPACE}{marks}{_SPACE})"
-            rf"(?P<minutes>\d\d)?[分분]?)?(?![\d:]|[.,/-]\d)(?P<after>{_SPACE}{marks})?"
+            rf"(?P<minutes>\d\d)?[分분]?)?(?![\d:]|[.,/-]\d)(?P<after>(?:{_SPACE}{marks}){{1,2}})?"
         ),
         before=re.compile(rf"(?i){marks}{_SPACE}\Z"),
+        morning=re.compile(f"(?i){morning}"),
+        exact=re.compile(f"(?i)[{''.join(_FRACTIONS)}]|{morning}"),
         afternoon=re.compile(f"(?i){afternoon}"),
         scale=re.compile(rf"(?i)[\s\u00a0\u202f-]*(?:({stems})\w*|({wholes})(?!\w)|{_SPACE}({inside}))"),
         han=re.compile(f"[{han}]+"),
