@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from bitextmine.adaptation.piles import AdaptOptions
     from bitextmine.adaptation.run import adapt
     from bitextmine.alignment.run import AlignOptions, align
-    from bitextmine.documents.options import SplitOptions
-    from bitextmine.documents.run import Sentence, split
+    from bitextmine.documents.kinds import SplitOptions
+    from bitextmine.documents.split import Sentence, split
     from bitextmine.encoder import Encoder, load_encoder
     from bitextmine.evaluation.ranking import RetrievalReport
     from bitextmine.evaluation.retrieval import evaluate_retrieval
@@ -79,7 +79,7 @@ _LAZY = {
     "MiningOptions": "bitextmine.mining.options",
     "Run": "bitextmine.run",
     "ScoreOptions": "bitextmine.scoring.options",
-    "SplitOptions": "bitextmine.documents.options",
+    "SplitOptions": "bitextmine.documents.kinds",
     "TrainOptions": "bitextmine.training.api",
     "WorkOptions": "bitextmine.mining.options",
     "adapt": "bitextmine.adaptation.run",
@@ -100,8 +100,8 @@ _LAZY = {
     "report": "bitextmine.reporting:write_report",
     "score": "bitextmine.scoring.api",
     "train": "bitextmine.training.api",
-    "Sentence": "bitextmine.documents.run",
-    "split": "bitextmine.documents.run",
+    "Sentence": "bitextmine.documents.split",
+    "split": "bitextmine.documents.split",
 }
 
 

@@ -12,6 +12,10 @@ class UsageError(BitextmineError):
     """Arguments that are wrong whatever the files hold."""
 
 
+class MissingPackage(BitextmineError):
+    """An optional package that is needed is not installed."""
+
+
 class InvalidUtf8(BitextmineError):
     """A line of a text file that is not UTF-8.
 

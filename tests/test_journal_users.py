@@ -125,11 +125,11 @@ def _documents(folder):
 
 
 _SPLIT = """
-from bitextmine.documents import run
-from bitextmine.documents.options import SplitOptions
+from bitextmine.documents import split
+from bitextmine.documents.kinds import SplitOptions
 from bitextmine.run import Run
-run.SAVE_PARAGRAPHS = 4
-report = run.split_files(["texts"], "corpus.{lang}", SplitOptions(), Run())
+split.SAVE_PARAGRAPHS = 4
+report = split.split_files(["texts"], "corpus.{lang}", SplitOptions(), Run())
 open("report.txt", "w").write(report.to_text(SplitOptions()))
 """
 

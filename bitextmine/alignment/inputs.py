@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from bitextmine.console import counted
-from bitextmine.documents.document import paragraphs
-from bitextmine.documents.options import SUFFIXES, Kind
-from bitextmine.documents.run import split
+from bitextmine.documents.kinds import SUFFIXES, Kind
+from bitextmine.documents.paragraphs import paragraphs
 from bitextmine.documents.sentences import sentences
 from bitextmine.documents.sources import HEAD, check_text, language_of
+from bitextmine.documents.split import split
 from bitextmine.errors import BitextmineError, UsageError, explained
 from bitextmine.files.corpus import ORIGIN, Corpus
 from bitextmine.files.location import Location

@@ -11,11 +11,11 @@ import click
 from bitextmine.cli import options
 from bitextmine.cli.options import explicit
 from bitextmine.cli.shell import program
-from bitextmine.documents.options import Kind, SplitOptions
+from bitextmine.documents.kinds import Kind, SplitOptions
+from bitextmine.errors import BitextmineError
 from bitextmine.search.options import INDEX_KINDS, IndexOptions
 
 if TYPE_CHECKING:
-    from pathlib import Path
 
     from bitextmine.embeddings.embed import Encoding
     from bitextmine.run import Run
@@ -83,10 +83,13 @@ def split(inputs: tuple[str, ...], output: str, kind: str | None, run: Run, **op
     URL, paragraph and sentence number in NAME.LANG.origin.tsv. Thai and Khmer do not mark sentence ends: a paragraph
     stays one line.
     """
-    from bitextmine.documents.run import split_files
+    from bitextmine.documents.split import split_files
 
     how = SplitOptions(kind=Kind(kind) if kind else None, **options)
-    click.echo(split_files(inputs, output, how, run).to_text(how), err=True)
+    report = split_files(inputs, output, how, run)
+    click.echo(report.to_text(how), err=True)
+    if report.damaged:
+        raise BitextmineError(report.damage())
 
 
 @program.command(
@@ -243,6 +246,7 @@ def index(
     from bitextmine.embeddings.store import vectors_path
     from bitextmine.encoder import load_encoder
     from bitextmine.files.source import Source
+    from bitextmine.files.storage import local_path
     from bitextmine.shipped import choose_model
 
     force, cache, wait = place
@@ -257,7 +261,7 @@ def index(
     encoder = load_encoder(model, run.device_here) if texts else None
     how = EmbedOptions(cache=cache, overwrite=force, wait=wait)
     for source in sources:
-        vectors: Source | Path = source
+        vectors = local_path(source.path, "its index is built beside it")
         if encoder is not None and source in texts:
             check_embedding(source, encoder, how, lang=lang)
             if cache is not None:
@@ -266,7 +270,7 @@ def index(
         check_index_output(vectors, force=force)
     with _encoding(run, model) if texts else nullcontext() as encoding:
         for source in sources:
-            vectors = source
+            vectors = local_path(source.path, "its index is built beside it")
             if encoder is not None and source in texts:
                 vectors = embed_corpus(source, encoder, run, replace(how, encoding=encoding), lang=lang)
             with progress(None, f"index {source}", "vectors") as bar:

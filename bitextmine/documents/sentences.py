@@ -3,6 +3,8 @@
 The library sentencex brings the abbreviations of a hundred languages; the table of languages adds the common ones that
 it lacks. Quotations, initials, ordinal numbers and scripts without spaces are decided here: sentencex finds no sentence
 inside a quotation, and takes every apostrophe for the start of one.
+
+Quantifiers are possessive, and a run of marks is looked at from its first mark only: time is linear in the text.
 """
 
 import re
@@ -11,16 +13,21 @@ from functools import lru_cache
 
 from bitextmine.languages.codes import language, same_code
 
-_STOPS = ".!?…‽⁇⁈⁉。！？｡．؟۔।॥။።፧፨՝։᙮᠃᠉"
+_STOPS = ".!?…‽⁇⁈⁉。！？｡．؟۔।॥።။፧፨՝։᙮᠃᠉"
 _WIDE = "。！？｡．"  # in scripts without spaces
 _QUESTIONS = "!?‽⁇⁈⁉！？؟፧"
-_CLOSING = "\"'”’»›“‘«‹)\\]}）」』】〉》"
-_WIDE_CLOSING = "”’)\\]）」』】〉》"
-_OPENING = "\"'“‘«‹„‚([{¿¡—–-「『（【 \u00a0\u202f"
-# Marks that end a sentence, with the quotation marks and brackets that belong to it, and the spaces behind.
+_CLOSING = "\"'”’»›“‘«‹)\\]}）」』】〉》｣"
+_WIDE_CLOSING = "”’)\\]）」』】〉》｣"
+_QUOTES = frozenset("\"'”’»›“‘«‹」』》｣")
+_OPENING = "\"'“‘«„‚([{¿¡—–-「『（【 \u00a0\u202f"
+# Marks that end a sentence, full stops with spaces between them as one; then the quotation marks, brackets and
+# reference marks ("[12]", "²") that belong to it; then spaces, the end of the text, or nothing after a wide mark.
 _END = (
-    rf"[{_STOPS}]+(?:[{_CLOSING}{_WIDE}]|(?<=\S)[ \u00a0\u202f][»›\"”](?!\w))*\s+(?=\S)"
-    rf"|[{_WIDE}]+[{_WIDE_CLOSING}{_WIDE}]*\s*(?=\S)"
+    rf"[{_STOPS}](?<![{_STOPS}][{_STOPS}])[{_STOPS}]*+(?:[ \u00a0]\.++(?!\w))*+"
+    rf"(?P<closing>[{_WIDE}{_WIDE_CLOSING}]*+"
+    rf"(?:(?:[{_CLOSING}]|(?<=\S)[ \u00a0\u202f][»›\"”](?!\w))*+"
+    r"(?:\[[^\[\]\s][^\[\]]{0,30}\]|[²³¹⁰⁴-⁹†‡])*+(?:\s++|\Z)"
+    rf"|(?:\[\d{{1,3}}\])*+(?<=[{_WIDE}{_WIDE_CLOSING}])))"
 )
 _ENDS = {"el": re.compile(_END.replace(_STOPS, f"{_STOPS};"))}  # the Greek question mark
 _ANY_END = re.compile(_END)
@@ -28,44 +35,87 @@ _BETWEEN_WORDS = re.compile(r"[\s(\[\"'“„«»—/]")
 _INITIAL = re.compile(r"(?:[^\W\d_]\.-)?[^\W\d_]")
 _NUMBER = re.compile(r"\d{1,2}|[IVX]+")
 # The label of a list item: a number or a letter with nothing before it.
-_LABEL = re.compile(r"\W*(?:\d{1,3}|[IVXivx]{1,4}|\w)(?:\.\d{1,3})*\W*")
+_LABEL = re.compile(r"\W*+(?:\d{1,3}|[IVXivx]{1,4}|\w)(?:\.\d{1,3})*+\W*+")
+_LONGEST_LABEL = 30
 _PLAIN_END = re.compile(r"(?:^|[\s(\[\"'“„«»—/¿¡-])([^\W\d_]{5,})\.\s+\Z")
 _LOOKED_BACK = 30
 _LONGEST_OPENING = 10
 _LONGEST_ABBREVIATION = 8  # characters, the full stop aside
+# Dots that lead to a page number; as many with spaces between them lead there whatever follows.
+_LEADER, _LONG_LEADER = 4, 6
+_PAGE = re.compile(r"(?:\d{1,4}|[ivxlc]{1,6})(?!\w)")
+_ASCII_OR_WIDE = re.compile(r"[0-9A-Za-z０-９Ａ-Ｚａ-ｚ]")
 # Languages that write ordinal numbers with a full stop before words in upper case.
 _ORDINALS = re.compile(r"de|lb|cs|sk|hu|pl|fi|et|lv|da|nb|nn|is|fo|sl|hr|sr|bs|tr")
 # Abbreviations that stand at the end of a sentence as often as inside.
 _MAY_END = re.compile(
     r"etc|usw|osv|itd|atd|stb|vb|vs|jne|enz|ff|m\.m|o\.l|т\.д|т\.п|a\.m|p\.m|κ\.λπ|κτλ|κ\.ά"
 )
+# How a sentence goes on after a quotation, where letter case does not tell: English names before a verb of saying,
+# languages without case. In Japanese it is a particle, except in words that begin like one and open a sentence.
+_SAID = (
+    "added|agreed|announced|answered|asked|begged|called|cried|demanded|exclaimed|gasped|growled|laughed|muttered|"
+    "murmured|replied|repeated|roared|said|says|screamed|shouted|sighed|snapped|sobbed|wailed|whispered|wondered|yelled"
+)
+_GOES_ON = {
+    lang: re.compile(pattern)
+    for lang, pattern in {
+        "en": rf"(?:I|[Tt]he(?: [a-z]{{1,20}}){{1,2}}|(?!(?:He|She|They|We|You|It)\b)[A-Z][\w.'’-]{{0,20}}"
+        rf"(?: [A-Z][\w.'’-]{{0,20}}){{0,2}}) (?:{_SAID})\b",
+        "zh": r"(?:[\u4e00-\u9fff]{0,6}?(?:[说說问問答喊叫]|回答)道?|[\u4e00-\u9fff]{1,4}道)[。，；！]|[，；、]",
+        "ja": r"と(?!ころ|にかく|りあえず|ても|もかく|つぜん|き)|って|を|の(?!ち)|は(?!い|じめ|やく|るか)|が|"
+        r"に(?!ほん)|も(?![うしちっ])|で(?![はも])|だ(?!が|から|けど|って|れ)|など|[、，；]",
+        "ko": r"(?:이?라고|라는|하고|며|고)(?!\w{3})",
+        "ar": r"(?:قال|قالت|سأل|سألت|أجاب|أجابت|صاح|صاحت|صرخ|صرخت|رد|ردت|همس|همست)\b",
+        "he": r"(?:אמר|אמרה|שאל|שאלה|ענה|ענתה|צעק|צעקה|לחש|לחשה|קרא|קראה)\b",
+        "fa": r"(?:\w+ ){0,2}(?:گفت|پرسید|فریاد زد|پاسخ داد|جواب داد)\b",
+        "hi": r"(?:[\u0900-\u097f]+ ){0,3}(?:कहा|पूछा|बोला|बोली|चिल्लाया|चिल्लाई)(?![\u0900-\u097f])",
+    }.items()
+}
+_FOLLOWING = 80  # characters
 
 
 def sentences(paragraph: str, lang: str) -> list[str]:
     """Return the sentences of a paragraph in the language `lang`, without the spaces between them."""
-    return list(_sentences(paragraph, same_code(lang)))
+    return list(_sentences(paragraph.strip(), same_code(lang)))
 
 
 def _sentences(text: str, lang: str) -> Iterator[str]:
     start = 0
-    for found in _ENDS.get(lang, _ANY_END).finditer(text):
-        at = found.start()
-        if (
-            begins_small(text, found.end())
-            and not begins_small(text, start)
-            and text[at] not in _WIDE
-            and not _ends_plainly(text[max(start, at - _LOOKED_BACK) : found.end()])
-        ):
+    for mark in _ENDS.get(lang, _ANY_END).finditer(text):
+        if mark.end() == len(text):
+            break
+        if _is_inside(text, start, mark, lang):
             continue
-        if _LABEL.fullmatch(text, start, at):
-            continue
-        single = text[at] == "." and text[at + 1] != "."
-        if single and _is_short(_BETWEEN_WORDS.split(text[max(start, at - _LOOKED_BACK) : at])[-1], lang):
-            continue
-        yield text[start : found.end()].strip()
-        start = found.end()
-    if rest := text[start:].strip():
+        yield text[start : mark.end()].strip()
+        start = mark.end()
+    if rest := text[start:]:
         yield rest
+
+
+def _is_inside(text: str, start: int, mark: re.Match[str], lang: str) -> bool:
+    """Return True for marks inside the sentence that begins at `start`: of abbreviations, numbers, quotations."""
+    at, closing, end = mark.start(), mark.start("closing"), mark.end()
+    stops = text[at:closing]
+    wide = stops[-1] in _WIDE
+    if not text[end - 1].isspace() and (not wide or _is_point(text, at, end)):
+        return True
+    if _QUOTES.intersection(mark["closing"]) and _goes_on(text, end, stops, lang):
+        return True
+    if (
+        not wide
+        and begins_small(text, end)
+        and not begins_small(text, start)
+        and not _ends_plainly(text[max(start, at - _LOOKED_BACK) : end])
+    ):
+        return True
+    dots = stops.count(".")
+    if dots >= _LEADER and (_PAGE.match(text, end) or (dots >= _LONG_LEADER and dots < len(stops))):
+        return True
+    if at - start <= _LONGEST_LABEL and _LABEL.fullmatch(text, start, at):
+        return True
+    word = _BETWEEN_WORDS.split(text[max(start, at - _LOOKED_BACK) : at])[-1] if stops == "." else ""
+    return _is_short(word, lang)
 
 
 def begins_small(text: str, start: int = 0) -> bool:
@@ -79,13 +129,28 @@ def ending(text: str) -> int:
     return 0 if not last or last not in _STOPS else 2 if last in _QUESTIONS else 1
 
 
+def _is_point(text: str, at: int, end: int) -> bool:
+    """Return True for a wide full stop within a number or an address, as in ３．１４."""
+    return text[at:end] == "．" and at > 0 and all(map(_ASCII_OR_WIDE.match, (text[at - 1], text[end])))
+
+
+def _goes_on(text: str, end: int, stops: str, lang: str) -> bool:
+    """Return True if a sentence goes on at `end`, after a quotation that ended with the marks `stops`."""
+    if begins_small(text, end):
+        return True
+    pattern = _GOES_ON.get(lang)
+    if pattern is None or (stops == "." and lang == "en"):  # a comma is written there
+        return False
+    return pattern.match(text[end : end + _FOLLOWING]) is not None
+
+
 def _ends_plainly(text: str) -> bool:
     """Return True for a full stop after a word in lower case, too long for most abbreviations.
 
     It ends a sentence before lower case, too.
     """
-    found = _PLAIN_END.search(text)
-    return found is not None and found[1].islower()
+    word = _PLAIN_END.search(text)
+    return word is not None and word[1].islower()
 
 
 def _is_short(word: str, lang: str) -> bool:

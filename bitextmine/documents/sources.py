@@ -1,18 +1,22 @@
 """Documents out of files and folders: plain text, web pages, WARC, JSON Lines, Parquet."""
 
+import codecs
 import dataclasses
 import functools
 import itertools
 import logging
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bitextmine.documents.document import Document, NoDocument, paragraphs
-from bitextmine.documents.options import SUFFIXES, Kind, SplitOptions
-from bitextmine.documents.web import crawled, page_file
+from bitextmine.documents.crawls import crawled
+from bitextmine.documents.document import Damaged, Document, NoDocument
+from bitextmine.documents.kinds import SUFFIXES, Kind, SplitOptions
+from bitextmine.documents.pages import page_file
+from bitextmine.documents.paragraphs import paragraphs
 from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.names import PARQUET
 from bitextmine.files.json_toml import parse_json
@@ -47,45 +51,82 @@ _TMX = "TMX: it holds pairs already; 'bitextmine score' and 'filter' read it"
 
 @dataclass(frozen=True)
 class File:
-    """An input: its text, its name in origins, its size in bytes (0: unknown), and whether the user named it."""
+    r"""An input.
+
+    Attributes:
+        source: its text.
+        name: its name in origins and messages; bytes of it that are not UTF-8 are written as ``\xff``.
+        named: the user named it, not its folder.
+        size: in bytes, 0 if it is unknown.
+        version: what changes when its content does: size, time of the last change, inode.
+        problem: why it cannot be read, "" if nothing is known.
+    """
 
     source: Source
     name: str
-    size: int
     named: bool
+    size: int = 0
+    version: tuple[int, ...] = ()
+    problem: str = ""
 
 
 def find_files(inputs: Sequence[str | os.PathLike[str]], run: Run | None = None) -> list[File]:
     """Return the files that a command line names, those of folders and their subfolders included, sorted by name.
 
-    Hidden files are left out. BitextmineError for a folder without files; a missing file shows when it is read.
+    Hidden files are left out, as are devices and named pipes in folders. BitextmineError for a folder without files; a
+    missing file shows when it is read.
     """
     files: list[File] = []
     for path in inputs:
         source = Source.of(path, run)
         if not Path(source).is_dir():
-            size = Path(source).stat().st_size if Path(source).is_file() else 0
-            files.append(File(source, str(source), size, True))
+            name = str(source)
+            files.append(_file(source, name, named=True) or File(source, _written(name), True))
             continue
-        found = list(_in_folder(source))
+        found = _in_folder(source)
         if not found:
             raise BitextmineError(f"{source}: no files in this folder; name one that holds documents")
         files.extend(found)
     return files
 
 
-def _in_folder(top: Source) -> Iterator[File]:
-    for folder, folders, names in os.walk(top):
+def _in_folder(top: Source) -> list[File]:
+    files: list[File] = []
+
+    def unreadable(error: OSError) -> None:
+        folder = str(error.filename)
+        source = dataclasses.replace(top, text=folder)
+        files.append(File(source, _written(os.path.relpath(folder, top)), False, problem=_reason(error)))
+
+    for folder, folders, names in os.walk(top, onerror=unreadable):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
-            path = Path(folder, name)
-            if not name.startswith(".") and path.is_file():
-                yield File(
-                    dataclasses.replace(top, text=str(path)),
-                    str(path.relative_to(top)),
-                    path.stat().st_size,
-                    False,
-                )
+            source = dataclasses.replace(top, text=str(Path(folder, name)))
+            if not name.startswith(".") and (
+                file := _file(source, os.path.relpath(source, top), named=False)
+            ):
+                files.append(file)
+    return files
+
+
+def _file(source: Source, name: str, *, named: bool) -> File | None:
+    """Return a file, None for a pipe or a device."""
+    try:
+        status = Path(source).stat()
+    except (OSError, ValueError) as error:
+        return None if named else File(source, _written(name), named, problem=_reason(error))
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    version = (status.st_size, status.st_mtime_ns, status.st_ino)
+    return File(source, _written(name), named, status.st_size, version)
+
+
+def _written(name: str) -> str:
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def _reason(error: Exception) -> str:
+    return f"cannot read: {getattr(error, 'strerror', None) or error}"
 
 
 def documents(
@@ -96,6 +137,8 @@ def documents(
     Raises:
         BitextmineError: while iterating: an unreadable file; NoDocument if it holds no documents.
     """
+    if file.problem:
+        raise Damaged(file.problem)
     kind = options.kind or SUFFIXES.get(file.source.suffix)
     lang = language_of(file.source)
     if kind is Kind.WARC:
@@ -127,6 +170,7 @@ def _streamed(
                 raise NoDocument(f"{file.source}: looks like {kind.upper()}; say so with --from {kind}")
             yield from documents(file, dataclasses.replace(options, kind=kind), seen)
             return
+    head = head.removeprefix(codecs.BOM_UTF8)
     blocks = itertools.chain([head] if head else [], blocks)
     if kind is Kind.JSONL:
         yield from _records(blocks, file.name, options.text_field)
@@ -162,19 +206,15 @@ def _record(record: dict[str, Any], name: str, text_field: str) -> Document:
         return Document.broken(name, f"no text in a field '{text_field}'; name the field with --text-field")
     url = record.get("url")
     text = text.encode("utf-8", "replace").decode()  # half a pair of surrogates is no character
-    return Document(name, url if isinstance(url, str) else "", None, lambda: paragraphs(text.split("\n")))
+    url = url.encode("utf-8", "replace").decode() if isinstance(url, str) else ""
+    return Document(name, url, None, lambda: paragraphs(text.split("\n")))
 
 
 def _table(file: File, text_field: str) -> Iterator[Document]:
     """Yield a document for each row of Parquet."""
-    try:
-        rows = PARQUET.load("parquet:parquet_records")(file.source)
-        for number, row in enumerate(rows, start=1):
-            yield _record(row.content, f"{file.name}#{number}", text_field)
-    except NoDocument:
-        raise
-    except BitextmineError as error:
-        raise NoDocument(str(error)) from None
+    rows = PARQUET.load("parquet:parquet_records")(file.source)
+    for number, row in enumerate(rows, start=1):
+        yield _record(row.content, f"{file.name}#{number}", text_field)
 
 
 def language_of(path: str | os.PathLike[str]) -> str | None:
@@ -188,7 +228,7 @@ def language_of(path: str | os.PathLike[str]) -> str | None:
 
 def _kind(head: bytes) -> Kind:
     start = head[:HEAD].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    if start.startswith(b"warc/"):
+    if start.startswith((b"warc/", b"filedesc:")):
         return Kind.WARC
     if start.startswith((b"<!doctype html", b"<html")):
         return Kind.HTML

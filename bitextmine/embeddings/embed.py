@@ -27,6 +27,7 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import wait_for_lock
 from bitextmine.files.corpus import Corpus, Spool, corpus_language
 from bitextmine.files.journal import JournalBusyError, remove_folder
+from bitextmine.files.output import Destination
 from bitextmine.files.source import Source
 from bitextmine.files.storage import local_path
 from bitextmine.run import Run
@@ -176,6 +177,8 @@ def check_embedding(
         store.make_cache(options.cache)
     elif npy is None and not source.reads_once:
         npy = store.vectors_path(source, encoder.hash)
+    if npy is not None and (destination := Destination.of(npy)).is_stream:
+        destination.check(stream=False)
     if npy is not None and not (options.force or options.overwrite):
         check_vectors_path(npy)
 

@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 from bitextmine.embeddings import store
 from bitextmine.embeddings.store import Manifest
 from bitextmine.errors import BitextmineError
-from bitextmine.files.atomic import FULL_DISK, allocate, staging, sync_file, sync_folder, write_at
+from bitextmine.files.atomic import (
+    FULL_DISK,
+    allocate,
+    put_in_place,
+    staging,
+    sync_file,
+    sync_folder,
+    write_at,
+)
 from bitextmine.files.journal import Journal, JournalBusyError
 from bitextmine.files.json_toml import json_bytes, plain
 from bitextmine.files.output import Destination
@@ -75,12 +83,7 @@ class EmbeddingWriter:
         self._synced = time.monotonic()
         self.safe_rows = 0  # rows known to be on disk
         self._fd = -1
-        destination = Destination.of(self.npy_path)
-        if destination.is_special:
-            raise BitextmineError(
-                f"{self.npy_path}: not a regular file, which vectors need; name another file"
-            )
-        destination.check()
+        Destination.of(self.npy_path).check(stream=False)
         try:
             self._journal = Journal(
                 store.journal_path(npy_path), store.JOB, self.identity, overwrite=overwrite
@@ -171,7 +174,7 @@ class EmbeddingWriter:
                 sync_file(file)
                 final.unlink(missing_ok=True)
                 sync_folder(final.parent)
-                self.part_path.replace(self.npy_path)
+                put_in_place(self.part_path, self.npy_path)
                 staged.replace(final)
                 sync_folder(final.parent)
             self._journal.remove()

@@ -45,9 +45,16 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         yield file
         sync_file(file)
         if path.exists():
+            _check_regular(path)
             shutil.copymode(path, temporary)
         temporary.replace(path)
         sync_folder(path.parent)
+
+
+def _check_regular(path: Path) -> None:
+    """Raise OSError for a device or a named pipe, which no file may replace."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise FileExistsError(errno.EEXIST, "it is no regular file", os.fspath(path))
 
 
 @contextlib.contextmanager
@@ -129,7 +136,12 @@ def remove_left(name: Path, *, folder: bool = False) -> None:
 
 
 def put_in_place(temporary: Path, path: Path) -> None:
-    """Rename a complete file that another library wrote, once its bytes are on disk; for a folder that is locked."""
+    """Rename a complete file that another library wrote, once its bytes are on disk; for a folder that is locked.
+
+    A link stays, and the file that it leads to is replaced.
+    """
+    path = Path(os.path.realpath(path))
+    _check_regular(path)
     with temporary.open("rb") as file:
         sync_file(file)
     temporary.replace(path)

@@ -43,12 +43,16 @@ class Destination(Location):
         """Return the file of the same name with a further ending: m.tsv -> m.tsv.json."""
         return Destination(f"{self.text}{ending}")
 
-    def check(self, remedy: str = ELSEWHERE) -> None:
+    def check(self, remedy: str = ELSEWHERE, *, stream: bool = True) -> None:
         """Raise BitextmineError for problems of `open` that show without writing; ask before the work.
 
-        remedy: what to do about a folder that takes no files.
+        Args:
+            remedy: what to do about a folder that takes no files.
+            stream: a device or a pipe will do.
         """
         if self.is_stream:
+            if not stream:
+                raise BitextmineError(f"{self}: cannot write: it is no regular file; {ELSEWHERE}")
             return
         if isinstance(self.path, Remote):
             self.path.check_writable()

@@ -77,10 +77,13 @@ class Source(Location):
         except OSError as e:
             raise self._unreadable(e) from None
 
-    def blocks(self, seen: Callable[[int], object] | None = None) -> Iterator[bytes]:
+    def blocks(
+        self, seen: Callable[[int], object] | None = None, *, salvage: bool = False
+    ) -> Iterator[bytes]:
         """Yield the decompressed bytes in non-empty blocks.
 
-        `seen` is called with the position in the file before each block, if it has one: a pipe has none.
+        `seen` is called with the position in the file before each block, if it has one: a pipe has none. With `salvage`
+        a damaged archive is read on behind the damage, for which an empty block stands.
         """
         try:
             if self.is_standard:
@@ -88,7 +91,7 @@ class Source(Location):
                 return
             with self.open() as file:
                 if self.compression:
-                    blocks = unpack(file, self.text, self.compression)
+                    blocks = unpack(file, self.text, self.compression, salvage=salvage)
                 else:
                     blocks = iter(lambda: file.read(BLOCK_BYTES), b"")
                 for block in blocks:

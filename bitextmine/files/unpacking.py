@@ -7,11 +7,13 @@ import bz2
 import lzma
 import zlib
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import Any, Protocol
 
 from bitextmine.errors import BitextmineError
 
 KINDS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
+MAGIC = {".gz": b"\x1f\x8b\x08", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\0", ".zst": b"\x28\xb5\x2f\xfd"}
+_LATENCY = 1 << 12  # bytes after which a decompressor has noticed damage
 
 PACKED_BYTES = 1 << 14  # compressed bytes taken at a time
 UNPACKED_BYTES = 1 << 18
@@ -19,11 +21,18 @@ UNPACKED_BYTES = 1 << 18
 ZSTD_BYTES = 1 << 9
 
 
-def unpack(file: IO[bytes], name: str, suffix: str) -> Iterator[bytes]:
+class Readable(Protocol):
+    """A file, as far as it is read here."""
+
+    def read(self, size: int, /) -> bytes | None:
+        """Return up to `size` bytes, none at the end."""
+
+
+def unpack(file: Readable, name: str, suffix: str, *, salvage: bool = False) -> Iterator[bytes]:
     """Yield the content of a compressed file in blocks of bounded size, however much a byte expands to.
 
     All members are read, and the end of the last one is required. The file has this name in messages, and this
-    compression suffix.
+    compression suffix. With `salvage` an empty block stands for what is lost, and the next member is looked for.
 
     Raises:
         BitextmineError: an empty, damaged or truncated archive.
@@ -31,6 +40,7 @@ def unpack(file: IO[bytes], name: str, suffix: str) -> Iterator[bytes]:
     kind = KINDS[suffix]
     member: _Member | None = None
     waiting = b""  # read already, but belongs to the next member
+    recent = b""  # the bytes before, of the same member
     total = 0
     while packed := waiting or file.read(PACKED_BYTES):
         total += len(packed) - len(waiting)
@@ -44,19 +54,35 @@ def unpack(file: IO[bytes], name: str, suffix: str) -> Iterator[bytes]:
         try:
             yield from filter(None, member.blocks(packed))
         except member.damage as e:
-            raise BitextmineError(
-                f"{name}: not valid {kind} data ({e}); it is damaged or misnamed, check it with '{kind} -t'"
-            ) from None
+            if not salvage:
+                raise BitextmineError(
+                    f"{name}: not valid {kind} data ({e}); it is damaged or misnamed, check it with '{kind} -t'"
+                ) from None
+            yield b""
+            waiting, member, recent = _next_member(recent + packed, file, MAGIC[suffix]), None, b""
+            continue
+        recent = (recent + packed)[-_LATENCY:] if salvage else b""
         if member.rest is not None:
-            waiting = member.rest
-            member = None
+            waiting, member, recent = member.rest, None, b""
     if total == 0:
         raise BitextmineError(f"{name}: an empty file, which is no {kind} archive; fetch or make it again")
-    if member is not None:
+    if member is not None and salvage:
+        yield b""
+    elif member is not None:
         raise BitextmineError(
             f"{name}: truncated {kind} file: its {total:,} bytes stop in the middle of the data; "
             "fetch or make it again"
         )
+
+
+def _next_member(packed: bytes, file: Readable, magic: bytes) -> bytes:
+    """Return the bytes from the next beginning of a member on, behind the first byte; b"" if there is none."""
+    packed = packed[1:]
+    while (at := packed.find(magic)) < 0:
+        if not (more := file.read(PACKED_BYTES)):
+            return b""
+        packed = packed[1 - len(magic) :] + more
+    return packed[at:]
 
 
 class _Member:

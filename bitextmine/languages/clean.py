@@ -1,4 +1,4 @@
-"""Normalised text: no markup, mojibake, control or zero-width characters; Unicode NFC; single spaces.
+"""Normalised text: no markup, mojibake, control or zero-width characters, ligatures; Unicode NFC; single spaces.
 
 `clean` does all of it, for corpora that are made. `readable` does what matters to an encoder, for lines that are shown
 to users as they are; it costs nothing but a look for suspicious characters where there are none.
@@ -21,10 +21,13 @@ _BLOCK = (
 )
 # Only the names of real elements: a manual says <file> and <your name>.
 _TAG = re.compile(
-    rf"</?(?:(?P<inline>{'|'.join(_INLINE.split())})|{'|'.join(_BLOCK.split())})(?:\s[^<>]{{0,2000}})?/?>",
+    rf"</?(?:(?P<inline>{'|'.join(_INLINE.split())})|{'|'.join(_BLOCK.split())})(?:\s[^<>]{{0,2000}}+)?/?>",
     re.IGNORECASE,
 )
-_NO_TEXT = re.compile(r"<!--.*?-->|<(script|style)\b[^<>]*>.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
+# What holds no text: the opening of a comment, script or style sheet, and what ends each.
+_NO_TEXT = re.compile(r"<(?:(!--)|(?:(script)|style)\b[^<>]*+>)", re.IGNORECASE)
+_COMMENT_END = re.compile("-->")
+_SCRIPT_END, _STYLE_END = (re.compile(rf"</{name}\s*+>", re.IGNORECASE) for name in ("script", "style"))
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
 
 _CONTROLS = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
@@ -36,12 +39,19 @@ _HIDDEN = re.compile(f"[{_INVISIBLE}]")
 # UTF-8 that was read as Windows-1252 or Latin-1: a lead byte's letter and a continuation byte's. Those of `readable`
 # are the leads of European alphabets and punctuation, which are rare otherwise.
 _FOLLOWING = "[\u0080-\u00bf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]"
-_GARBLED = re.compile(f"[ÂÃÄÅÆÇÈÉÎÏÐÑØÙÚàáâãäåæçèéð]{_FOLLOWING}")
+# A capital and a closing mark at the end of a word in capitals, as in «MAÇÃ», are text.
+_GARBLED = re.compile(
+    f"[ÂÃÄÅÆÇÈÉÎÏÐÑØÙÚàáâãäåæçèéð](?<![A-ZÀ-ÖØ-Þ«“‘„‚‹(][ÂÃÄÅÆÇÈÉÎÏÐÑØÙÚ](?=[»›”’“‘…–—™®©°ª•\u00a0](?!\\w))){_FOLLOWING}"
+)
 # One set of characters first: a search for a set is fast.
 _SUSPICIOUS = re.compile(
     f"[{_CONTROLS}{_INVISIBLE}ÂÃÄÅÎÏÐÑâ<&](?:(?<=[{_CONTROLS}{_INVISIBLE}])|(?<=[ÂÃÄÅÎÏÐÑâ]){_FOLLOWING}|"
     "(?<=<)[/a-zA-Z!]|(?<=&)[#a-zA-Z][a-zA-Z0-9]{1,31};)"
 )
+
+# Latin ligatures, of which the text of a PDF is full.
+_LIGATURES = {0xFB00 + at: text for at, text in enumerate(("ff", "fi", "fl", "ffi", "ffl", "st", "st"))}
+_LIGATURE = re.compile("[\ufb00-\ufb06]")
 
 # Python sorts the combining marks of a run by exchanging neighbours, in quadratic time: 40,000 of them take a second
 # and a half, ten times as many two minutes and a half. And one U+FDFA becomes 18 characters. So long texts are
@@ -57,6 +67,7 @@ STEPS = (
     "tags and entities",
     "mojibake",
     "control and zero-width characters",
+    "ligatures",
     "Unicode NFC",
     "runs of spaces",
 )
@@ -68,7 +79,9 @@ def clean(text: str, changed: list[str] | None = None, *, tags: bool = True) -> 
     Without `tags` those are text: what looks like one in the text of a web page was escaped there.
     """
     markup = _without_markup if tags else _decoded
-    for step, change in zip(STEPS, (markup, _repaired, _visible, _composed, _single_spaced), strict=True):
+    for step, change in zip(
+        STEPS, (markup, _repaired, _visible, _spelled_out, _composed, _single_spaced), strict=True
+    ):
         before, text = text, change(text)
         if changed is not None and text != before:
             changed.append(step)
@@ -91,11 +104,29 @@ def _without_markup(text: str) -> str:
     for _ in range(2):  # twice: &amp;lt;p&amp;gt; is common
         before = text
         if "<" in text:
-            text = _TAG.sub(_gap, _NO_TEXT.sub(" ", text))
+            text = _TAG.sub(_gap, _without_scripts(text))
         text = _decoded(text)
         if text == before:
             break
     return text
+
+
+def _without_scripts(text: str) -> str:
+    """Put a space for each comment, script and style sheet that has an end; linear however many have none."""
+    parts: list[str] = []
+    done = 0
+    endless: set[re.Pattern[str]] = set()
+    for opening in _NO_TEXT.finditer(text):
+        end = _COMMENT_END if opening[1] else _SCRIPT_END if opening[2] else _STYLE_END
+        if opening.start() < done or end in endless:
+            continue
+        closing = end.search(text, opening.end())
+        if closing is None:
+            endless.add(end)
+        else:
+            parts += text[done : opening.start()], " "
+            done = closing.end()
+    return "".join(parts) + text[done:]
 
 
 def _decoded(text: str) -> str:
@@ -116,6 +147,10 @@ def _repaired(text: str) -> str:
 
 def _visible(text: str) -> str:
     return text if text.isascii() and text.isprintable() else _HIDDEN.sub("", _CONTROL.sub(" ", text))
+
+
+def _spelled_out(text: str) -> str:
+    return text if text.isascii() or not _LIGATURE.search(text) else text.translate(_LIGATURES)
 
 
 def _composed(text: str) -> str:

@@ -251,3 +251,19 @@ def test_own_damaged_files_are_replaced(bm, tmp_path):
     assert "corpus.fr.npy: " in bm.refused("embed", "corpus.fr")
     bm("embed", "corpus.fr", "--force")
     assert manifest.exists()
+
+
+def test_a_pipe_is_not_replaced_by_vectors(bm, tmp_path):
+    (tmp_path / "corpus.fr").write_text("Un.\n")
+    os.mkfifo(tmp_path / "pipe.npy")
+    assert "no regular file" in bm.fails("embed", "corpus.fr", "--out", "pipe.npy", "--force")
+    assert (tmp_path / "pipe.npy").is_fifo()
+
+
+def test_a_link_to_vectors_stays_a_link(bm, tmp_path):
+    (tmp_path / "corpus.fr").write_text("Un.\n")
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "corpus.fr.npy").symlink_to("disk/vectors.npy")
+    bm("embed", "corpus.fr", "--force")
+    assert (tmp_path / "corpus.fr.npy").is_symlink()
+    assert np.load(tmp_path / "disk" / "vectors.npy").shape[0] == 1

@@ -4,7 +4,9 @@ import bz2
 import gzip
 import json
 import lzma
+import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -161,6 +163,97 @@ def test_a_folder_goes_on_without_its_bad_files(bm, tmp_path):
     assert "b.pdf" in bm.fails("split", "site", "--lang", "en")
 
 
+def test_damaged_and_unreadable_files_are_counted_and_named(bm, tmp_path):
+    (tmp_path / "site").mkdir()
+    cut = gzip.compress(b"Cut off here. " * 50_000)[:-9]
+    for name, content in (
+        ("a.txt", TEXT.encode()),
+        ("b.txt.gz", b"junk"),
+        ("c.txt", b"\xff."),
+        ("d.txt.gz", cut),
+        ("y.pdf", b"%PDF"),
+    ):
+        (tmp_path / "site" / name).write_bytes(content)
+    (tmp_path / "site" / "loop").symlink_to("loop")
+    result = bm("split", "site", "--lang", "en", "-o", "out.en", code=1)
+    assert (tmp_path / "out.en").read_text().startswith(SENTENCES)
+    assert "4 documents cannot be read: b.txt.gz: not valid gzip data" in result.err
+    assert "c.txt: line 1: invalid UTF-8" in result.err and "Too many levels" in result.err
+    missing = bm("split", "site/a.txt", "missing.txt", "--lang", "en", code=1)
+    assert missing.out == SENTENCES and "missing.txt: no such file" in missing.err
+    assert "Too many levels" in bm.fails("split", "site/loop", "--lang", "en")
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and shutil.which("setpriv") is None, reason="needs setpriv(1) as root")
+def test_unreadable_subfolders_are_named(bitextmine, tmp_path):
+    (tmp_path / "site" / "sub").mkdir(parents=True)
+    (tmp_path / "site" / "a.txt").write_text(TEXT)
+    (tmp_path / "site" / "sub").chmod(0)
+    lost = "-dac_override,-dac_read_search"
+    drop = f"setpriv --bounding-set={lost} --inh-caps={lost}" if os.geteuid() == 0 else ""
+    command = f"{drop} {sys.executable} -m bitextmine split site --lang en"
+    done = bitextmine.shell(command, cwd=tmp_path)
+    (tmp_path / "site" / "sub").chmod(0o755)
+    assert done.returncode == 1 and done.stdout.decode() == SENTENCES
+    assert "sub: cannot read: Permission denied" in done.stderr.decode()
+
+
+def test_names_that_are_no_utf8(bm, tmp_path):
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / os.fsdecode(b"b\xff.txt")).write_text("One.")
+    assert bm("split", "site", "--lang", "en", "--ids").out == "b\\xff.txt\t\t1\t1\tOne.\n"
+    bm("split", "site", "--lang", "en", "-o", "out.en")
+    assert (tmp_path / "out.en.origin.tsv").read_text() == "b\\xff.txt\t\t1\t1\n"
+
+
+def test_pipes_and_links_stay_what_they_are(bm, bitextmine, tmp_path):
+    (tmp_path / "book.en").write_text(TEXT)
+    os.mkfifo(tmp_path / "fifo")
+    with subprocess.Popen(["cat", "fifo"], cwd=tmp_path, stdout=subprocess.PIPE) as reader:
+        bm("split", "book.en", "-o", "fifo")
+        assert reader.communicate(timeout=60)[0].decode() == SENTENCES
+    assert (tmp_path / "fifo").is_fifo()
+    assert bm("split", "book.en", "-o", "/dev/stdout").out == SENTENCES
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to("real")
+    bm("split", "book.en", "-o", "link")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_text() == SENTENCES
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "book.en",
+        "fifo",
+        "link",
+        "link.origin.tsv",
+        "real",
+    ]
+
+
+def test_an_edited_input_is_split_again(bm, tmp_path, monkeypatch):
+    from bitextmine.documents import split
+    from bitextmine.documents.kinds import SplitOptions
+    from bitextmine.run import Run
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(split, "SAVE_PARAGRAPHS", 1)
+    text = "".join(f"Word {i} is here.\n\n" for i in range(9))
+    (tmp_path / "a.txt").write_text(text)
+    real, calls = split.clean, []
+
+    def stopping(*args, **more):
+        calls.append(1)
+        if len(calls) == 6:
+            raise KeyboardInterrupt
+        return real(*args, **more)
+
+    monkeypatch.setattr(split, "clean", stopping)
+    monkeypatch.setattr(split, "_SAMPLE", 1)
+    with pytest.raises(KeyboardInterrupt):
+        split.split_files(["a.txt"], "out.en", SplitOptions(langs=("en",)), Run())
+    assert (tmp_path / "out.en.split.part").is_dir()
+    (tmp_path / "a.txt").write_text(text.replace("Word", "W0rd"))
+    split.split_files(["a.txt"], "out.en", SplitOptions(langs=("en",)), Run())
+    assert (tmp_path / "out.en").read_text() == text.replace("Word", "W0rd").replace("\n\n", "\n")
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [
@@ -249,9 +342,9 @@ def packed(*records):
 def crawl(bm, tmp_path):
     """Write a WARC and split it; return the lines, their origins and standard error."""
 
-    def split(content, *options, name="c.warc.gz"):
+    def split(content, *options, name="c.warc.gz", code=0):
         (tmp_path / name).write_bytes(content)
-        result = bm("split", name, "--lang", "en", "--ids", *options)
+        result = bm("split", name, "--lang", "en", "--ids", *options, code=code)
         rows = [line.split("\t") for line in result.out.splitlines()]
         return [row[-1] for row in rows], [row[:-1] for row in rows], result.err
 
@@ -362,15 +455,58 @@ def test_damaged_records_are_passed_over(crawl):
     whole, _, err = crawl(b"".join(records))
     assert len(whole) == 160 and "skipped" not in err
     records[7] = records[7][:100] + b"\xff" * 60 + records[7][160:]
-    lines, _, err = crawl(b"".join(records))
-    assert len(lines) == 156 and "damaged record" in err and "Number 8 was sold." in lines
-    lines, _, err = crawl(b"".join(records[:7]) + records[8][:-40])
-    assert lines[:28] == whole[:28] and "truncated" in err
+    lines, _, err = crawl(b"".join(records), code=1)
+    assert len(lines) == 156 and "1 skipped: a damaged" in err and "Number 8 was sold." in lines
+    lines, _, err = crawl(b"".join(records[:7]) + records[8][:-40], code=1)
+    assert lines[:28] == whole[:28] and "c.warc.gz#8: a damaged or truncated record" in err
     plain = b"".join(record(f"http://a.example/{i}", page()) for i in range(9))
-    lines, _, err = crawl(plain[:-300], name="c.warc")
+    lines, _, err = crawl(plain[:-300], name="c.warc", code=1)
     assert len(lines) == 32 and "truncated record" in err
-    lines, _, err = crawl(plain[:1500] + b"#" * 900 + plain[2400:], name="c.warc")
-    assert len(lines) >= 24 and "damaged record" in err
+    lines, _, err = crawl(plain[:1500] + b"#" * 900 + plain[2400:], name="c.warc", code=1)
+    assert len(lines) >= 24 and "damaged" in err
+
+
+@pytest.mark.parametrize("length", [b"12", b"999999", b"99999999999"])
+@pytest.mark.parametrize("suffix", [".warc", ".warc.gz"])
+def test_records_behind_one_of_wrong_length_are_read(crawl, suffix, length):
+    records = [record(f"http://a.example/{i}", page(f"Number {i} was sold.")) for i in range(4)]
+    records[1] = re.sub(rb"Content-Length: \d+", b"Content-Length: " + length, records[1])
+    content = packed(*records) if suffix.endswith(".gz") else b"".join(records)
+    lines, _, err = crawl(content, name=f"c{suffix}", code=1)
+    assert [line[7] for line in lines if line.startswith("Number")] == ["0", "2", "3"]
+    assert "1 skipped: a damaged" in err
+
+
+def test_crawls_however_they_are_packed(bm, crawl, tmp_path):
+    records = [record(f"http://a.example/{i}", page()) for i in range(3)]
+    assert len(crawl(gzip.compress(b"".join(records)))[0]) == 12  # one member, not truncated
+    frames = [PACK[".zst"](one) for one in records]
+    assert len(crawl(b"".join(frames)[:-10], name="c.warc.zst", code=1)[0]) >= 8
+    whole = bm("split", "-", "--from", "warc", "--lang", "en", stdin=packed(*records)).out
+    assert whole.splitlines() == [*MAIN, "Bread and salt were sold at the market."] * 3
+
+
+def test_the_log_of_wget_is_no_page(crawl):
+    log = record("metadata://gnu.org/software/wget/warc/MANIFEST.txt", b"<urn:uuid:1>", kind="resource")
+    assert crawl(packed(log, record("http://a.example/1", page())))[0][:3] == MAIN
+
+
+def test_archives_from_before_warc(crawl):
+    def arc(url, kind, content):
+        return f"{url} 192.0.2.1 20050102030405 {kind} {len(content)}\n".encode() + content + b"\n"
+
+    version = b"1 0 InternetArchive\nURL IP-address Archive-date Content-type Archive-length\n"
+    http = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + page()
+    records = [arc("filedesc://x.arc", "text/plain", version)]
+    records += [arc(f"http://a.example/{i}", "text/html", http) for i in range(2)]
+    for name, content in (
+        ("c.arc", b"".join(records)),
+        ("c.arc.gz", packed(*records)),
+        ("c", b"".join(records)),
+    ):
+        lines, origins, _ = crawl(content, name=name)
+        assert lines[:3] == MAIN and len(lines) == 8
+        assert origins[-1][1] == "http://a.example/1"
 
 
 def test_bombs_and_what_is_no_page(crawl):
@@ -383,17 +519,20 @@ def test_bombs_and_what_is_no_page(crawl):
             record("http://a.example/4", b"%PDF-1.7 and more"),
             record("http://a.example/5", b""),
             record("http://a.example/6", page()),
+            record("http://a.example/7", b"<select>" + b"<option>a</option>" * 16_000 + b"</select>"),
+            record("http://a.example/8", b"<p " + b"a=b " * 16_000 + b">Text.</p>"),
         )
     )
     assert lines[:3] == MAIN and len(lines) == 4
     assert "not HTML (application/pdf)" in err
+    assert "more than 5,000 options" in err and "more than 5,000 attributes" in err
     assert "2 skipped: a page of more than" in err and "nested" in err and "application/pdf" in err
     assert "1 document without text" in err
 
 
 def test_a_file_that_holds_no_record_is_an_error(bm, tmp_path):
     (tmp_path / "a.warc.gz").write_bytes(b"no gzip at all")
-    assert "a damaged record" in bm.fails("split", "a.warc.gz", "--lang", "en")
+    assert "a damaged" in bm.fails("split", "a.warc.gz", "--lang", "en")
     assert "no such file" in bm.fails("split", "b.warc.gz", "--lang", "en")
 
 
@@ -407,7 +546,7 @@ def test_json_lines_and_parquet(bm, tmp_path):
         {"text": ""},
     ]
     lines = [json.dumps(record) for record in records]
-    (tmp_path / "a.jsonl").write_text("\n".join([*lines[:2], "{broken", "", *lines[2:]]))
+    (tmp_path / "a.jsonl").write_text("\n".join(["\ufeff" + lines[0], lines[1], "{broken", "", *lines[2:]]))
     result = bm("split", "a.jsonl", "--lang", "en", "--ids")
     rows = [line.split("\t") for line in result.out.splitlines()]
     assert [row[:4] for row in rows[:3]] == [

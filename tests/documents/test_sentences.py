@@ -1,10 +1,12 @@
 """Sentences of paragraphs, in the languages of the table."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bitextmine.documents.document import paragraphs
+from bitextmine.documents.paragraphs import paragraphs
 from bitextmine.documents.sentences import sentences
 
 # Paragraphs, their sentences parted by |.
@@ -14,9 +16,15 @@ PARAGRAPHS = {
         'Who called?|"Nobody," said Ann.|"Go home.|I am busy."|J. R. Hale left.|See Fig. 4 and e.g. Sec. 2.',
         "It costs 4.50 euros.|300 people came.|(Nobody knew why.)|Version 2.0 is out!",
         "1. Open the lid.|2. Pour in the water.",
+        '"Good morning?" Harry asked.|"Yes!" I said.|"No!" cried Ann.|"Why?"|He said nothing.|"Go!"|Harry left.',
+        "It is big.[12]|That is all.²|More.[citation needed]|Then a.b[3] came.|Pi is 3.14 or so.",
+        "Chapter one . . . . . . . . . . 5",
+        "Chapter one ........ xii",
+        "He waited . . . .|Then he left.|Wait .NET came.",
     ],
     "de": [
         "Am 3. Mai kam Hr. Vogt, z. B. mit Frau Dr. Lenz, ins 19. Stockwerk.|Es regnete.|„Gehen wir?“, fragte er.",
+        "„Halt!“ rief sie.|„Wer?“|Niemand sprach.",
         "Karl V. Habsburg war alt.|Das geschah ca. 1550, d. h. früh.|Äpfel, Birnen usw.|Alles war da.",
     ],
     "fr": [
@@ -33,8 +41,14 @@ PARAGRAPHS = {
     "cs": ["Bylo 5. května.|Pan Ing. Dvořák přišel, tj. pozdě.|Proč?"],
     "el": ["Ο κ. Παππάς ήρθε.|Γιατί ήρθε;|Η κα. Νίκου έφυγε· ναι."],
     "tr": ["Dr. Kaya geldi.|Saat kaç?|Bkz. Şekil 2."],
-    "zh": ["他来了。|你好吗？|“很好！”|他说：“我们走吧。”|天黑了。"],
-    "ja": ["雨が降った。|「行こう。」|彼は帰った！|本当ですか？"],
+    "zh": [
+        "他来了。|你好吗？|“很好！”|他说：“我们走吧。”|天黑了。",
+        "真的吗？！|“好。”他说。|他笑了。|他说：“好。”",
+    ],
+    "ja": [
+        "雨が降った。|「行こう。」|彼は帰った！|本当ですか？",
+        "彼は「やめろ。」と言った。|「はい。」|でも帰った。|値は３．１４です。|（終わり。）",
+    ],
     "hi": ["यह किताब है।|वह कहाँ है?|ठीक है।"],
     "ar": ["هذا كتاب.|أين هو؟|لا أعرف."],
     "am": ["ይህ መጽሐፍ ነው።|እሱ የት ነው፧"],
@@ -50,6 +64,26 @@ def test_sentences_of_a_paragraph(lang, marked):
     expected = marked.split("|")
     joiner = "" if lang in ("zh", "ja") else " "
     assert sentences(joiner.join(expected), lang) == expected
+
+
+_MEGABYTE = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("lang", "piece"),
+    [
+        *(
+            ("en", piece)
+            for piece in (".", "A .", ". ", ".)", "1. ", "a. ", ".[1]", '! "? ', '?" The a a', " »", "(.")
+        ),
+        *(("ja", piece) for piece in ("。", "。”", '。"', "３．")),
+    ],
+)
+def test_time_is_linear(lang, piece):
+    text = f"A{piece * (_MEGABYTE // len(piece))}b"
+    started = time.process_time()
+    assert "".join("".join(sentences(text, lang)).split()) == "".join(text.split())
+    assert time.process_time() - started < 4  # a second here; with the square it would be hours
 
 
 texts = st.text(st.sampled_from("aZ9 .?!…。！\"'«»()\u00a0\n다ß"), max_size=60)
@@ -171,6 +205,12 @@ def test_wrapped_text_is_joined_and_ended_lines_are_not():
         "Boats",
     ]
     assert list(paragraphs(wrapped)) == [" ".join(wrapped[:3]), "Contents", "Harbours", "Boats"]
+    contents = [
+        "Chapter one . . . . . . . . . . 5",
+        "Chapter two ............... xii",
+        "The third chapter and",
+    ]
+    assert list(paragraphs(contents)) == contents
     long = ["x" * 200, "y" * 50, "z" * 150]
     assert list(paragraphs(long)) == long
     chinese = ["雨" * 40, "云" * 40, "风。"]

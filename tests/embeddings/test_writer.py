@@ -353,6 +353,6 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - grown) // 1024)
 
 def test_a_pipe_is_not_replaced_by_vectors(tmp_path):
     os.mkfifo(tmp_path / "pipe.npy")
-    with pytest.raises(BitextmineError, match=r"pipe\.npy: not a regular file"):
+    with pytest.raises(BitextmineError, match=r"pipe\.npy: cannot write: it is no regular file"):
         EmbeddingWriter(tmp_path / "pipe.npy", 2, 4, {}, overwrite=True)
     assert [(path.name, path.is_fifo()) for path in tmp_path.iterdir()] == [("pipe.npy", True)]

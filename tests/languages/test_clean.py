@@ -1,5 +1,6 @@
 """Normalised text, and the view of it that encoders get."""
 
+import time
 import unicodedata
 
 import pytest
@@ -14,15 +15,16 @@ from bitextmine.languages.clean import STEPS, clean, readable
     ("text", "expected", "steps"),
     [
         ("plain text, a < b && c > d", "plain text, a < b && c > d", []),
-        ("<p>One<br/>two <b>th</b>ree</p>", "One two three", [0, 4]),
-        ("&lt;p&gt;R&amp;D &amp;amp; more&nbsp;&#39;here&#x27;", "R&D & more 'here'", [0, 4]),
-        ("<!-- no --><script>var a = '<p>';</script>Yes", "Yes", [0, 4]),
+        ("<p>One<br/>two <b>th</b>ree</p>", "One two three", [0, 5]),
+        ("&lt;p&gt;R&amp;D &amp;amp; more&nbsp;&#39;here&#x27;", "R&D & more 'here'", [0, 5]),
+        ("<!-- no --><script>var a = '<p>';</script>Yes", "Yes", [0, 5]),
         ("copy <file> to <your name> & go", "copy <file> to <your name> & go", []),
         ("il Ã©tait dâ€™accord", "il était d’accord", [1]),
-        ("\ufeffzero\u200bwidth\u00ad \x07bell", "zerowidth bell", [2, 4]),
+        ("\ufeffzero\u200bwidth\u00ad \x07bell", "zerowidth bell", [2, 5]),
         ("می\u200cخواهم", "می\u200cخواهم", []),
-        ("cafe\u0301", "café", [3]),
-        ("  a \t b\u00a0\u2028c ", "a b c", [4]),
+        ("cafe\u0301", "café", [4]),
+        ("oﬃce ﬁrst", "office first", [3]),
+        ("  a \t b\u00a0\u2028c ", "a b c", [5]),
         ("Âge, château, Ålesund, Ãngel", "Âge, château, Ålesund, Ãngel", []),
     ],
 )
@@ -30,6 +32,44 @@ def test_clean(text, expected, steps):
     changed: list[str] = []
     assert clean(text, changed) == expected
     assert changed == [STEPS[step] for step in steps]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A palavra do dia é «MAÇÃ».",
+        "O título é “IRMÃ” em maiúsculas, «AMANHû não.".replace("û", "Ã»"),
+        "Sonuç: “HÂLÂ” geçerli. ‘KÂR’",
+        "«CAFÉ» “FORÊT” «NOËL…» À L’ÉCOLE — “MÊ”",
+        "“HÀ NỘI” «VÂ» (CHÚ Ý) “BÔ”",
+    ],
+)
+def test_capitals_before_closing_marks_are_no_mojibake(text):
+    assert clean(text) == text and readable([text]) == [text]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "<!--",
+        "<style><script><!--",
+        "<script ",
+        "<a ",
+        "</script   ",
+        "&lt;",
+        "</",
+        "Ã",
+        "MÃ» ",
+        "â€",
+        "\u0301",
+    ],
+)
+def test_time_is_linear(piece):
+    text = "Hello " + piece * (1_000_000 // len(piece))
+    started = time.process_time()
+    clean(text)
+    readable([text])
+    assert time.process_time() - started < 6  # seconds; half a second each here
 
 
 @given(st.text(st.sampled_from("aé&;<>/pb#39\u0301\u200b\x01 \u00a0Ãâ€"), max_size=40))

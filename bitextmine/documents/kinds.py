@@ -21,7 +21,7 @@ SUFFIXES = {
     for kind, suffixes in {
         Kind.TEXT: (".txt", ".text", ".md"),
         Kind.HTML: (".html", ".htm", ".xhtml"),
-        Kind.WARC: (".warc",),
+        Kind.WARC: (".warc", ".arc", ".wet"),
         Kind.JSONL: (".jsonl", ".ndjson"),
         Kind.PARQUET: (".parquet", ".pq"),
     }.items()

@@ -20,7 +20,7 @@ _PLACE = "{lang}"
 
 
 class Output:
-    """Take lines and the rows of their origin, by language; here for standard output.
+    """Take lines and the rows of their origin, by language; here for standard output, devices and pipes.
 
     Attributes:
         done: the last progress that was saved by an interrupted run of the same work, or {}.
@@ -28,13 +28,13 @@ class Output:
 
     done: Mapping[str, Any]
 
-    def __init__(self, out: IO[bytes], ids: bool) -> None:
-        self.done, self._out, self._ids, self._lang = {}, out, ids, ""
+    def __init__(self, out: IO[bytes], ids: bool, output: str) -> None:
+        self.done, self._out, self._ids, self._output, self._lang = {}, out, ids, output, ""
 
     def write(self, lang: str, line: str, origin: str) -> None:
         """Add a line and its origin, without line feeds."""
         if self._lang and lang != self._lang:
-            raise two_languages("-", self._lang, lang)
+            raise two_languages(self._output, self._lang, lang)
         self._lang = lang
         self._out.write((f"{origin}\t{line}\n" if self._ids else f"{line}\n").encode())
 
@@ -45,7 +45,7 @@ class Output:
 
 @contextlib.contextmanager
 def open_outputs(output: str, ids: bool, identity: Mapping[str, Any]) -> Iterator[Output]:
-    """Yield the output ``-`` (standard output), or files whose names appear when the block ends.
+    """Yield the output ``-`` (standard output), a device or a named pipe, or files whose names appear at the end.
 
     In a name ``{lang}`` stands for the language. With `ids` the origin is before each line, not in files beside. The
     identity is everything the output depends on; unfinished work of another one is dropped.
@@ -53,14 +53,14 @@ def open_outputs(output: str, ids: bool, identity: Mapping[str, Any]) -> Iterato
     Raises:
         BitextmineError: an output cannot be written; lines in two languages without ``{lang}``.
     """
-    if output == "-":
-        with Destination("-").open() as out:
-            yield Output(out, ids)
+    destination = Destination(output.replace(_PLACE, "xx"))
+    if destination.is_stream:
+        with destination.open() as out:
+            yield Output(out, ids, output)
         return
     # The folder of parts is named by the pattern, in which {lang} is empty: one run may begin and another resume.
     stem = Path(Location(output).stem)
     part = stem.with_name(f"{stem.name.replace(_PLACE, '').strip('.')}.split.part")
-    destination = Destination(output.replace(_PLACE, "xx"))
     destination.check()
     try:
         with contextlib.suppress(FileExistsError):
@@ -121,9 +121,9 @@ class _Parts(Output):
             for ending in reversed(self._endings):
                 made = self._folder / f"{lang}{ending}"
                 name = Destination.of(origin_path(Location.of(corpus)) if ending else corpus)
-                if name.compression:
-                    with open(made, "rb") as source, name.open() as packed:
-                        shutil.copyfileobj(source, packed)
+                if name.compression or name.is_stream or Path(name).is_symlink():
+                    with open(made, "rb") as source, name.open() as out:
+                        shutil.copyfileobj(source, out)
                 elif made.exists():  # or a run that was killed here has moved it
                     put_in_place(made, Path(name))
 
@@ -155,7 +155,7 @@ class _Parts(Output):
 
 def two_languages(output: str, one: str, other: str) -> UsageError:
     """Return the error of documents in two languages for one output."""
-    where = "standard output takes" if output == "-" else f"-o {output} is"
+    where = "standard output is" if output == "-" else f"-o {output} is"
     return UsageError(
         f"{where} one output, but the documents are in {one} and {other}: write a file for each language, as in "
         "-o corpus.{lang}"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import itertools
+import logging
 import os
 import re
 from collections import Counter
@@ -16,12 +18,12 @@ from typing import Any, Unpack
 
 from bitextmine.arguments import a_path, one_of, take_options
 from bitextmine.console import counted
-from bitextmine.documents.document import Document, NoDocument
-from bitextmine.documents.options import Kind, SplitOptions
-from bitextmine.documents.outputs import Output, open_outputs, two_languages
+from bitextmine.documents.corpora import Output, open_outputs, two_languages
+from bitextmine.documents.document import Damaged, Document, NoDocument
+from bitextmine.documents.kinds import Kind, SplitOptions
 from bitextmine.documents.sentences import sentences
 from bitextmine.documents.sources import File, documents, find_files, language_of
-from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.errors import BitextmineError, MissingPackage, UsageError
 from bitextmine.files.output import Destination, keep_apart
 from bitextmine.files.source import Source
 from bitextmine.languages.clean import STEPS, clean
@@ -29,6 +31,8 @@ from bitextmine.languages.codes import code_problem, same_code
 from bitextmine.languages.identify import Languages
 from bitextmine.run import Run, RunKeywords, take_run
 from bitextmine.version import __version__
+
+log = logging.getLogger(__name__)
 
 SAVE_PARAGRAPHS = 5000  # between two records of the journal
 _SAMPLE = 40  # paragraphs that the language of a document is identified by
@@ -72,6 +76,7 @@ class SplitReport:
         lines: lines by language.
         empty, other: documents without text, and in languages that were not wanted.
         skipped, named: files and records without a document, by reason; some of them, by name.
+        damaged, damaged_named: those of them that cannot be read; some, by name.
         changed: paragraphs that each step of the normalisation changed.
     """
 
@@ -82,6 +87,8 @@ class SplitReport:
     other: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     named: list[str] = field(default_factory=list)
+    damaged: int = 0
+    damaged_named: list[str] = field(default_factory=list)
     changed: Counter[str] = field(default_factory=Counter)
 
     def to_json(self) -> dict[str, Any]:
@@ -92,6 +99,20 @@ class SplitReport:
     def from_json(cls, content: dict[str, Any]) -> SplitReport:
         """Return the report of which `to_json` made the values."""
         return cls(**{**content, **{name: Counter(content[name]) for name in _COUNTERS}})
+
+    def skip(self, name: str, reason: str, *, damaged: bool) -> None:
+        """Count a file or record without a document."""
+        self.skipped[reason] += 1
+        self.damaged += damaged
+        names = self.damaged_named if damaged else self.named
+        if len(names) < _NAMED:
+            names.append(f"{name}: {reason}")
+
+    def damage(self) -> str:
+        """Return a sentence about what cannot be read, "" if nothing was damaged."""
+        if not self.damaged:
+            return ""
+        return f"{counted(self.damaged, 'document')} cannot be read: {'; '.join(self.damaged_named)}"
 
     def to_text(self, options: SplitOptions) -> str:
         """Return the summary for the user."""
@@ -174,7 +195,7 @@ def split_files(
     report = splitter.report
     if not report.documents + report.other:
         what = f"{Source.of(inputs[0])}: no text in it" if len(inputs) == 1 else "no text in these files"
-        raise BitextmineError("; ".join([what, *report.named]))
+        raise BitextmineError("; ".join([what, *report.damaged_named, *report.named]))
     return report
 
 
@@ -192,8 +213,8 @@ def _check(inputs: Sequence[str | os.PathLike[str]], output: str, options: Split
             named = None if output == "-" else Destination(output.replace("{lang}", "".join(options.langs)))
             keep_apart(Source.of(given), {"-o": named})
     for given in inputs:
-        top = Path(given).resolve()
-        if output != "-" and top.is_dir() and Path(output).resolve().is_relative_to(top):
+        top = Path(os.path.realpath(given))
+        if output != "-" and top.is_dir() and Path(os.path.realpath(output)).is_relative_to(top):
             raise UsageError(f"-o {output} is inside the folder {given}, which is read; name another folder")
 
 
@@ -210,11 +231,11 @@ class Splitter:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Return everything the output depends on: the options, and names and sizes of the files."""
+        """Return everything the output depends on: the options, and names and versions of the files."""
         listing = hashlib.sha256()
         for file in self._files:
             listing.update(
-                f"{Path(file.source).absolute()}\0{file.size}\0".encode("utf-8", "surrogateescape")
+                f"{Path(file.source).absolute()}\0{file.version}\0".encode("utf-8", "surrogateescape")
             )
         options = {**dataclasses.asdict(self._options), "langs": list(self._options.langs)}
         return {"version": __version__, "files": listing.hexdigest(), "errors": self._run.errors, **options}
@@ -257,13 +278,14 @@ class Splitter:
                 setattr(self.report, kind, getattr(self.report, kind) + 1)
             except NoDocument as problem:
                 reason = str(problem).removeprefix(f"{document.name}: ")
-                self.report.skipped[reason] += 1
-                if len(self.report.named) < _NAMED:
-                    self.report.named.append(f"{document.name}: {reason}")
+                self.report.skip(document.name, reason, damaged=isinstance(problem, Damaged))
             self._paragraphs = 0
         self._documents += 1
-        if self.report.named and not self.report.documents + self.report.empty + self.report.other:
-            raise BitextmineError(self.report.named[0])
+        report = self.report
+        if report.skipped and not report.documents + report.empty + report.other:
+            raise BitextmineError([*report.damaged_named, *report.named][0])
+        if out is None and report.damaged:
+            log.warning("warning: %s", report.damage())
 
     def _save(self, out: Output, finished: bool = False) -> None:
         at = {"documents": self._documents, "paragraphs": self._paragraphs, "finished": finished}
@@ -283,13 +305,30 @@ class Splitter:
 
             for file in self._files:
                 try:
-                    yield from documents(file, self._options, seen)
+                    with self._skippable(str(file.source)):
+                        yield from documents(file, self._options, seen)
                 except NoDocument as problem:
-                    if file.named:
-                        raise
-                    yield Document.broken(file.name, str(problem).removeprefix(f"{file.source}: "))
+                    if self._is_alone(file.name):
+                        raise BitextmineError(f"{file.source}: {problem}") from None
+                    damaged = file.named or isinstance(problem, Damaged)
+                    yield Document.broken(file.name, str(problem), damaged=damaged)
                 before += file.size
                 seen(0)
+
+    def _is_alone(self, name: str) -> bool:
+        """Return True for the name of a file that is the only one the user named."""
+        return len(self._files) == 1 and self._files[0].named and self._files[0].name == name
+
+    @contextlib.contextmanager
+    def _skippable(self, path: str) -> Iterator[None]:
+        """Turn errors of reading a file into NoDocument, without the path before them."""
+        try:
+            yield
+        except (MissingPackage, UsageError):
+            raise
+        except BitextmineError as error:
+            kind = type(error) if isinstance(error, NoDocument) else Damaged
+            raise kind(str(error).removeprefix(f"{path}: ")) from None
 
     def _told(self, document: Document) -> Iterator[tuple[str, list[str]]]:
         """Find the language of a document; yield its paragraphs and the steps that changed them, if it is wanted."""
@@ -301,7 +340,7 @@ class Splitter:
             yield from texts
 
     def _cleaned(self, document: Document) -> Iterator[tuple[str, list[str]]]:
-        for text in document.paragraphs():
+        for text in self._paragraphs_of(document):
             changed: list[str] = []
             if self._options.normalize:
                 text = clean(text, changed, tags=document.tags)
@@ -309,6 +348,13 @@ class Splitter:
                 text = text.translate(_BREAKS).strip()
             if text:
                 yield text, changed
+
+    def _paragraphs_of(self, document: Document) -> Iterator[str]:
+        if self._is_alone(document.name):
+            yield from document.paragraphs()
+            return
+        with self._skippable(document.name):
+            yield from document.paragraphs()
 
     def _lines(self, document: Document, text: str) -> Iterator[Sentence]:
         assert self._lang

@@ -1,0 +1,163 @@
+"""Web pages: their main text as paragraphs, from files of HTML and from crawls; needs the extra ``web``."""
+
+import codecs
+import importlib
+import re
+from collections.abc import Callable
+from typing import Any
+
+from bitextmine.documents.document import NoDocument
+from bitextmine.errors import MissingPackage
+from bitextmine.files.source import Source
+
+HTML_TYPES = ("text/html", "application/xhtml+xml")
+_BREAK = re.compile(r"[\n\t]+")
+# resiliparse takes time that grows with the square of the depth, of the options of a list, and of the attributes of a
+# tag.
+_DEEPEST = 1000
+_MOST_OPTIONS = _MOST_ATTRIBUTES = 5000
+_OPTION = re.compile(rb"<opt(?:ion|group)\b", re.IGNORECASE)
+_LARGE_TAG = re.compile(rb"<[a-z][^<>]{%d,}+" % (2 * _MOST_ATTRIBUTES), re.IGNORECASE)
+_NESTING = re.compile(rb"<(/?)(?:div|section|article|ul|ol|dl|blockquote|center|main|form)\b", re.IGNORECASE)
+_LIST = re.compile(r"<(/?)ul\b", re.IGNORECASE)
+_LINK = re.compile(r"<a\b[^<]*(?:<(?!/?a\b)[^<]*)*", re.IGNORECASE)
+_TAG = re.compile(r"<[^>]*>?")
+_UNKNOWN = "application/octet-stream"  # also said of short text beyond ASCII
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_WESTERN = ("cp1252", "iso-8859-1", "latin-1", "ascii")
+_MOSTLY = 0.05  # of the characters beyond ASCII: fewer damaged ones than this, and it is UTF-8 all the same
+# Marks that machine translation leaves in a page: Google Translate in the browser and its proxy, Microsoft Translator,
+# and metadata that say so. Plugins as WPML and GTranslate mark only the choice of languages, whoever translated.
+_TRANSLATED = re.compile(
+    rb"\btranslated-(?:ltr|rtl)\b|-x-mtfrom-|\bvertical-align:\s*+inherit|\s_msttexthash\s*+=|\.translate\.goog\b|"
+    rb"machine[- ]?translat|translated-by-machine",
+    re.IGNORECASE,
+)
+# The opening of a tag, up to such a mark.
+_MARKED = re.compile(
+    rb"""<(?:html\b.*(?:\btranslated-(?:ltr|rtl)|\blang\s*=\s*["']?[a-z-]{2,20}-x-mtfrom-)|"""
+    rb"font\s.*vertical-align:.*|[a-z].*_msttexthash.*|base\b.*goog|meta\b.*(?:machine[- ]?translat|by-machine))",
+    re.IGNORECASE | re.DOTALL,
+)
+_LONGEST_TAG = 1000  # bytes up to a mark
+_SAMPLE = 1 << 18  # bytes that tell if it is a page
+
+
+def library(name: str) -> Any:
+    """Import a module of the extra `web`; MissingPackage if it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise MissingPackage(
+            f"these documents need the package {name.partition('.')[0]}; install it with pip install 'bitextmine[web]'"
+        ) from None
+
+
+def page(raw: bytes, charset: str | None = None, machine: bool = False) -> list[str]:
+    """Return the paragraphs of the main text of a web page; `charset` is what its server says.
+
+    Raises:
+        NoDocument: it is no HTML, it would take resiliparse too long, or, unless `machine`, it was
+            machine-translated.
+    """
+    kind = library("resiliparse.parse.encoding").detect_mime(raw[:_SAMPLE])
+    binary = b"\0" in raw[:_SAMPLE] and not raw.startswith(_UTF_16)
+    if binary or kind not in (*HTML_TYPES, "text/plain", "text/xml", "application/xml", _UNKNOWN):
+        raise NoDocument(f"not HTML ({kind})")
+    if problem := _too_slow(raw):
+        raise NoDocument(problem)
+    if not machine and _is_machine_translated(raw):
+        raise NoDocument(
+            "machine translation, by marks in its HTML; keep such pages with --machine-translated"
+        )
+    extract = library("resiliparse.extract.html2text").extract_plain_text
+    html = _with_lists(decoded(raw, charset))
+    text = extract(html, main_content=True, alt_texts=False, list_bullets=False)
+    return [line for line in map(str.strip, _BREAK.split(text)) if line]
+
+
+def _with_lists(html: str) -> str:
+    """Make `<ol>` of each `<ul>` with less text inside links than outside: resiliparse takes most `<ul>` for menus."""
+    parts: list[str] = []
+    done = start = depth = 0
+    for tag in _LIST.finditer(html):
+        depth = max(0, depth - 1) if tag[1] else depth + 1
+        if depth == 1 and not tag[1]:
+            start = tag.start()
+        elif depth == 0 and start >= done:
+            some = html[start : tag.end()]
+            if _letters("".join(_LINK.findall(some))) < _letters(_LINK.sub("", some)):
+                parts += html[done:start], _LIST.sub(r"<\1ol", some)
+                done = tag.end()
+            start = tag.end()
+    return "".join(parts) + html[done:]
+
+
+def _letters(html: str) -> int:
+    return len("".join(_TAG.sub("", html).split()))
+
+
+def page_file(source: Source, seen: Callable[[int], object] | None, machine: bool) -> list[str]:
+    """Return the paragraphs of a file of HTML; NoDocument as for `page`, or if it is too large."""
+    raw = bytearray()
+    for block in source.blocks(seen):
+        raw += block
+        if len(raw) > source.max_line:
+            raise too_large(source.max_line)
+    return page(bytes(raw), machine=machine)
+
+
+def _too_slow(raw: bytes) -> str:
+    """Return why a page would take resiliparse minutes, "" if it would not."""
+    if raw.count(b"<") > _DEEPEST:
+        if _depth(raw) > _DEEPEST:
+            return f"elements nested more than {_DEEPEST:,} deep"
+        if len(_OPTION.findall(raw)) > _MOST_OPTIONS:
+            return f"more than {_MOST_OPTIONS:,} options"
+    if any(len(tag[0].split()) > _MOST_ATTRIBUTES for tag in _LARGE_TAG.finditer(raw)):
+        return f"a tag of more than {_MOST_ATTRIBUTES:,} attributes"
+    return ""
+
+
+def _depth(raw: bytes) -> int:
+    depth = deepest = 0
+    for tag in _NESTING.finditer(raw):
+        depth = max(0, depth - 1) if tag[1] else depth + 1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _is_machine_translated(raw: bytes) -> bool:
+    for mark in _TRANSLATED.finditer(raw):
+        start = raw.rfind(b"<", max(0, mark.start() - _LONGEST_TAG), mark.start())
+        if start >= 0 and b">" not in (tag := raw[start : mark.end()]) and _MARKED.match(tag):
+            return True
+    return False
+
+
+def decoded(raw: bytes, charset: str | None) -> str:
+    """Decode a page: as UTF-8 if it is UTF-8, then as declared, then as its bytes look."""
+    if raw.startswith(_UTF_16):
+        return raw.decode("utf-16", "replace")
+    text = raw.decode("utf-8", "replace").removeprefix("\ufeff")
+    damaged = text.count("\ufffd")
+    if not damaged:
+        return text
+    encodings = library("resiliparse.parse.encoding")
+    looks = encodings.detect_encoding(raw) or "cp1252"
+    said = encodings.map_encoding_to_html5(charset, fallback_utf8=False) if charset else None
+    said = said or encodings.detect_encoding(raw, from_html_meta=True)
+    if looks == "utf-8" or damaged < _MOSTLY * sum(not c.isascii() for c in text):
+        return text
+    # Latin-1 takes any bytes: it is what servers say of everything.
+    for encoding in (said, looks) if said not in _WESTERN else (looks,):
+        try:
+            return raw.decode(encoding)
+        except (LookupError, UnicodeDecodeError, TypeError):
+            continue
+    return str(encodings.bytes_to_str(raw, looks))
+
+
+def too_large(most: int) -> NoDocument:
+    """Return the error for a page of more than `most` bytes."""
+    return NoDocument(f"a page of more than {most:,} bytes; allow larger ones with --max-line")
