@@ -16,7 +16,6 @@ from bitextmine.errors import BitextmineError
 from bitextmine.search.options import INDEX_KINDS, IndexOptions
 
 if TYPE_CHECKING:
-
     from bitextmine.embeddings.embed import Encoding
     from bitextmine.run import Run
 
