@@ -264,14 +264,14 @@ def cut_by_estimate(kind: str, number: float, known: Estimate, at_rate: Callable
         warning = f"warning: from {100 * low:.0f}% to {100 * high:.0f}% of these pairs may be true; read them"
         return Cut(value, rule, (note, warning), known)
     notes = [
-        f"threshold {value:.4f}: {reason}; by estimate {_precision(known, value)} of the pairs are true, "
+        f"threshold {value:.4f}: {reason}; an estimated {_precision(known, value)} of the pairs are true, "
         f"{_recall(known, value)} of the true pairs are kept, and "
         f"{100 * known.without_translation:.0f}% of the {known.side} lines have no translation"
     ]
     if known.precision(value) < LOW_PRECISION and kind != PRECISION:
         better = known.at_precision(0.95)
         notes.append(
-            f"warning: only {_precision(known, value)} of these pairs are true, by estimate. "
+            f"warning: only an estimated {_precision(known, value)} of these pairs are true. "
             + (
                 f"--threshold precision=0.95 keeps the better ones (score {better:.4f}, "
                 f"{counted(known.kept(better), 'pair')})"
