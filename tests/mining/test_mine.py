@@ -19,6 +19,7 @@ from bitextmine.embeddings.store import Manifest, VectorFile, embedding_paths
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus
+from bitextmine.files.location import Location
 from bitextmine.mining.bitext import one_cell
 from bitextmine.mining.dedup import every_line, unique_lines
 from bitextmine.mining.margin import Margin
@@ -293,7 +294,7 @@ class WordEncoder:
 
 
 def embedded_as(path, vectors):
-    npy, _ = embedding_paths(path)
+    npy, _ = embedding_paths(Location.of(path))
     with EmbeddingWriter(npy, len(vectors), vectors.shape[1], {}) as writer:
         writer.write(0, vectors)
         writer.finish(Manifest(rows=len(vectors), dim=vectors.shape[1], lang="xx", corpus=path.name))
