@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -42,12 +44,17 @@ def progress(total: int | None, desc: str, unit: str = "lines", show: bool | Non
     else:
         from tqdm import tqdm
 
+    columns = rows = 0
+    with contextlib.suppress(OSError, ValueError):
+        columns, rows = os.get_terminal_size(sys.stderr.fileno())
     return tqdm(
         total=total,
         desc=desc,
         unit=f" {unit}",
         file=sys.stderr,
-        dynamic_ncols=True,
+        ncols=None if columns else 80,  # tqdm shows nothing in a terminal that does not know its size
+        nrows=None if rows else 24,
+        dynamic_ncols=columns > 0,
         mininterval=0.3,
         smoothing=0.1,
     )

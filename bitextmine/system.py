@@ -88,12 +88,22 @@ def _limits(root: str = "/sys/fs/cgroup", of: str = "/proc/self/cgroup") -> list
     return found
 
 
+_MOST_THREADS = 1024
+
+
 def processors() -> int:
     """Return the number of threads to use: OMP_NUM_THREADS if set, else the available processors."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     given = os.environ.get("OMP_NUM_THREADS", "")
     if given.isdigit() and int(given) > 0:
-        return int(given)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return min(int(given), max(available, _MOST_THREADS))
+    return available
+
+
+def limit_threads() -> None:
+    """Lower OMP_NUM_THREADS to what `processors` returns: libraries that read it abort if threads cannot be made."""
+    if os.environ.get("OMP_NUM_THREADS", "").isdigit():
+        os.environ["OMP_NUM_THREADS"] = str(processors())
 
 
 @cache

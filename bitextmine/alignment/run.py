@@ -240,10 +240,9 @@ def _part(name: str, text: Text, run: Run) -> Part:
     if not isinstance(text, Iterable):
         raise UsageError(f"{name}: expected the path of a document or its sentences, found {text!r}")
     lines = tuple(text)
-    wrong = next((line for line in lines if not isinstance(line, str)), None)
-    if wrong is not None:
+    if wrong := [line for line in lines if not isinstance(line, str)]:
         raise UsageError(
-            f"{name}: expected the path of a document or its sentences, found {wrong!r} among them"
+            f"{name}: expected the path of a document or its sentences, found {wrong[0]!r} among them"
         )
     return Part(Source(name), lines=lines)
 

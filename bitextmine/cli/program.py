@@ -5,6 +5,7 @@ Commands import their stages when they run, so that `bitextmine --help` does not
 
 from bitextmine.cli import corpora, evaluation, mining, pairs, training  # noqa: F401 (they add their commands)
 from bitextmine.cli.shell import hold_standard_streams, program
+from bitextmine.system import limit_threads
 
 __all__ = ["main", "program"]
 
@@ -15,4 +16,5 @@ program.commands = {name: program.commands[name] for name in _ORDER.split()}  # 
 def main() -> None:
     """Run the installed command."""
     hold_standard_streams()
+    limit_threads()
     program(prog_name="bitextmine")

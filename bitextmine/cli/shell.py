@@ -55,7 +55,14 @@ class Command(_WithExample):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Refuse empty values, numbers beyond 64 bits, and URLs where a local path is needed."""
-        rest = super().parse_args(ctx, args)
+        try:
+            rest = super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            others = getattr(ctx.parent and ctx.parent.command, "commands", {})
+            if (name := error.option_name.lstrip("-")) not in others:
+                raise
+            message = f"{error.message} 'bitextmine {name}' is a command of its own."
+            raise click.NoSuchOption(error.option_name, message, ctx=ctx) from None
         for param in self.params:  # an empty value is probably an unset shell variable
             value = ctx.params.get(param.name or "")
             if value != param.default and ("" in value if isinstance(value, tuple) else value == ""):
@@ -138,6 +145,8 @@ def _errors_as_messages(hint: Callable[[], str] = str) -> Iterator[None]:
         _fail(str(error))
     except KeyboardInterrupt:
         resume = hint()
+        if any(arg.startswith(("-o", "--output")) for arg in sys.argv):
+            resume = resume.removeprefix("with -o, ")
         _say(f"bitextmine: interrupted{f'; {resume}' if resume else ''}")
         raise click.exceptions.Exit(_INTERRUPTED) from None
     except BrokenPipeError:

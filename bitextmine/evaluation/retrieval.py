@@ -156,7 +156,7 @@ def _pools(
         if distractors is not None and extra is None:
             here = "" if isinstance(distractors, Mapping) else f".{lang}.txt in {distractors}"
             notes.append(f"{lang}: no distractors{here}: its pool is the queries alone")
-        text = Corpus([*asked[lang], *(extra or ())], lang, name=f"pool.{lang}")
+        text = Corpus([*asked[lang], *(extra or ())], lang, name=f"the pool in {lang}")
         unique = unique_lines(text.lines())
         pools[lang] = _Pool(text, packed_rows(embed_lines(text, encoder, run), unique.rows), unique)
         if repeated := unique.lines - len(unique.rows):

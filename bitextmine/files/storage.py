@@ -259,9 +259,15 @@ def _send(fs: Any, path: str, source: Path, scheme: str) -> None:
 
 
 def to_path(path: str | os.PathLike[str]) -> AnyPath:
-    """Return a Path, or a Remote for a URL."""
+    """Return a Path, or a Remote for a URL; BitextmineError for what no file system has as a name."""
     if isinstance(path, Remote):
         return path
+    try:
+        possible = b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:  # half a pair of surrogates
+        possible = False
+    if not possible:
+        raise BitextmineError(f"{os.fspath(path)!r}: not the name of a file")
     return Remote(os.fspath(path)) if is_remote(path) else Path(path)
 
 

@@ -25,6 +25,14 @@ from bitextmine.mining.pairing import ScoredPairs, joined
 _INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\0"
 _DIGITS = re.compile(r"\d+")
 _NOT_WORD = re.compile(r"[\W_]+")
+# What `near` leaves out: soft hyphens, the dot that the small form of a dotted capital I has, tatweel, and the vowel
+# marks of Arabic and Hebrew.
+_LEFT_OUT = "\u00ad\u0307\u0640\u0670" + "".join(
+    map(chr, (*range(0x610, 0x61B), *range(0x64B, 0x660), *range(0x6D6, 0x6DD), *range(0x591, 0x5BE)))
+)
+# Persian and Arabic ye and kaf, and the small dotless i, each as one letter.
+_ALIKE = {**dict.fromkeys("\u0649\u06cc", "\u064a"), "\u06a9": "\u0643", "\u0131": "i"}
+_FOLDED = str.maketrans({**dict.fromkeys(_LEFT_OUT, ""), **_ALIKE})
 _ZEROS, _SPACES = re.compile("00+"), re.compile("  +")
 _MEMBERS = 256  # of a group of nearly equal lines are compared
 
@@ -73,9 +81,9 @@ def line_key(line: str, level: str = Dedup.EXACT) -> str:
     """Return the key that equal lines share; empty for a line that is never mined.
 
     ``exact``: Unicode NFC, runs of white space as one space, none at the ends. ``near``: also NFKC, without case and
-    punctuation, all numbers alike, letters that look alike in one script per word; a line of punctuation alone keeps
-    its exact key. More than 30 combining marks in a row, in a line of more than 1,000 characters, are put in order 30
-    at a time (`normal_pieces`). ``none``: the line
+    punctuation, all numbers alike, letters that look alike in one script per word, without vowel marks and tatweel
+    in Arabic (`_FOLDED`); a line of punctuation alone keeps its exact key. More than 30 combining marks in a row, in
+    a line of more than 1,000 characters, are put in order 30 at a time (`normal_pieces`). ``none``: the line
     itself, or nothing if it is blank.
     """
     if level == Dedup.NONE:
@@ -92,7 +100,7 @@ def line_key(line: str, level: str = Dedup.EXACT) -> str:
 
 def _near(line: str) -> str:
     pieces = [
-        _NOT_WORD.sub(" ", _DIGITS.sub("0", unicodedata.normalize("NFKC", folded)))
+        _NOT_WORD.sub(" ", _DIGITS.sub("0", unicodedata.normalize("NFKC", folded).translate(_FOLDED)))
         for piece in normal_pieces(line)
         for folded in (unicodedata.normalize("NFKC", fold_lookalikes(piece)).casefold(),)
     ]

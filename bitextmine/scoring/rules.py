@@ -87,7 +87,7 @@ def load_rules(path: str | os.PathLike[str]) -> RuleSet:
 
 def load_preset(name: str) -> RuleSet:
     """Return the rules of a preset; BitextmineError for an unknown name."""
-    _checked(name, "preset", PRESETS)
+    _checked(name, "preset", (*PRESETS, "none"))
     return _rules(parse_toml(preset_text(name)), f"preset {name}", name)
 
 

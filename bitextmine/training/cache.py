@@ -218,6 +218,8 @@ def _tokenized(
         write_json(manifest, {"kind": "bitextmine-pair-cache", **made})
     content = read_json(manifest)
     counts = content["counts"]
+    if not counts["read"]:
+        raise BitextmineError(f"{corpus.name}: empty: there is no pair to train on")
     if not counts["kept"]:
         reasons = ", ".join(f"{counts[key]} {key}" for key in FILTERED if counts[key])
         raise BitextmineError(

@@ -88,9 +88,10 @@ def test_hostile_toml_is_refused(bitextmine, tmp_path, text):
     assert "x.toml: not valid TOML" in bitextmine.fails("filter", "--rules", path, pairs)
 
 
-def test_tmx_in_an_unknown_encoding_is_refused(bitextmine, tmp_path):
+@pytest.mark.parametrize("encoding", ["no-such-encoding", "utf-7", "idna", "hex", "unicode_escape"])
+def test_tmx_in_an_unusual_encoding_is_refused(bitextmine, tmp_path, encoding):
     path = tmp_path / "x.tmx"
-    path.write_text('<?xml version="1.0" encoding="no-such-encoding"?><tmx version="1.4"><body></body></tmx>')
+    path.write_text(f'<?xml version="1.0" encoding="{encoding}"?><tmx version="1.4"><body></body></tmx>')
     error = bitextmine.fails(*SCORE, path)
     assert "x.tmx: line 1" in error and "encoding" in error
 

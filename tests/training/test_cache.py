@@ -140,7 +140,7 @@ def test_nothing_left(make_recipe, tmp_path, tokenizer):
             ["same\tsame"] * 50,
             r"pairs.en-fr.tsv: none of its 50 pairs is left .*\(50 copied\); see min_pieces",
         ),
-        ([], "pairs.en-fr.tsv: none of its 0 pairs is left"),
+        ([], "pairs.en-fr.tsv: empty: there is no pair to train on"),
     ):
         with pytest.raises(BitextmineError, match=said):
             open_caches(tmp_path / "cache", make_recipe(rows), tokenizer)

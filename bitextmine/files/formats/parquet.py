@@ -239,6 +239,11 @@ class ArrowWriter(Writer):
             self._write(self._joined(pyarrow.schema(columns).empty_table()))
         self._writer.close()
 
+    def discard(self) -> None:
+        """Write no end of the file, which pyarrow would do when the file is closed already."""
+        if self._writer is not None:
+            self._writer.is_open = False
+
 
 def _number(value: Any) -> float | None:
     number = as_float(value)

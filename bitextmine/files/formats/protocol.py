@@ -114,3 +114,6 @@ class Writer:
 
     def close(self) -> None:
         """Write the end of the format, if it has one; the file itself stays open."""
+
+    def discard(self) -> None:
+        """Write nothing more, after an error."""

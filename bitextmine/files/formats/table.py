@@ -188,5 +188,9 @@ def open_pairs(
         else:
             out = stack.enter_context(output.open())
         writer: Writer = format.load(format.writer)(out, outline)
-        yield writer
-        writer.close()
+        try:
+            yield writer
+            writer.close()
+        except BaseException:
+            writer.discard()
+            raise

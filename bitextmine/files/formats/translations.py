@@ -24,7 +24,12 @@ class Translations:
 
     def texts(self, translation: Any) -> list[Any]:
         """Return the text in each language, None for no text; a list for texts in several variants."""
-        return [_text(translation, lang) if isinstance(translation, dict) else None for lang in self.langs]
+        if not isinstance(translation, dict):
+            return [None] * len(self.langs)
+        texts = list(map(translation.get, self.langs))
+        if None in texts:
+            texts = [_text(translation, lang) for lang in self.langs]
+        return texts
 
 
 def _text(translation: Mapping[str, Any], lang: str) -> Any:

@@ -18,6 +18,8 @@ from bitextmine.files.source import Source
 
 _DEEPEST = 100
 _ELEMENT_BYTES = 64  # what an element counts for, beside its text
+# What no program writes XML in, and may say something else than it seems to.
+_UNREADABLE = {"", "utf-7", "idna", "punycode", "unicode-escape", "raw-unicode-escape"}
 _SLICE = 1 << 14  # bytes parsed at a time: after an exception of ours, expat goes on to their end
 _TAG_BYTES = 64  # of a tag that is looked for, when a block ends within it
 # Inside a segment: what stands in these is markup of another program, and no text.
@@ -252,23 +254,29 @@ def _as_utf8(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
     elif encoding.lower().startswith("utf-16"):
         encoding = "utf-8"  # or the declaration would not have been found
     try:
-        b" ".decode(encoding, "replace")
-    except LookupError:
+        b" ".decode(encoding, "ignore")  # LookupError for a codec that makes no text
+        codec = codecs.lookup(encoding).name
+    except (LookupError, UnicodeError):
+        codec = ""
+    if codec in _UNREADABLE:
         raise BitextmineError(
             f"{name}: line 1: declares an encoding that cannot be read; convert the file to UTF-8 with iconv"
-        ) from None
+        )
     blocks = itertools.chain([head], blocks) if head else blocks
-    if codecs.lookup(encoding).name == "utf-8":
+    if codec == "utf-8":
         yield from blocks
         return
-    decoder = codecs.getincrementaldecoder(encoding)("replace")
-    for text in map(decoder.decode, blocks):
-        if text:  # an empty block would be the last one
-            yield text.removeprefix("\ufeff").encode()
+    decoder = codecs.getincrementaldecoder(codec)("replace")
+    mark = "\ufeff"
+    for text in filter(None, map(decoder.decode, blocks)):  # an empty block would be the last one
+        yield text.removeprefix(mark).encode()
+        mark = ""
 
 
 def text_of(element: Element) -> str:
     """Return the text of an element, with words apart where markup of other programs was between them."""
+    if not len(element):
+        return element.text or ""
     text = _marked(element)
     if _MARK in text:
         text = _BESIDE_SPACE.sub("", _GLUED.sub(" ", text))
@@ -277,6 +285,8 @@ def text_of(element: Element) -> str:
 
 def sub_units(segments: Mapping[str, Element]) -> Iterator[Unit]:
     """Yield pairs of the texts within markup, such as footnotes (``sub``), in the order of each language."""
+    if not any(map(len, segments.values())):
+        return
     subs = {
         lang: [
             text_of(sub)
