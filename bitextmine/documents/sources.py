@@ -19,6 +19,7 @@ from bitextmine.documents.pages import page_file
 from bitextmine.documents.paragraphs import paragraphs
 from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.names import PARQUET
+from bitextmine.files.formats.sniff import sniff
 from bitextmine.files.json_toml import parse_json
 from bitextmine.files.location import Location
 from bitextmine.files.source import MAGIC, Source, decoded_blocks
@@ -43,10 +44,6 @@ _CONVERT = (
     *((magic, "an image") for magic in (b"\x89PNG", b"\xff\xd8\xff", b"GIF8")),
     *((magic, advice.replace("it looks like", "is").removeprefix("it ")) for magic, advice in MAGIC),
 )
-_XLIFF = (
-    "XLIFF: it holds pairs already; convert it with 'xliff2po FILE FILE.po' (translate-toolkit), or to TMX"
-)
-_TMX = "TMX: it holds pairs already; 'bitextmine score' and 'filter' read it"
 
 
 @dataclass(frozen=True)
@@ -79,7 +76,7 @@ def find_files(inputs: Sequence[str | os.PathLike[str]], run: Run | None = None)
     files: list[File] = []
     for path in inputs:
         source = Source.of(path, run)
-        if not Path(source).is_dir():
+        if not Path(source.path).is_dir():
             name = str(source)
             files.append(_file(source, name, named=True) or File(source, _written(name), True))
             continue
@@ -244,7 +241,8 @@ def check_text(head: bytes, path: str | os.PathLike[str]) -> None:
             raise NoDocument(f"{path}: {what}")
     if b"\0" in head[:HEAD]:
         raise NoDocument(f"{path}: contains NUL bytes, so it is not text; convert it to UTF-8 text first")
-    start = head[:HEAD].lower()
-    for mark, what in ((b"<xliff", _XLIFF), (b"<tmx", _TMX)):
-        if mark in start:
-            raise NoDocument(f"{path}: {what}")
+    format = sniff(head)
+    if format in ("xliff", "po") or (format == "tmx" and b"<tmx" in head):  # it may be any other XML
+        raise NoDocument(
+            f"{path}: {format.upper()}: it holds pairs already; 'bitextmine score' and 'filter' read it"
+        )
