@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -42,6 +42,11 @@ _NAMED = 3  # documents that a message names
 _BREAKS = str.maketrans("\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " " * 11)
 
 
+@lru_cache(maxsize=16)  # for all the sentences of a document
+def _cell(text: str) -> str:
+    return text.translate(_BREAKS)
+
+
 @dataclass(frozen=True)
 class Sentence:
     """A line of output and its origin.
@@ -63,8 +68,7 @@ class Sentence:
     @property
     def origin(self) -> str:
         """Return the four columns of its origin, separated by tabs."""
-        document, url = (text.translate(_BREAKS) for text in (self.document, self.url))
-        return f"{document}\t{url}\t{self.paragraph}\t{self.sentence}"
+        return f"{_cell(self.document)}\t{_cell(self.url)}\t{self.paragraph}\t{self.sentence}"
 
 
 @dataclass

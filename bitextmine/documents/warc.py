@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from bitextmine.run import LONGEST_LINE
 
-_LONGEST_HEAD = 1 << 16
+_USUAL_HEAD, _LONGEST_HEAD = 1 << 11, 1 << 16
 _PIECE = 1 << 20
 CONTENT_KINDS = ("response", "resource", "conversion")  # of the records with content
 _VERSION = rb"WARC/[01]\.\d{1,2}\r?\n"
@@ -29,6 +29,7 @@ _LONGEST_AFTER = 16
 _LONGEST_LENGTH = 15  # digits
 _LINE_ENDS = re.compile(rb"[\r\n]++")
 _END_OF_HEAD = re.compile(rb"\r?\n\r?\n")
+_HEADER = re.compile(r"\n([^\s:]++)[ \t]*+:[ \t]*+([^\r\n]*+)")
 _CHARSET = re.compile(r"charset\s*+=\s*+[\"']?([\w.:-]+)", re.IGNORECASE)
 
 
@@ -132,8 +133,11 @@ class _Source:
 
 
 def _warc_record(source: _Source) -> Record | None:
-    source.fill(_LONGEST_HEAD)
-    head = _WARC_HEAD.match(source.data, 0, _LONGEST_HEAD)
+    head = None
+    for size in (_USUAL_HEAD, _LONGEST_HEAD):
+        source.fill(size)
+        if head := _WARC_HEAD.match(source.data, 0, _LONGEST_HEAD):
+            break
     if head is None:
         return None
     headers = _headers(head[0])
@@ -193,22 +197,14 @@ def _parsed(known: Record, content: bytes) -> Record:
     headers = _headers(content[: end.end()])
     media_type, charset = _media(headers)
     status = content[:64].split(b"\n")[0].split(b" ", 2)[1:2]
-    return replace(
-        known,
-        media_type=media_type,
-        charset=charset,
-        is_http=True,
-        status=int(status[0]) if status and status[0].strip().isdigit() else None,
-        headers=headers,
-        content=content[end.end() :],
-    )
+    code = int(status[0]) if status and status[0].strip().isdigit() else None
+    return Record(known.kind, known.url, media_type, charset, True, code, headers, content[end.end() :])
 
 
 def _headers(head: bytes) -> dict[str, str]:
     """Return the headers behind the first line, by name in lower case; of several of one name the last."""
-    lines = head.decode("utf-8", "backslashreplace").splitlines()[1:]
-    parts = (line.partition(":") for line in lines)
-    return {name.strip().lower(): value.strip() for name, colon, value in parts if colon}
+    fields = _HEADER.findall(head.decode("utf-8", "backslashreplace"))
+    return {name.lower(): value.rstrip() for name, value in fields}
 
 
 def _media(headers: Mapping[str, str]) -> tuple[str, str]:

@@ -6,6 +6,7 @@ The readers of Python's bz2 and lzma and of zstandard take some truncated or dam
 import bz2
 import lzma
 import zlib
+from collections import deque
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -39,18 +40,21 @@ def unpack(file: Readable, name: str, suffix: str, *, salvage: bool = False) -> 
     """
     kind = KINDS[suffix]
     member: _Member | None = None
+    # The last members: if the memory of each goes back to the system at once, small ones take a fifth longer.
+    alive: deque[_Member] = deque(maxlen=3)
     waiting = b""  # read already, but belongs to the next member
     recent = b""  # the bytes before, of the same member
     total = 0
     while packed := waiting or file.read(PACKED_BYTES):
         total += len(packed) - len(waiting)
         waiting = b""
-        if member is None:
+        if member is None or member.rest is not None:
             if suffix != ".zst":  # padding with zero bytes between or after members is allowed
                 packed = packed.lstrip(b"\0")
                 if not packed:
                     continue
             member = _member(suffix)
+            alive.append(member)
         try:
             yield from filter(None, member.blocks(packed))
         except member.damage as e:
@@ -63,16 +67,17 @@ def unpack(file: Readable, name: str, suffix: str, *, salvage: bool = False) -> 
             continue
         recent = (recent + packed)[-_LATENCY:] if salvage else b""
         if member.rest is not None:
-            waiting, member, recent = member.rest, None, b""
+            waiting, recent = member.rest, b""
     if total == 0:
         raise BitextmineError(f"{name}: an empty file, which is no {kind} archive; fetch or make it again")
-    if member is not None and salvage:
-        yield b""
-    elif member is not None:
+    if member is None or member.rest is not None:
+        return
+    if not salvage:
         raise BitextmineError(
             f"{name}: truncated {kind} file: its {total:,} bytes stop in the middle of the data; "
             "fetch or make it again"
         )
+    yield b""
 
 
 def _next_member(packed: bytes, file: Readable, magic: bytes) -> bytes:
