@@ -15,6 +15,7 @@ NOTHING = -2.0
 WIDEST = 9
 
 BLOCK_PAIRS = 1024
+_BLOCK_ROWS = 1024
 # Sums of pieces are computed in whole numbers, scaled so that the longest vector of a piece has this length: the sum of
 # a window then fits int16, rounding included.
 LONGEST = 3600
@@ -33,8 +34,10 @@ class PieceMatcher:
         if norms.shape != (len(rows),):
             raise ValueError(f"{len(rows)} rows, but norms of shape {norms.shape}")
         self.rows = np.ascontiguousarray(rows)
-        squares = np.einsum("ij,ij->i", rows, rows, dtype=np.int64)
-        length = np.sqrt(squares.astype(np.float64))
+        length = np.empty(len(rows))
+        for start in range(0, len(rows), _BLOCK_ROWS):  # einsum of whole numbers is slow
+            block = rows[start : start + _BLOCK_ROWS].astype(np.float64)
+            length[start : start + _BLOCK_ROWS] = np.sqrt(np.einsum("ij,ij->i", block, block))
         inverse = np.divide(1, length, out=np.zeros_like(length), where=length > 0)
         self.inverse = inverse.astype(np.float32)
         longest = max(float(norms.max(initial=0)), 1e-30)

@@ -9,6 +9,8 @@ import unicodedata
 from functools import cache
 from importlib import resources
 
+from bitextmine.languages.scripts import LATIN
+
 # --- letters that look alike ---
 
 # Pairs of UTS 39's confusables.txt. Crawls are full of words typed with letters of two scripts.
@@ -114,6 +116,19 @@ def _letters() -> tuple[dict[int, str], dict[int, str]]:
     return latin, sounds
 
 
+def latin(word: str) -> str:
+    """Return a word in lower-case Latin letters without accents, where the table of letters has them."""
+    if word.isascii():  # fast
+        return word.lower()
+    spelled = _bare(word.casefold()).translate(_letters()[0])
+    return spelled if spelled.isascii() else _bare(spelled).translate(LATIN)
+
+
+def _bare(word: str) -> str:
+    """Return a word without accents, and Hangul in its parts."""
+    return "".join(c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c))
+
+
 _WITHIN = {
     "дж": "j",
     "кс": "x",
@@ -156,8 +171,7 @@ def _latin_word(found: re.Match[str]) -> str:
 
 
 def _from_alphabet(word: str, latin: dict[int, str]) -> str:
-    word = unicodedata.normalize("NFKD", word.casefold().replace("йо", "yo"))
-    plain = "".join(c for c in word if not unicodedata.combining(c))
+    plain = _bare(word.casefold().replace("йо", "yo"))
     for letters, spelled in _FIRST.items():
         if plain.startswith(letters):
             plain = spelled + plain.removeprefix(letters)

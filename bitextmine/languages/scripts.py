@@ -24,12 +24,6 @@ LATIN = str.maketrans(
 )
 
 
-def latin(word: str) -> str:
-    """Return a word in lower case, without accents, Greek and Cyrillic in Latin letters."""
-    plain = _plain(word)
-    return plain if plain.isascii() else plain.translate(LATIN)
-
-
 def _plain(word: str) -> str:
     if word.isascii():  # fast
         return word.lower()
@@ -72,6 +66,9 @@ def _latin_term(found: re.Match[str]) -> str:
         plain = plain.replace(letters, spelled)
     return plain.translate(LATIN)
 
+
+# Vowel signs and other marks of Indic scripts: parts of words that Python takes for no letters.
+MARK = f"[{''.join(c for c in map(chr, range(0x900, 0xE00)) if unicodedata.category(c)[0] == 'M')}]"
 
 # Letters and signs of scripts without spaces between words: Thai, Lao, Tibetan, Burmese, Khmer, kana, Han.
 UNSPACED = (

@@ -127,9 +127,36 @@ def test_numbers_that_do_not(src, tgt, agreement):
     assert number_agreement(tgt, src) == pytest.approx(agreement)
 
 
-def test_words_of_the_stated_languages_excuse_digits():
-    assert number_counts("2 houses", "dwa domy", ("en", "pl")) == (1, 0, 0)
-    assert number_counts("2 houses", "dwa domy") == (0, 1, 0)
+@pytest.mark.parametrize(
+    ("digits", "words", "lang"),
+    [
+        ("2 houses", "dwa domy", "pl"),
+        ("200", "two hundred", "en"),
+        ("350", "three hundred and fifty", "en"),
+        ("1,205", "one thousand two hundred and five", "en"),
+        ("25 000", "twenty-five thousand", "en"),
+        ("300万人", "three million people", "en"),
+        ("1万", "ten thousand", "en"),
+        ("200,000", "deux cent mille", "fr"),
+        ("300 000", "dreihunderttausend", "de"),
+        ("2500", "dos mil quinientos", "es"),
+        ("300", "kolmesataa", "fi"),
+        ("2,000,000", "два миллиона", "ru"),
+        ("200,000", "दो लाख", "hi"),
+        ("47", "सैंतालीस", "hi"),
+        ("20", "இருபது", "ta"),
+        ("80", "ఎనభై", "te"),
+        ("25", "পঁচিশ", "bn"),
+        ("40", "ორმოცი", "ka"),
+    ],
+)
+def test_words_of_the_stated_languages_excuse_digits(digits, words, lang):
+    assert number_counts(digits, words, ("en", lang)) == (1, 0, 0)
+    assert number_counts(words, digits, (lang, "en")) == (1, 0, 0)
+    other = digits.translate(str.maketrans("12345678", "23456789"))
+    if lang not in ("en", "fr", "de", "es"):
+        assert number_counts(digits, words) == (0, 1, 0)
+    assert number_counts(other, words, ("en", lang)) == (0, 1, 0)
 
 
 def test_changing_a_number_never_goes_unnoticed():

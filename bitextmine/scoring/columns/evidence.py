@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.languages.codes import language
-from bitextmine.languages.scripts import UNSPACED, UNSPACED_LETTER, latin
+from bitextmine.languages.romanize import consonants, latin
+from bitextmine.languages.scripts import MARK, UNSPACED, UNSPACED_LETTER
 
 # Of each text.
 NAMES = (
@@ -27,6 +28,8 @@ NAMES = (
 
 _CHARACTERS = 4_000  # of a longer text, the beginning
 _TOKEN = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_MARK = re.compile(MARK)
+_MARKED_TOKEN = re.compile(rf"(?:[^\W_]|{MARK})+(?:['’-](?:[^\W_]|{MARK})+)*")
 _LONGEST_PERIOD = 12  # tokens that a loop repeats
 _FEWEST = 4  # tokens of a text that can loop, and of a copied run
 _END = re.compile(r"[.!?…।]+[\"'”’»)\]]*(?=\s|$)|[。！？]")
@@ -44,7 +47,8 @@ _MOST = 3  # of any count that is a sign
 
 def words_of(text: str) -> list[str]:
     """Return the words of a text in lower case."""
-    return _TOKEN.findall(text[:_CHARACTERS].lower())
+    pattern = _TOKEN if text.isascii() or _MARK.search(text) is None else _MARKED_TOKEN
+    return pattern.findall(text[:_CHARACTERS].lower())
 
 
 def tokens_of(text: str, words: list[str]) -> list[str]:
@@ -141,19 +145,29 @@ def names_apart(src: str, tgt: str, src_words: list[str], tgt_words: list[str]) 
 
 
 @lru_cache(maxsize=1 << 16)
-def _letters(word: str) -> tuple[str, frozenset[str]]:
-    """Return a word in Latin letters and its pairs of letters, with the first one."""
+def _letters(word: str) -> tuple[str, frozenset[str], frozenset[str]]:
+    """Return a word in Latin letters and its pairs of letters and of consonants, with the first one."""
     plain = "".join(filter(str.isalnum, latin(word)))
-    return plain, frozenset(map("".join, pairwise(f" {plain}")))
+    sounds = consonants(plain).replace("\0", "")
+    return (
+        plain,
+        frozenset(map("".join, pairwise(f" {plain}"))),
+        frozenset(map("".join, pairwise(f" {sounds}"))),
+    )
 
 
 def unlike(name: str, words: Sequence[str]) -> float:
-    """Return how far the spelling of a name is from that of the most similar word, from 0 to 1.3."""
+    """Return how far the spelling of a name is from that of the most similar word, from 0 to 1.3.
+
+    Of words in scripts that the table of letters does not spell in Latin letters, consonants are compared.
+    """
     if name in words:
         return 0.0
-    own, pairs = _letters(name)
+    own, letters, sounds = _letters(name)
     closest = 0.0
-    for other, there in map(_letters, words):
+    for other, its_letters, its_sounds in map(_letters, words):
+        spelled = other.isascii() == own.isascii()
+        pairs, there = (letters, its_letters) if spelled else (sounds, its_sounds)
         if other == own:
             return 0.0
         if pairs.isdisjoint(there):
@@ -171,12 +185,14 @@ def _negation(code: str) -> re.Pattern[str] | None:
         return None
     plain = [word for word in row.negation if word.isalpha()]
     whole = [rf"\b(?:{'|'.join(plain)})\b"] if plain else []  # one branch, tried once at each place
+    # To Python, a mark at the end of a word is no part of it.
+    before, after = rf"(?<!\w)(?<!{MARK})", rf"(?!\w|{MARK})"
     others = [
-        rf"\b{re.escape(word)}"
+        f"{before}{re.escape(word)}"
         if word.endswith("'")
-        else rf"{re.escape(word)}\b"
+        else f"{re.escape(word)}{after}"
         if "'" in word
-        else rf"\b{word}\b"
+        else f"{before}{word}{after}"
         for word in row.negation
         if not word.isalpha()
     ]

@@ -5,11 +5,13 @@ import operator
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.languages.codes import language, languages
+from bitextmine.languages.codes import Language, language, languages
+from bitextmine.languages.scripts import MARK
 from bitextmine.scoring.columns.quantities import NUMBER, contradictions, without_common
 
 _DIGIT = re.compile(r"\d")
@@ -17,7 +19,7 @@ _DIGITS = re.compile(r"\d+")
 _ROMAN_WORD = re.compile(r"\b[IVXLC]+(?:e|er|ème|th|st|nd|rd)?\b")
 # A decimal part; three digits after a separator are thousands, whose zeros count.
 _DECIMALS = re.compile(r"[.,](?!\d{3}$)(\d*?)0*$")
-_LONGEST_IN_WORDS = 4  # digits
+_LONGEST_IN_WORDS = 12  # digits
 # The beginning of a longer text counts: the search for groups of digits takes quadratic time on some inputs.
 _CHARACTERS = 10_000
 _MANY = 64  # unmatched numbers: a table, which is not examined further
@@ -25,7 +27,10 @@ _MANY = 64  # unmatched numbers: a table, which is not examined further
 # digit on the other side, so one that looks like a number of another language ("once", eleven in Spanish) punishes
 # nobody.
 _LANGUAGES = ("en", "fr", "de", "es", "it")
-_LETTERS = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_LETTERS = re.compile(rf"(?:[^\W\d_]|{MARK})+(?:-[^\W\d_]+)*")
+_CONNECTIVE = 3  # most letters of a word inside a number in words: three hundred and fifty
+_LONGEST_WORD = 40  # letters
+_ENDING = 5  # most letters behind the stem of a scale
 _ROMAN = re.compile(r"(?=[IVXLC])(C{0,3})(XC|XL|L?X{0,3})(IX|IV|V?I{0,3})(?:e|er|ème|th|st|nd|rd)?\.?")
 _ROMAN_UNITS = ["", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX"]
 _ROMAN_TENS = ["", "X", "XX", "XXX", "XL", "L", "LX", "LXX", "LXXX", "XC"]
@@ -69,7 +74,8 @@ def number_counts(src: str, tgt: str, langs: tuple[str, str] = ("", "")) -> tupl
         return 0, 0, 0
     found, lone, clash = _counts(src, tgt, langs)
     if 0 < lone + 2 * clash <= _MANY:
-        common, src, tgt = without_common(src, tgt)
+        words = (set(word_values(src, langs[0])), set(word_values(tgt, langs[1])))
+        common, src, tgt = without_common(src, tgt, words)
         more, other_lone, other_clash = _counts(src, tgt, langs) if common else (0, lone, clash)
         if other_lone + other_clash < lone + clash:
             return common + more, other_lone, other_clash
@@ -171,7 +177,7 @@ def _words(code: str) -> dict[str, int]:
     """Return the number words of `_LANGUAGES` and of another language, or "", by their plain spelling."""
     words: dict[str, int] = {}
     endings: set[str] = set()
-    for row in (languages()[lang] for lang in dict.fromkeys((*_LANGUAGES, code or "en"))):
+    for row in _rows(code):
         units, tens = (list(map(_plain, names)) for names in (row.units, row.tens))
         for value, word in enumerate(units):
             words.setdefault(word, value)
@@ -198,17 +204,92 @@ def _words(code: str) -> dict[str, int]:
     return {**ordinals, **words}
 
 
+def _rows(code: str) -> list[Language]:
+    return [languages()[lang] for lang in dict.fromkeys((*_LANGUAGES, code or "en"))]
+
+
+@functools.cache
+def _scales(code: str) -> tuple[dict[str, int], dict[str, int], re.Pattern[str]]:
+    """Return words for powers of ten in the languages of `_words`: whole ones and stems with their powers.
+
+    The pattern splits words that hundreds and thousands are a part of (dreihunderttausend).
+    """
+    whole: dict[str, int] = {}
+    stems: dict[str, int] = {}
+    for row in _rows(code):
+        for word, power in row.scales.items():
+            (stems if word.endswith("*") else whole).setdefault(_plain(word.removesuffix("*")), power)
+        whole.update({_plain(word): len(str(n)) - 1 for word, n in row.numbers.items() if n in (100, 1000)})
+    inside = sorted(
+        (word for word, power in (whole | stems).items() if power in (2, 3) and len(word) > 3), key=len
+    )
+    return whole, stems, re.compile(f"({'|'.join(map(re.escape, reversed(inside)))})")
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _power(token: str, code: str) -> int | None:
+    """Return the power of ten that a word stands for, None if it does for none."""
+    whole, stems, _ = _scales(code)
+    if (power := whole.get(token)) is not None:
+        return power
+    return next(
+        (
+            power
+            for stem, power in stems.items()
+            if token.startswith(stem) and len(token) <= len(stem) + _ENDING
+        ),
+        None,
+    )
+
+
 def word_values(text: str, lang: str = "") -> list[int]:
-    """Return the numbers that a text has in words: single words, and two or three in a row ("vingt et un").
+    """Return the numbers that a text has in words: single words, two or three in a row, and composed ones.
+
+    "vingt et un" is 21, "three hundred thousand" 300,000.
 
     lang: a language whose words count besides those of `_LANGUAGES`.
     """
     row = language(lang)
-    known = _words("" if row is None else row.code)
+    code = "" if row is None else row.code
+    known = _words(code)
     tokens = [_plain(token) for token in _LETTERS.findall(text)]
     pairs = list(map(operator.add, tokens, tokens[1:]))
     triples = map(operator.add, pairs, tokens[2:])
-    return [known[word] for word in (*tokens, *pairs, *triples) if word in known]
+    simple = [known[word] for word in (*tokens, *pairs, *triples) if word in known]
+    return [*simple, *_composed(tokens, known, code)]
+
+
+def _composed(tokens: list[str], known: dict[str, int], code: str) -> Iterator[int]:
+    """Yield the numbers of two words or more that are sums of multiples of powers of ten."""
+    total = section = words = 0
+    skipped = False
+    for part in (*(part for token in tokens for part in _split(token, known, code)), ""):
+        power, value = _power(part, code) if part else None, known.get(part)
+        if power is not None:
+            section = max(1, section) * 10**power
+            if power > 2:
+                total, section = total + section, 0
+            words += 1
+        elif value is not None and value < 1000 and section % 10 ** len(str(value)) == 0:
+            section += value
+            words += 1
+        elif words and not skipped and value is None and 0 < len(part) <= _CONNECTIVE:
+            skipped = True
+            continue
+        else:
+            if words > 1:
+                yield total + section
+            total, section, words = 0, value or 0, int(value is not None)
+        skipped = False
+
+
+def _split(token: str, known: dict[str, int], code: str) -> list[str]:
+    """Return the number words that a word consists of: drei, hundert, tausend; the word if it is none."""
+    if token in known or _power(token, code) is not None:
+        return [token]
+    parts = [part.removeprefix("und") for part in _scales(code)[2].split(token[:_LONGEST_WORD])]
+    parts = [part for part in parts if part]
+    return parts if all(part in known or _power(part, code) is not None for part in parts) else [token]
 
 
 def roman_value(word: str) -> int:

@@ -7,7 +7,7 @@ import functools
 import itertools
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -59,19 +59,21 @@ class Quantity:
     exact: bool = False
 
 
-def without_common(src: str, tgt: str) -> tuple[int, str, str]:
+def without_common(
+    src: str, tgt: str, words: tuple[Collection[int], Collection[int]] = ((), ())
+) -> tuple[int, str, str]:
     """Return the number of quantities that two texts share by value, and the texts without these.
 
-    Nothing is shared if all of these are spelled alike.
+    Nothing is shared if all of these are spelled alike. `words` are the values that each text has in words: a number
+    with a word for a power of ten (300万) is shared if the other side has its value (three million).
     """
-    common, _ = _matched(src, tgt)
+    common, rest = _matched(src, tgt)
     if all(src[one.start : one.end] == tgt[other.start : other.end] for one, other in common):
-        return 0, src, tgt
-    return (
-        len(common),
-        _blanked(src, (one for one, _ in common)),
-        _blanked(tgt, (other for _, other in common)),
-    )
+        common = []
+    shared = [[pair[side] for pair in common] for side in range(2)]
+    for side, values in enumerate(reversed(words)):
+        shared[side] += [q for q in rest[side] if q.scaled and any(value in values for _, value in q.keys)]
+    return (sum(map(len, shared)) - len(common), _blanked(src, shared[0]), _blanked(tgt, shared[1]))
 
 
 def contradictions(src: str, tgt: str) -> int:
