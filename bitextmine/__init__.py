@@ -17,7 +17,8 @@ from bitextmine.version import __version__
 if TYPE_CHECKING:
     from bitextmine.adaptation.piles import AdaptOptions
     from bitextmine.adaptation.run import adapt
-    from bitextmine.alignment.run import AlignOptions, align
+    from bitextmine.alignment.align import align
+    from bitextmine.alignment.options import AlignOptions
     from bitextmine.documents.kinds import SplitOptions
     from bitextmine.documents.split import Sentence, split
     from bitextmine.encoder import Encoder, load_encoder
@@ -74,7 +75,7 @@ __all__ = [
 # Where each name is looked up when it is first used; after a colon, its name there.
 _LAZY = {
     "AdaptOptions": "bitextmine.adaptation.piles",
-    "AlignOptions": "bitextmine.alignment.run",
+    "AlignOptions": "bitextmine.alignment.options",
     "FilterOptions": "bitextmine.scoring.options",
     "MiningOptions": "bitextmine.mining.options",
     "Run": "bitextmine.run",
@@ -83,7 +84,7 @@ _LAZY = {
     "TrainOptions": "bitextmine.training.api",
     "WorkOptions": "bitextmine.mining.options",
     "adapt": "bitextmine.adaptation.run",
-    "align": "bitextmine.alignment.run",
+    "align": "bitextmine.alignment.align",
     "mine": "bitextmine.mining.mine",
     "Bitext": "bitextmine.mining.bitext",
     "Encoder": "bitextmine.encoder",

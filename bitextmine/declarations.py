@@ -16,12 +16,13 @@ import functools
 import inspect
 import operator
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from bitextmine.arguments import a_path, byte_count, one_of, real_number, whole_number, yes_or_no
+from bitextmine.arguments import a_path, byte_count, matching, one_of, real_number, whole_number, yes_or_no
 from bitextmine.errors import UsageError
 
 Result = TypeVar("Result")
@@ -72,6 +73,12 @@ class Kind:
     metavar: str
     check: Callable[[Any], Any]
     accepts: str = ""
+
+
+def one_of_names(names: Iterable[str]) -> Kind:
+    """Return the kind of values that are one of some names."""
+    names = tuple(names)
+    return Kind("|".join(names), matching("|".join(map(re.escape, names)), f"one of {', '.join(names)}"))
 
 
 class Choice(enum.StrEnum):
@@ -133,6 +140,10 @@ class Declared:
         if self.several:
             text = f"Sequence[{text}]"
         return f"{text} | None" if self.optional else text
+
+    def parameter(self, kind: Any) -> inspect.Parameter:
+        """Return the parameter of a function for this option."""
+        return inspect.Parameter(self.name, kind, default=self.default, annotation=self.annotation)
 
     def check(self, value: Any, name: str | None = None) -> Any:
         """Return a value in the declared type; raise UsageError, which calls it `name` (default: its own)."""
@@ -211,8 +222,20 @@ def declared(options: Any) -> dict[str, Declared]:
 @functools.cache
 def _declared(options: Any) -> dict[str, Declared]:
     hints = get_type_hints(options, include_extras=True)
-    fields = dataclasses.fields(options)
-    return {field.name: declare(field.name, hints[field.name], field.default) for field in fields}
+    fields: dict[str, Declared] = {}
+    for field in dataclasses.fields(options):
+        factory: Any = field.default_factory
+        default = field.default if factory is dataclasses.MISSING else factory()
+        fields[field.name] = declare(field.name, hints[field.name], default)
+    return fields
+
+
+class _Signature:
+    """The signature of a class of options for ``help()``, without what the command line alone needs."""
+
+    def __get__(self, _: object, options: type["Options"]) -> inspect.Signature:
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        return inspect.Signature([option.parameter(kind) for option in declared(options).values()])
 
 
 @dataclass(frozen=True)
@@ -222,6 +245,8 @@ class Options:
     Raises:
         UsageError: a value has the wrong type or is out of range.
     """
+
+    __signature__ = _Signature()
 
     def __post_init__(self) -> None:
         for name, option in declared(type(self)).items():
@@ -289,12 +314,7 @@ def keywords(function: Callable[..., Result]) -> Callable[..., Result]:
             if field not in named:
                 (objects if option.group else fields)[field] = option
     objects = {name: dataclasses.replace(each, default=None, optional=True) for name, each in objects.items()}
-    more = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=option.annotation
-        )
-        for name, option in {**fields, **objects}.items()
-    ]
+    more = [option.parameter(inspect.Parameter.KEYWORD_ONLY) for option in {**fields, **objects}.values()]
     documented = [each.name for each in own if each.kind is each.KEYWORD_ONLY] + [each.name for each in more]
 
     @functools.wraps(function)

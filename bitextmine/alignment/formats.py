@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bitextmine.alignment.aligner import Alignment, probability
-from bitextmine.alignment.choices import LINK_FORMATS, choose_format
 from bitextmine.alignment.inputs import Task
+from bitextmine.alignment.options import LINK_FORMATS, choose_format
 from bitextmine.console import counted
 from bitextmine.files.formats.cells import DECIMALS, Added, one_cell
 from bitextmine.files.formats.names import FORMATS

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from bitextmine.cli import options
-from bitextmine.cli.options import explicit
+from bitextmine.cli.declared import Only, command, explicit
 from bitextmine.cli.shell import program
-from bitextmine.documents.kinds import Kind, SplitOptions
+from bitextmine.declarations import Opt
+from bitextmine.documents.kinds import SplitOptions
 from bitextmine.errors import BitextmineError
+from bitextmine.files.options import output
+from bitextmine.run import Run
 from bitextmine.search.options import INDEX_KINDS, IndexOptions
 
 if TYPE_CHECKING:
     from bitextmine.embeddings.embed import Encoding
-    from bitextmine.run import Run
 
 
-@program.command(
+@command(
+    program,
     "split",
     example=(
         "bitextmine split book.en.txt > book.en",
@@ -29,52 +32,16 @@ if TYPE_CHECKING:
         "zcat articles.jsonl.gz | bitextmine split - --lang de --text-field body > articles.de",
     ),
     resume="with -o, run the same command again to resume",
-    remote=("inputs",),
 )
-@click.argument("inputs", metavar="FILE|FOLDER|-...", nargs=-1, required=True)
-@options.language(
-    "--lang",
-    "Language of the documents, or with --by-language one to keep (repeatable).  [default: from the file name, as in "
-    "book.en.txt]",
-    dest="langs",
-    multiple=True,
-)
-@options.flag("--by-language", "Identify the language of each document. Needs the extra 'languages'.")
-@click.option(
-    "-o",
-    "--output",
-    default="-",
-    metavar="NAME.{lang}",
-    help="Output file; {lang} stands for the language.  [default: standard output]",
-)
-@options.flag(
-    "--ids",
-    "Write document, URL, paragraph and sentence number before each sentence, separated by tabs, instead of "
-    "NAME.LANG.origin.tsv.",
-)
-@options.pick(
-    "--join", ("sentence", "paragraph"), "Write a sentence or a paragraph per line.", shown="sentence"
-)
-@options.switch(
-    "--normalize/--no-normalize",
-    True,
-    "Remove markup, mojibake, control and zero-width characters and runs of spaces, and apply Unicode NFC.",
-)
-@options.flag(
-    "--machine-translated",
-    "Keep web pages whose HTML marks them as machine-translated; by default they are left out, and counted.",
-)
-@options.pick(
-    "--from",
-    [kind.value for kind in Kind],
-    "Format of the files.  [default: by suffix, then by content]",
-    dest="kind",
-)
-@options.text(
-    "--text-field", "NAME", "Field of JSON Lines, or column of Parquet, that holds the text.", shown="text"
-)
-@options.with_run(options.errors)
-def split(inputs: tuple[str, ...], output: str, kind: str | None, run: Run, **options: Any) -> None:
+def split(
+    *,
+    inputs: Annotated[tuple[str, ...], Opt("FILE|FOLDER|-...", remote=True)],
+    output: Annotated[
+        str, output("Output file; {lang} stands for the language.", "NAME.{lang}", remote=False)
+    ] = "-",
+    options: SplitOptions,
+    run: Annotated[Run, Only("errors", "max_line")],
+) -> None:
     """Split documents into sentences, one per line.
 
     Reads plain text (blank lines separate paragraphs), HTML, WARC, JSON Lines and Parquet, also compressed, and folders
@@ -84,9 +51,8 @@ def split(inputs: tuple[str, ...], output: str, kind: str | None, run: Run, **op
     """
     from bitextmine.documents.split import split_files
 
-    how = SplitOptions(kind=Kind(kind) if kind else None, **options)
-    report = split_files(inputs, output, how, run)
-    click.echo(report.to_text(how), err=True)
+    report = split_files(inputs, output, options, run)
+    click.echo(report.to_text(options), err=True)
     if report.damaged:
         raise BitextmineError(report.damage())
 

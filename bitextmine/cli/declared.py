@@ -114,7 +114,7 @@ def _params(option: Declared, only: Only | None = None) -> Iterator[click.Parame
 
 def _param(option: Declared) -> click.Parameter:
     opt, required = option.opt, option.default is inspect.Parameter.empty
-    default = None if required or option.default is dataclasses.MISSING else option.default
+    default = None if required else option.default
     more: dict[str, Any] = {"type": _Value(option), "required": required}
     if not opt.flags.startswith("-"):
         count = -1 if option.several else 1

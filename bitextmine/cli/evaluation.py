@@ -7,12 +7,12 @@ import click
 
 from bitextmine.arguments import matching
 from bitextmine.cli.declared import Only, command
-from bitextmine.cli.options import SEARCH_MEMORY
 from bitextmine.cli.shell import program
 from bitextmine.declarations import Kind, Opt
 from bitextmine.evaluation.options import RankingOptions
 from bitextmine.languages.codes import LanguageCode
 from bitextmine.run import Run
+from bitextmine.search.options import SEARCH_MEMORY
 from bitextmine.shipped import Model
 
 _PAIR = r"\s*\w+(-\w+)+\s*"  # a code may contain a hyphen: pt-BR

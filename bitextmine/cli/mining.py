@@ -1,21 +1,19 @@
 """bitextmine mine, align."""
 
 import os
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import click
 
-from bitextmine.alignment.choices import FORMATS, LINK_FORMATS
-from bitextmine.cli import options
+from bitextmine.alignment.options import AlignOptions
 from bitextmine.cli.declared import Only, command
-from bitextmine.cli.options import SEARCH_MEMORY, Normalize, output
 from bitextmine.cli.shell import program
 from bitextmine.declarations import Opt
+from bitextmine.files.options import Normalize, output
 from bitextmine.mining.options import CorpusOptions, MiningOptions, WorkOptions
+from bitextmine.run import Run
+from bitextmine.search.options import SEARCH_MEMORY
 from bitextmine.shipped import Model
-
-if TYPE_CHECKING:
-    from bitextmine.run import Run
 
 
 @command(
@@ -82,7 +80,8 @@ def mine(
         bitext.discard_checkpoint()
 
 
-@program.command(
+@command(
+    program,
     "align",
     example=(
         "bitextmine align book.en book.fr",
@@ -92,48 +91,21 @@ def mine(
         "bitextmine align book.de book.fr --format vecalign | bitextmine evaluate align - --gold gold.de-fr",
     ),
     resume="with -o, run the same command again to resume",
-    remote=("src", "tgt", "pairs", "output"),
 )
-@click.argument("src", required=False, metavar="[SRC")
-@click.argument("tgt", required=False, metavar="TGT]")
-@options.text(
-    "--list",
-    "FILE",
-    "Instead of SRC and TGT: a file with source file, tab, target file on each line.",
-    dest="pairs",
-)
-@options.flag("--blank-lines", "Blank lines separate documents in SRC and TGT.")
-@options.flag(
-    "--documents", "Match documents by content instead of name or order, in folders or with --blank-lines."
-)
-@options.count("--max-size", "Maximum sentences in a link, both sides together.", default=6, least=2, most=16)
-@options.flag(
-    "--presplit", "Take each line as a sentence instead of cutting pages and paragraphs into sentences."
-)
-@options.flag(
-    "--ids", "Add the line numbers, counted from 1, after the score (and the document, if there are several)."
-)
-@options.flag(
-    "--origin",
-    "Add the origin of source and target at the end: URL or document, paragraph and sentence, from "
-    "NAME.LANG.origin.tsv beside each document, or from align's own splitting.",
-)
-@options.normalize
-@options.pick(
-    "--format",
-    FORMATS,
-    f"{'; '.join(f'{name}: {use}' for name, use in LINK_FORMATS.items())}; others: only pairs.  [default: by the "
-    "suffix of --output, or tsv]",
-)
-@options.language(
-    "--src-lang", "Language of SRC.  [default: from the file name, as in book.en or book.en.txt]"
-)
-@options.language("--tgt-lang", "Language of TGT, likewise.")
-@options.count("--jobs", "Documents to align in parallel.  [default: one per CPU]", dest="threads")
-@options.old_output("Output file.")
-@options.model
-@options.with_run(options.device, options.batch_tokens, options.errors)
-def align(src: str | None, tgt: str | None, output: str, run: "Run", **options: Any) -> None:
+def align(
+    *,
+    src: Annotated[str | None, Opt("[SRC", remote=True)] = None,
+    tgt: Annotated[str | None, Opt("TGT]", remote=True)] = None,
+    options: AlignOptions,
+    output: Annotated[str, output("Output file.")] = "-",
+    run: Annotated[
+        Run,
+        Only(
+            *("device", "batch_tokens", "errors", "max_line"),
+            threads=Opt("--jobs", "Documents to align in parallel.", ge=1, default="one per CPU"),
+        ),
+    ],
+) -> None:
     """Align the sentences of documents with their translations.
 
     SRC and TGT are two documents, or two folders of them, matched by name: plain text or HTML, cut into sentences
@@ -144,6 +116,6 @@ def align(src: str | None, tgt: str | None, output: str, run: "Run", **options: 
     """
     # Documents are aligned in parallel; threads inside NumPy's products would compete with them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from bitextmine.alignment.run import AlignOptions, align_files
+    from bitextmine.alignment.align import align_files
 
-    click.echo(align_files(src, tgt, output, AlignOptions(**options), run).to_table(), err=True)
+    click.echo(align_files(src, tgt, output, options, run).to_table(), err=True)

@@ -11,14 +11,13 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated, Any
+from typing import Any
 
 import click
 
-from bitextmine.declarations import Choice, Opt, Options
+from bitextmine.declarations import Choice
 from bitextmine.errors import BitextmineError
 from bitextmine.mining.choices import Margin
-from bitextmine.scoring.options import Normalize as Normalize
 from bitextmine.search.options import INDEX_KINDS
 
 Decorator = Callable[[Any], Any]
@@ -240,69 +239,6 @@ cache = text(
     envvar="BITEXTMINE_CACHE",
 )
 wait = switch("--wait/--no-wait", True, "Wait for another process that is writing an embedding, or stop.")
-
-
-def output(help: str, metavar: str = "FILE") -> Opt:
-    """Declare -o; the default is standard output."""
-    return Opt("-o --output", help, metavar=metavar, default="standard output", remote=True)
-
-
-SEARCH_MEMORY = Opt(
-    "--memory",
-    "Memory limit for exact search, e.g. 500M or 2G; too small a limit is an error.",
-    default="half of the free memory",
-)
-StreamOutput = Annotated[
-    str,
-    output(
-        "Output file: .tsv, .jsonl, .tmx or .parquet, or two with NAME.{lang}; add .gz, .bz2, .xz or .zst to compress."
-    ),
-]
-
-
-def pairs_file(paths: tuple[str, ...]) -> Any:
-    """Return a file of pairs: a path (by default standard input), or two as `TwoFiles`."""
-    from bitextmine.files.source import TwoFiles
-
-    if len(paths) > 2:
-        raise click.UsageError("expected a file of pairs, or two: sources and targets")
-    return TwoFiles.join(*paths) if len(paths) == 2 else paths[0] if paths else "-"
-
-
-@dataclasses.dataclass(frozen=True)
-class PairColumns(Options):
-    """The columns of a file of pairs."""
-
-    score_col: Annotated[
-        str | None,
-        Opt(
-            "--score-col",
-            "Score column: a position from 1, or a name in the header.",
-            metavar="COL",
-            default="detect",
-        ),
-    ] = None
-    scol: Annotated[
-        str | None,
-        Opt(
-            "--scol",
-            "Source column: a position from 1, or a name in the header.",
-            metavar="COL",
-            default="detect",
-        ),
-    ] = None
-    tcol: Annotated[str | None, Opt("--tcol", "Target column, likewise.", metavar="COL")] = None
-    header: Annotated[
-        bool | None,
-        Opt("--header/--no-header", "The first line names the columns or is data.", default="detect"),
-    ] = None
-
-    @property
-    def columns(self) -> Any:
-        """Return the `Columns` of the file."""
-        from bitextmine.files.formats.columns import Columns
-
-        return Columns(self.score_col, self.scol, self.tcol, self.header)
 
 
 def old_output(help: str) -> Decorator:

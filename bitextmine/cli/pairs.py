@@ -7,9 +7,9 @@ from typing import Annotated
 import click
 
 from bitextmine.cli.declared import Only, command
-from bitextmine.cli.options import PairColumns, StreamOutput, pairs_file
 from bitextmine.cli.shell import program
 from bitextmine.declarations import Opt
+from bitextmine.files.options import PairColumns, StreamOutput, pairs_file
 from bitextmine.mining.options import PlainThreshold
 from bitextmine.run import Run
 from bitextmine.scoring.choices import MEANINGS

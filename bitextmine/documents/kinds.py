@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated, Literal
 
-from bitextmine.errors import UsageError
+from bitextmine.declarations import Opt, Options
+from bitextmine.languages.codes import LanguageCode
 
 
 class Kind(StrEnum):
@@ -30,7 +32,7 @@ SUFFIXES = {
 
 
 @dataclass(frozen=True)
-class SplitOptions:
+class SplitOptions(Options):
     """How documents become lines.
 
     Attributes:
@@ -47,21 +49,48 @@ class SplitOptions:
         UsageError: a value has the wrong type.
     """
 
-    langs: tuple[str, ...] = ()
-    by_language: bool = False
-    kind: Kind | None = None
-    text_field: str = "text"
-    join: str = "sentence"
-    normalize: bool = True
-    ids: bool = False
-    machine_translated: bool = False
-
-    def __post_init__(self) -> None:
-        # Here, as the help of all commands takes the choices of this module.
-        from bitextmine.arguments import one_of, yes_or_no
-
-        one_of("join", self.join, ("sentence", "paragraph"))
-        for name in ("by_language", "normalize", "ids", "machine_translated"):
-            yes_or_no(name, getattr(self, name))
-        if not isinstance(self.text_field, str):
-            raise UsageError(f"text_field: expected the name of a field, found {self.text_field!r}")
+    langs: Annotated[
+        tuple[LanguageCode, ...],
+        Opt(
+            "--lang",
+            "Language of the documents; with --by-language, a language to keep.",
+            default="from the file name, as in book.en.txt",
+        ),
+    ] = ()
+    by_language: Annotated[
+        bool, Opt("--by-language", "Identify the language of each document. Needs the extra 'languages'.")
+    ] = False
+    ids: Annotated[
+        bool,
+        Opt(
+            "--ids",
+            "Write document, URL, paragraph and sentence number before each sentence, separated by tabs, instead of "
+            "NAME.LANG.origin.tsv.",
+        ),
+    ] = False
+    join: Annotated[
+        Literal["sentence", "paragraph"], Opt("--join", "Write a sentence or a paragraph per line.")
+    ] = "sentence"
+    normalize: Annotated[
+        bool,
+        Opt(
+            "--normalize/--no-normalize",
+            "Remove markup, mojibake, control and zero-width characters and runs of spaces, and apply Unicode NFC.",
+        ),
+    ] = True
+    machine_translated: Annotated[
+        bool,
+        Opt(
+            "--machine-translated",
+            "Keep web pages whose HTML marks them as machine-translated; by default they are left out, and counted.",
+        ),
+    ] = False
+    kind: Annotated[
+        Kind | None, Opt("--from", "Format of the files.", default="by suffix, then by content")
+    ] = None
+    text_field: Annotated[
+        str,
+        Opt(
+            "--text-field", "Field of JSON Lines, or column of Parquet, that holds the text.", metavar="NAME"
+        ),
+    ] = "text"

@@ -14,22 +14,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
-from bitextmine.arguments import a_path, one_of, take_options
+from bitextmine.arguments import a_path
 from bitextmine.console import counted
+from bitextmine.declarations import keywords
 from bitextmine.documents.corpora import Output, open_outputs, two_languages
 from bitextmine.documents.document import Damaged, Document, NoDocument
-from bitextmine.documents.kinds import Kind, SplitOptions
+from bitextmine.documents.kinds import SplitOptions
 from bitextmine.documents.sentences import sentences
 from bitextmine.documents.sources import File, documents, find_files, language_of
 from bitextmine.errors import BitextmineError, MissingPackage, UsageError
 from bitextmine.files.output import Destination, keep_apart
 from bitextmine.files.source import Source
 from bitextmine.languages.clean import STEPS, clean
-from bitextmine.languages.codes import code_problem, same_code
+from bitextmine.languages.codes import language_code, same_code
 from bitextmine.languages.identify import Languages
-from bitextmine.run import Run, RunKeywords, take_run
+from bitextmine.run import Run
 from bitextmine.version import __version__
 
 log = logging.getLogger(__name__)
@@ -135,46 +136,32 @@ class SplitReport:
         return "".join(parts)
 
 
-class SplitKeywords(RunKeywords, total=False):
-    """`SplitOptions`, `Run`, and those of their fields that concern documents."""
-
-    options: SplitOptions
-    by_language: bool
-    kind: Kind | str | None
-    text_field: str
-    join: str
-    normalize: bool
-
-
+@keywords
 def split(
     inputs: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     lang: str | None = None,
-    **options: Unpack[SplitKeywords],
+    *,
+    options: SplitOptions,
+    run: Run,
 ) -> Iterator[Sentence]:
     """Yield the sentences of documents, with their origin; does what `bitextmine split` does.
 
     Args:
         inputs: files or folders: plain text, HTML, WARC, JSON Lines, Parquet, also compressed.
         lang: their language (default: as the names tell, like book.en.txt). With `by_language`, the one to keep.
-        options: fields of `SplitOptions`: ``by_language``, ``kind`` (``text``, ``html``, ``warc``, ``jsonl`` or
-            ``parquet``; default: by suffix, then by content), ``text_field``, ``join`` and ``normalize``; and of `Run`,
-            such as ``errors``. Or these objects as ``options`` and ``run``.
+        options: or its fields: ``by_language``, ``kind`` (``text``, ``html``, ``warc``, ``jsonl`` or ``parquet``;
+            default: by suffix, then by content), ``text_field``, ``join``, ``normalize``, ``machine_translated``.
+        run: or its fields, such as ``errors``.
 
     Raises:
         UsageError: an argument has a wrong value.
         BitextmineError: while iterating: an input cannot be read; the language of a document is unknown.
     """
-    given: dict[str, Any] = {**options, **({} if lang is None else {"langs": (lang,)})}
-    run = take_run(given)
-    how = take_options(SplitOptions, given)
-    for code in how.langs:
-        if problem := code_problem(code):
-            raise UsageError(f"lang: {problem}")
-    if how.kind is not None:
-        how = dataclasses.replace(how, kind=Kind(one_of("kind", how.kind, tuple(Kind))))
+    if code := language_code("lang", lang):
+        options = dataclasses.replace(options, langs=(code,))
     if isinstance(inputs, (str, os.PathLike)) or not isinstance(inputs, Iterable):
         inputs = [inputs]
-    return Splitter(find_files([a_path("inputs", one) for one in inputs], run), how, run).sentences()
+    return Splitter(find_files([a_path("inputs", path) for path in inputs], run), options, run).sentences()
 
 
 def split_files(

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from bitextmine.arguments import matching
-from bitextmine.declarations import Kind, Opt, Options, Path
+from bitextmine.declarations import Kind, Opt, Options, Path, one_of_names
 from bitextmine.errors import UsageError
 from bitextmine.files.formats.columns import Columns
+from bitextmine.files.options import Normalize
 from bitextmine.languages.codes import LanguageCode
 from bitextmine.mining.choices import Dedup, Margin
 from bitextmine.mining.options import MarginOption, Neighbours
@@ -57,14 +57,7 @@ def column_names_given(value: Any) -> str | tuple[str, ...]:
 ColumnNames = Annotated[
     str | tuple[str, ...] | None, Kind("NAME,...", column_names_given, "str | Sequence[str]")
 ]
-_PRESETS = (*PRESETS, "none")
 Limits = tuple[Annotated[Any, Kind("COL=X", column_limit)], ...]
-
-
-Normalize = Annotated[
-    bool,
-    Opt("--normalize", "Remove markup, mojibake, control characters and runs of spaces from the output."),
-]
 
 
 @dataclass(frozen=True)
@@ -133,7 +126,7 @@ class RuleOptions(Options):
     """The rules of a filter on the command line; `rules.choose_rules` makes them."""
 
     preset: Annotated[
-        Annotated[str, Kind("|".join(_PRESETS), matching("|".join(_PRESETS), ", ".join(_PRESETS)))] | None,
+        Annotated[str, one_of_names((*PRESETS, "none"))] | None,
         Opt("--preset", "Ready-made rules; cheap needs no scores.", default="mild, unless rules are given"),
     ] = None
     rules: Annotated[

@@ -3,6 +3,14 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from bitextmine.declarations import Opt
+
+SEARCH_MEMORY = Opt(
+    "--memory",
+    "Memory limit for exact search, e.g. 500M or 2G; too small a limit is an error.",
+    default="half of the free memory",
+)
+
 
 class Engine(StrEnum):
     """The implementation; AUTO is the fastest for the device."""

@@ -6,18 +6,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Unpack
+from typing import NamedTuple
 
 from bitextmine.alignment.aligner import Aligner, Settings
-from bitextmine.alignment.choices import choose_format
 from bitextmine.alignment.documents import match_documents
 from bitextmine.alignment.formats import AlignedDocument, Content, open_links
 from bitextmine.alignment.inputs import Part, Reader, Task, both_sides, choose_tasks, matched_tasks, read_list
+from bitextmine.alignment.options import AlignOptions, choose_format
 from bitextmine.alignment.windows import make_windows
-from bitextmine.arguments import take_options
 from bitextmine.console import Progress, counted, silent
+from bitextmine.declarations import keywords
 from bitextmine.documents.sources import language_of
-from bitextmine.encoder import Encoder, as_encoder
+from bitextmine.encoder import as_encoder
 from bitextmine.encoder.familiar import sampled, warn_unfamiliar
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.formats.names import FORMATS
@@ -25,8 +25,7 @@ from bitextmine.files.formats.table import check_pairs_output
 from bitextmine.files.journal import Journal
 from bitextmine.files.output import Destination, keep_apart
 from bitextmine.files.source import Source, line_digest
-from bitextmine.languages.codes import code_problem
-from bitextmine.run import Run, RunKeywords, take_run
+from bitextmine.run import Run
 from bitextmine.shipped import choose_model
 from bitextmine.signature import signature
 from bitextmine.version import __version__
@@ -38,60 +37,6 @@ _LOOKED_AT = 20  # documents whose language is checked
 _BATCH_SENTENCES, _BATCH_DOCUMENTS = 20_000, 32
 
 Text = Iterable[str] | str | os.PathLike[str]
-
-
-@dataclass(frozen=True)
-class AlignOptions:
-    """What to align, and how.
-
-    Attributes:
-        pairs: a file that lists pairs of files, instead of source and target.
-        blank_lines: blank lines separate documents in two files.
-        documents: match documents by content.
-        format: a name in `choices.FORMATS` (None: by the output's suffix, else tsv).
-        ids: add line numbers to tsv.
-        origin: add the origins of both sides, which `split` wrote beside the documents.
-        normalize: write sentences in normal form (`languages.clean`).
-        max_size: the most sentences in a link, of both sides together.
-        presplit: take each line as a sentence, even where it holds several.
-        src_lang, tgt_lang: language codes, to cut documents into sentences and for tmx and jsonl (None: from the file
-            names).
-        model: a model name or folder.
-    """
-
-    pairs: str | None = None
-    blank_lines: bool = False
-    documents: bool = False
-    format: str | None = None
-    ids: bool = False
-    origin: bool = False
-    normalize: bool = False
-    max_size: int = 6
-    presplit: bool = False
-    src_lang: str | None = None
-    tgt_lang: str | None = None
-    model: str | os.PathLike[str] | Encoder = "auto"
-
-    @property
-    def settings(self) -> Settings:
-        """Return the parameters of the search."""
-        return Settings(max_size=self.max_size)
-
-    def signature(self, aligner: Aligner) -> str:
-        """Return how alignments are made."""
-        return signature(task="align", model=aligner.encoder.hash, max_size=self.max_size)
-
-    def check(self, src: str | None, tgt: str | None) -> None:
-        """Raise UsageError for choices that do not go together."""
-        if (src is None or tgt is None) == (self.pairs is None):
-            raise UsageError("give two files, two folders, or --list alone")
-        if self.pairs is not None and (self.documents or self.blank_lines):
-            raise UsageError("--list names the pairs of files: leave out --documents and --blank-lines")
-        if src == "-" and tgt == "-":
-            raise UsageError("only one of the two can be standard input")
-        for name, lang in (("--src-lang", self.src_lang), ("--tgt-lang", self.tgt_lang)):
-            if lang and (problem := code_problem(lang)):
-                raise UsageError(f"{name}: {problem}")
 
 
 @dataclass
@@ -178,27 +123,17 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
-class AlignKeywords(RunKeywords, total=False):
-    """`AlignOptions`, `Run`, and those of their fields that concern one document."""
-
-    options: AlignOptions
-    src_lang: str | None
-    tgt_lang: str | None
-    model: str | os.PathLike[str] | Encoder
-    max_size: int
-    presplit: bool
-
-
-def align(src: Text, tgt: Text, **options: Unpack[AlignKeywords]) -> AlignedDocument:
+@keywords
+def align(src: Text, tgt: Text, *, options: AlignOptions, run: Run) -> AlignedDocument:
     """Align the sentences of a document with those of its translation, as the command ``align`` does.
 
     Args:
         src: the path of a document, or its sentences. A file that does not have one sentence per line is cut into
             sentences.
         tgt: the same in the other language.
-        options: fields of `AlignOptions`: ``src_lang``, ``tgt_lang`` (default: as the names tell), ``model`` (an
-            encoder, or the name of one), ``max_size`` and ``presplit``; and of `Run`, such as ``device``. Or these
-            objects as ``options`` and ``run``.
+        options: or its fields: ``src_lang`` and ``tgt_lang`` (default: as the names tell), ``model`` (an encoder, or
+            the name of one), ``max_size``, ``presplit``.
+        run: or its fields, such as ``device``.
 
     Returns:
         the links in order: an `AlignedDocument`, which has a length, iterates over (score, src_lines, tgt_lines,
@@ -217,21 +152,24 @@ def align(src: Text, tgt: Text, **options: Unpack[AlignKeywords]) -> AlignedDocu
     [2] [2, 3]
     [3] [4]
     """
-    given: dict[str, Any] = {**options}
-    run = take_run(given)
-    how = take_options(AlignOptions, given)
-    if type(how.max_size) is not int or how.max_size < 2:
-        raise UsageError(f"max_size: expected a whole number from 2 on, found {how.max_size!r}")
     parts = [_part(name, text, run) for name, text in (("src", src), ("tgt", tgt))]
-    how.check(*(part.source.text for part in parts))
-    if how.blank_lines or how.documents:
+    options.check(*(part.source.text for part in parts))
+    if options.blank_lines or options.documents:
         raise UsageError("align: blank_lines and documents are for the command; call align for each document")
-    stated = (how.src_lang, how.tgt_lang)
-    langs = [lang or language_of(part.source) or "" for lang, part in zip(stated, parts, strict=True)]
-    aligner = Aligner(as_encoder(choose_model(how.model, langs), run.device), how.settings, run.batch_tokens)
-    reader = Reader(stated, how.presplit, run)
+    langs = [lang or language_of(part.source) or "" for lang, part in zip(options.langs, parts, strict=True)]
+    aligner = _aligner(options, langs, run)
+    reader = Reader(options.langs, options.presplit, run)
     (found,) = _align_tasks([Task(parts[0].name, *parts)], reader, aligner, run)
-    return replace(found, langs=(langs[0], langs[1]), signature=how.signature(aligner))
+    return replace(found, langs=(langs[0], langs[1]), signature=_signature(aligner))
+
+
+def _aligner(options: AlignOptions, langs: Iterable[str | None], run: Run) -> Aligner:
+    encoder = as_encoder(choose_model(options.model, langs), run.device)
+    return Aligner(encoder, Settings(max_size=options.max_size), run.batch_tokens)
+
+
+def _signature(aligner: Aligner) -> str:
+    return signature(task="align", model=aligner.encoder.hash, max_size=aligner.settings.max_size)
 
 
 def _part(name: str, text: Text, run: Run) -> Part:
@@ -289,13 +227,13 @@ def align_files(
             tasks, named = choose_tasks(*both, blank_lines=options.blank_lines)
     if tasks:
         sides = [task.src for task in tasks], [task.tgt for task in tasks]
-    stated = options.src_lang, options.tgt_lang
     langs_read = [
-        lang or language_of(part.source) for lang, parts in zip(stated, sides, strict=True) for part in parts
+        lang or language_of(part.source)
+        for lang, parts in zip(options.langs, sides, strict=True)
+        for part in parts
     ]
-    encoder = as_encoder(choose_model(options.model, langs_read), run.device)
-    aligner = Aligner(encoder, options.settings, run.batch_tokens)
-    reader = Reader(stated, options.presplit, run, options.origin)
+    aligner = _aligner(options, langs_read, run)
+    reader = Reader(options.langs, options.presplit, run, options.origin)
     if options.documents:
         tasks, summary.alone = _match(sides, reader, aligner, run)
     read = dict.fromkeys(part.source for task in tasks for part in (task.src, task.tgt))
@@ -303,7 +241,7 @@ def align_files(
         keep_apart(source, {"-o": destination})
     langs = _languages(tasks[0], options, format)
     _warn_unfamiliar(tasks, reader, aligner, options)
-    summary.signature = options.signature(aligner)
+    summary.signature = _signature(aligner)
     with _journal(destination, tasks, aligner, options, run) as journal:
         content = Content(options.ids, named, options.origin, options.normalize)
         with open_links(destination, format, content, langs) as write:
@@ -378,7 +316,7 @@ def _languages(task: Task, options: AlignOptions, format: str) -> tuple[str, str
 
 def _warn_unfamiliar(tasks: list[Task], reader: Reader, aligner: Aligner, options: AlignOptions) -> None:
     """Log a warning if the encoder does not know the languages of the first documents; never read a stream twice."""
-    for side, (name, lang) in enumerate((("source", options.src_lang), ("target", options.tgt_lang))):
+    for side, (name, lang) in enumerate(zip(("source", "target"), options.langs, strict=True)):
         parts = [(task.src, task.tgt)[side] for task in tasks[:_LOOKED_AT]]
         seen = [part for part in parts if part.lines is not None or part.source.path.is_file()]
         lines = (line for part in seen for line in reader.read(part, side, again=True).lines)

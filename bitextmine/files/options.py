@@ -1,0 +1,69 @@
+"""Options of files of pairs that several commands share; nothing heavy is imported here."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from bitextmine.declarations import Opt, Options
+from bitextmine.errors import UsageError
+
+
+def output(help: str, metavar: str = "FILE", *, remote: bool = True) -> Opt:
+    """Declare -o; the default is standard output."""
+    return Opt("-o --output", help, metavar=metavar, default="standard output", remote=remote)
+
+
+StreamOutput = Annotated[
+    str,
+    output(
+        "Output file: .tsv, .jsonl, .tmx or .parquet, or two with NAME.{lang}; add .gz, .bz2, .xz or .zst to compress."
+    ),
+]
+Normalize = Annotated[
+    bool,
+    Opt("--normalize", "Remove markup, mojibake, control characters and runs of spaces from the output."),
+]
+
+
+@dataclass(frozen=True)
+class PairColumns(Options):
+    """The columns of a file of pairs."""
+
+    score_col: Annotated[
+        str | None,
+        Opt(
+            "--score-col",
+            "Score column: a position from 1, or a name in the header.",
+            metavar="COL",
+            default="detect",
+        ),
+    ] = None
+    scol: Annotated[
+        str | None,
+        Opt(
+            "--scol",
+            "Source column: a position from 1, or a name in the header.",
+            metavar="COL",
+            default="detect",
+        ),
+    ] = None
+    tcol: Annotated[str | None, Opt("--tcol", "Target column, likewise.", metavar="COL")] = None
+    header: Annotated[
+        bool | None,
+        Opt("--header/--no-header", "The first line names the columns or is data.", default="detect"),
+    ] = None
+
+    @property
+    def columns(self) -> Any:
+        """Return the `Columns` of the file."""
+        from bitextmine.files.formats.columns import Columns
+
+        return Columns(self.score_col, self.scol, self.tcol, self.header)
+
+
+def pairs_file(paths: tuple[str, ...]) -> Any:
+    """Return a file of pairs: a path (by default standard input), or two as `TwoFiles`."""
+    from bitextmine.files.source import TwoFiles
+
+    if len(paths) > 2:
+        raise UsageError("expected a file of pairs, or two: sources and targets")
+    return TwoFiles.join(*paths) if len(paths) == 2 else paths[0] if paths else "-"
