@@ -28,7 +28,7 @@ from bitextmine.errors import BitextmineError, MissingPackage, UsageError
 from bitextmine.files.output import Destination, keep_apart
 from bitextmine.files.source import Source
 from bitextmine.languages.clean import STEPS, clean
-from bitextmine.languages.codes import language_code, same_code
+from bitextmine.languages.codes import code_problem, same_code
 from bitextmine.languages.identify import Languages
 from bitextmine.run import Run
 from bitextmine.version import __version__
@@ -157,8 +157,10 @@ def split(
         UsageError: an argument has a wrong value.
         BitextmineError: while iterating: an input cannot be read; the language of a document is unknown.
     """
-    if code := language_code("lang", lang):
-        options = dataclasses.replace(options, langs=(code,))
+    if lang is not None:
+        if problem := code_problem(lang):
+            raise UsageError(f"lang: {problem}")
+        options = dataclasses.replace(options, langs=(lang,))
     if isinstance(inputs, (str, os.PathLike)) or not isinstance(inputs, Iterable):
         inputs = [inputs]
     return Splitter(find_files([a_path("inputs", path) for path in inputs], run), options, run).sentences()
