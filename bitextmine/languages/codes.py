@@ -133,11 +133,9 @@ def language_code(name: str, value: Any) -> str:
 
 def check_code(value: Any) -> str:
     """Return a code of a language, or "" for none; UsageError for anything else, without the name of the option."""
-    if not isinstance(value, str):
-        raise UsageError(f"expected the code of a language, found {value!r}")
-    if value and (problem := code_problem(value)):
+    if value != "" and (problem := code_problem(value)):
         raise UsageError(problem)
-    return value
+    return str(value)
 
 
 LanguageCode = Annotated[str, Kind("LANG", check_code)]
