@@ -41,6 +41,11 @@ Model = Annotated[
         default="auto, or $BITEXTMINE_MODEL",
     ),
 ]
+Second = Annotated[
+    Any | None,
+    Kind("NAME|FOLDER", check_model, "str | os.PathLike[str] | Encoder"),
+    Opt("--second", "A second encoder for the pairs in doubt, larger and slower: any that --model takes."),
+]
 
 
 def shipped_folder(name: str) -> Path:

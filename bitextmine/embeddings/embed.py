@@ -283,9 +283,7 @@ class _Job:
         if self.options.out is not None:
             return Path(self.options.out)
         if self.options.cache is not None:
-            digits = f"{self.text.sha256[:12]}.{store.short_hash(self.encoder.hash)}"
-            name = f"{self.source.stem.name}.{digits}.npy"
-            return Path(self.options.cache) / name
+            return store.cached_path(self.options.cache, self.source, self.text.sha256, self.encoder.hash)
         return store.vectors_path(self.source, self.encoder.hash)
 
     def up_to_date(self) -> Path:

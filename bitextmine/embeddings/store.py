@@ -128,6 +128,11 @@ def vectors_path(corpus: Location, model_hash: str) -> Path:
     return own
 
 
+def cached_path(folder: str | os.PathLike[str], corpus: Location, text_sha256: str, model_hash: str) -> Path:
+    """Return the .npy of a text and a model in a cache folder."""
+    return Path(folder) / f"{corpus.stem.name}.{text_sha256[:12]}.{short_hash(model_hash)}.npy"
+
+
 def _owner(npy: Path) -> str | None:
     """Return the hash of the model whose vectors are there, or are being written; None if unknown."""
     try:

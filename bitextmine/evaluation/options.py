@@ -5,6 +5,7 @@ from typing import Annotated
 
 from bitextmine.declarations import Opt, Options
 from bitextmine.errors import UsageError
+from bitextmine.shipped import Second
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,8 @@ class RankingOptions(Options):
         csls: neighbours of CSLS.
         candidates: the nearest by cosine, among which these choose.
         rescore: rank by the scorer of `mine --rescore`, too.
+        second: an encoder that ranks the candidates again, alone and together with the first.
+        second_weight: of its margin, where that of the first counts 1.
     """
 
     k: Annotated[int, Opt("-k", "Neighbours for the ratio margin.", ge=1)] = 4
@@ -26,6 +29,17 @@ class RankingOptions(Options):
     rescore: Annotated[bool, Opt("--rescore", "Also rerank them with the scorer of 'mine --rescore'.")] = (
         False
     )
+    second: Annotated[
+        Second,
+        Opt(
+            "--second",
+            "Also rerank them by the margin of a second encoder, alone and added to that of the first: any that "
+            "--model takes.",
+        ),
+    ] = None
+    second_weight: Annotated[
+        float, Opt("--second-weight", "Weight of the second margin in their sum.", ge=0)
+    ] = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()

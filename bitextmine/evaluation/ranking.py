@@ -18,13 +18,18 @@ from bitextmine.evaluation.options import RankingOptions
 from bitextmine.evaluation.report import Report, percent, wilson
 from bitextmine.mining.choices import Margin
 from bitextmine.mining.margin import margin, neighbourhood_mean
+from bitextmine.mining.pairing import ScoredPairs
 from bitextmine.mining.scorer import Rescorer
+from bitextmine.mining.second import margins
 from bitextmine.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _BLOCK = 1 << 22
+_PAIRS = 1 << 14
+# Return the vectors, (n, d) and (m, d), of increasing rows of the source pool (n,) and of the pool (m,).
+Vectors = Callable[[NDArray[np.int64], NDArray[np.int64]], tuple[NDArray, NDArray]]
 
 
 @dataclass(frozen=True)
@@ -93,12 +98,14 @@ class RetrievalReport(Report, Shown):
 
 @dataclass(frozen=True)
 class Ranked:
-    """The first row of the pool for each query by each measure, int64 (q,); rescored: None without a scorer."""
+    """The first row of the pool for each query by each measure, int64 (q,); None for a measure not asked for."""
 
     cosine: NDArray[np.int64]
     ratio: NDArray[np.int64]
     csls: NDArray[np.int64]
     rescored: NDArray[np.int64] | None = None
+    second: NDArray[np.int64] | None = None
+    both: NDArray[np.int64] | None = None
 
 
 def results_of(
@@ -110,6 +117,8 @@ def results_of(
         f"ratio-{options.k}": ranked.ratio,
         f"csls-{options.csls}": ranked.csls,
         f"rescored-{options.k}": ranked.rescored,
+        "second": ranked.second,
+        "both": ranked.both,
     }
     rows = []
     for name, found in measures.items():
@@ -126,11 +135,13 @@ def rank_in_pool(
     options: RankingOptions,
     run: Run,
     rescorer: Callable[[NDArray[np.int64], NDArray[np.int64]], Rescorer] | None = None,
+    second: Vectors | None = None,
 ) -> Ranked:
     """Rank a pool (m, d) for the rows (q,) of src_pool (n, d), from which target neighbourhoods are taken.
 
     The margins choose among the candidates nearest by cosine, whose neighbourhoods alone are searched. Ties go to the
-    lower row. `rescorer` makes a scorer from increasing rows of src_pool and of pool.
+    lower row. `rescorer` makes a scorer from increasing rows of src_pool and of pool, `second` returns the vectors of
+    such rows by a second encoder.
     """
     from bitextmine.search.exact import search_one
     from bitextmine.search.neighbours import Neighbours
@@ -146,7 +157,8 @@ def rank_in_pool(
     targets = np.unique(chosen[there])
     with run.progress(len(targets), "neighbourhoods", "candidates") as bar:
         rows = np.ascontiguousarray(pool[targets])
-        back, back_ids = search_one(rows, src_pool, most, search, progress=bar.update)
+        wide = most if second is None else max(most, candidates)
+        back, back_ids = search_one(rows, src_pool, wide, search, progress=bar.update)
     place = np.searchsorted(targets, chosen)
 
     def first(kind: Margin, width: int) -> NDArray[np.int64]:
@@ -166,7 +178,51 @@ def rank_in_pool(
             query, near.fwd_id[query, column], near.fwd_sim[query, column].astype(np.float64), near, options.k
         )
         rescored = _first(score, chosen[some])[number]
-    return Ranked(ids[:, 0], first(Margin.RATIO, options.k), first(Margin.DISTANCE, options.csls), rescored)
+    by_second: tuple[NDArray[np.int64] | None, NDArray[np.int64] | None] = None, None
+    if second is not None:
+        # Candidates both ways, each once: the targets nearest to a query, and the sources nearest to these.
+        query, column = np.nonzero(there)
+        target, rank = np.nonzero(back_ids[:, :candidates] >= 0)
+        found = ScoredPairs(
+            np.concatenate([query_rows[query], back_ids[target, rank]]),
+            np.concatenate([chosen[query, column], targets[target]]),
+            np.concatenate([sim[query, column], back[target, rank]]).astype(np.float64),
+        )
+        by_second = _rank_by_both(query_rows, found, second, options.second_weight)
+    return Ranked(
+        ids[:, 0], first(Margin.RATIO, options.k), first(Margin.DISTANCE, options.csls), rescored, *by_second
+    )
+
+
+def _rank_by_both(
+    query_rows: NDArray[np.int64], found: ScoredPairs, second: Vectors, weight: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first target of each query (q,) by the second margin alone, and by both.
+
+    Args:
+        query_rows: rows of the source pool.
+        found: candidates of these and of further rows, with their cosines; some of them twice.
+        second: returns vectors by the second encoder.
+        weight: of its margin.
+    """
+    order = np.lexsort((found.tgt, found.src))
+    again = (np.diff(found.src[order], prepend=-1) == 0) & (np.diff(found.tgt[order], prepend=-1) == 0)
+    pairs = found.take(order[~again])
+    rows = [np.unique(side, return_inverse=True) for side in (pairs.src, pairs.tgt)]
+    x, y = second(rows[0][0], rows[1][0])
+    cosine = np.empty(len(pairs))
+    for start in range(0, len(pairs), _PAIRS):
+        part = slice(start, start + _PAIRS)
+        (_, left), (_, right) = rows
+        cosine[part] = np.einsum("ij,ij->i", x[left[part]], y[right[part]], dtype=np.float64)
+    alone = margins(cosine, pairs.src, pairs.tgt)
+    both = margins(pairs.score, pairs.src, pairs.tgt) + weight * alone
+    begin, end = (np.searchsorted(pairs.src, query_rows, side=side) for side in ("left", "right"))
+    ranked = []
+    for score in (alone, both):  # np.argmax takes the first of ties, the lowest row
+        best = [int(np.argmax(score[first:last])) for first, last in zip(begin, end, strict=True)]
+        ranked.append(pairs.tgt[begin + best])
+    return ranked[0], ranked[1]
 
 
 def _first(score: NDArray[np.float64], ids: NDArray[np.int64]) -> NDArray[np.int64]:

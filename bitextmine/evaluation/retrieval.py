@@ -7,9 +7,10 @@ counts. `evaluate_muse` has the other protocol.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from bitextmine.arguments import a_path
 from bitextmine.declarations import keywords
+from bitextmine.embeddings.selection import SelectedVectors
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.evaluation.options import RankingOptions
 from bitextmine.evaluation.pools import (
@@ -105,17 +107,25 @@ def evaluate_retrieval(
     encoder = as_encoder(model, run.device)
     # Before the work: not every encoder has pieces to compare.
     scoring = open_scoring(encoder, model, ranking.rescore)
+    second = None if ranking.second is None else as_encoder(ranking.second, run.device)
     pools, notes = _pools(encoder, run, asked, distractors, directions)
-    results = [
-        result
-        for direction in directions
-        for result in _direction(pools, direction, count, ranking, run, scoring)
-    ]
+    with contextlib.ExitStack() as during:
+        if second is not None:
+            for lang, pool in pools.items():
+                kept = during.enter_context(SelectedVectors(pool.text, second, run))
+                pools[lang] = replace(pool, second=kept)
+        results = [
+            result
+            for direction in directions
+            for result in _direction(pools, direction, count, ranking, run, scoring)
+        ]
     sizes = ",".join(f"{lang}={len(pool.unique.rows)}" for lang, pool in pools.items())
     parts = {"task": "retrieval", "protocol": "pools", "queries": count, "pools": sizes}
     parts |= _how(ranking, encoder, ranking.candidates, "source-pool")
     if scoring is not None:
         parts["scorer"] = scoring.scorer.hash
+    if second is not None:
+        parts |= {"second": second.hash, "second_weight": f"{ranking.second_weight:g}"}
     return RetrievalReport(tuple(results), signature=signature(**parts), notes=tuple(notes))
 
 
@@ -132,11 +142,21 @@ class _Pool:
     text: Corpus
     vectors: NDArray
     unique: Unique
+    second: SelectedVectors | None = None
 
     def sentences(self, scoring: Scoring) -> Sentences:
         from bitextmine.embeddings.embed import corpus_pieces
 
         return Sentences(corpus_pieces(self.text, scoring.encoder), self.unique.rows)
+
+    def second_vectors(self, rows: NDArray[np.int64], run: Run) -> NDArray:
+        """Return the vectors of rows by the second encoder."""
+        assert self.second is not None
+        lines = self.unique.rows[rows]
+        new = self.second.missing(lines)
+        with run.progress(len(new), f"embed {self.text.name} again") as bar:
+            self.second.encode(new, bar.update)
+        return self.second.take(lines)
 
 
 def _pools(
@@ -192,8 +212,12 @@ def _direction(
         sides = a.take(rows), b.take(targets)
         return Rescorer(scoring.pieces, *sides, scoring.scorer, sizes=(len(a), len(b)))
 
+    def second(rows: NDArray[np.int64], targets: NDArray[np.int64]) -> tuple[NDArray, NDArray]:
+        return src.second_vectors(rows, run), tgt.second_vectors(targets, run)
+
     scorer = None if scoring is None else rescorer
-    ranked = rank_in_pool(query_rows, src.vectors, tgt.vectors, ranking, run, scorer)
+    again = None if src.second is None else second
+    ranked = rank_in_pool(query_rows, src.vectors, tgt.vectors, ranking, run, scorer, again)
     return results_of(direction, ranked, gold, len(tgt.unique.rows), ranking)
 
 
@@ -218,8 +242,9 @@ def evaluate_muse(
     than 200,000 lines; with fewer the report says so. Languages default to those of the file names. BitextmineError:
     the files are not aligned, or their languages are unknown or the same.
     """
-    if ranking.rescore:
-        raise UsageError("--rescore goes with --queries: MUSE's protocol has no candidates to score again")
+    if ranking.rescore or ranking.second is not None:
+        option = "--rescore" if ranking.rescore else "--second"
+        raise UsageError(f"{option} goes with --queries: MUSE's protocol has no candidates to score again")
     sources = Source.of(files[0], run), Source.of(files[1], run)
     names = sources[0].path.name, sources[1].path.name
     options = "--src-lang", "--tgt-lang"

@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+from bitextmine.shipped import SHIPPED
+
 from .helpers import MINE
 from .test_mine import SAMPLES, gold, sample
 
@@ -66,10 +68,13 @@ def test_retrieval(bitextmine, tmp_path):
     for lang in ("en", "fr"):
         (tmp_path / f"distractors.{lang}.txt").write_text((SAMPLES / f"sample.{lang}").read_text())
     evaluate = ("evaluate", "retrieval", "--queries", "queries.tsv", "--distractors", ".")
-    head, *found = bitextmine(*evaluate, "--rescore", cwd=tmp_path).out.splitlines()
-    assert head.split() == ["P@1", "queries", "pool", "cosine", "ratio-4", "csls-10", "rescored-4"]
+    again = ("--rescore", "--second", SHIPPED[-1])
+    head, *found = bitextmine(*evaluate, *again, cwd=tmp_path).out.splitlines()
+    measures = ["cosine", "ratio-4", "csls-10", "rescored-4", "second", "both"]
+    assert head.split() == ["P@1", "queries", "pool", *measures]
     for row in found[:2]:
-        assert float(row.split()[-3]) > 95, row
-    assert "|scorer:" in found[-1]
+        assert all(float(cell) > 95 for cell in row.split()[-9::3]), row
+    assert "|scorer:" in found[-1] and "|second:" in found[-1]
     aligned = ("evaluate", "retrieval", "--src-file", "a.en", "--tgt-file", "b.fr")
-    assert "--rescore goes with --queries" in bitextmine(*aligned, "--rescore", code=2).err
+    for option in (["--rescore"], ["--second", "default"]):
+        assert f"{option[0]} goes with --queries" in bitextmine(*aligned, *option, code=2).err

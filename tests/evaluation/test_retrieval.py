@@ -105,6 +105,37 @@ def test_pool_ranking_scores_the_candidates_again(world, k, candidates):
     ]
 
 
+@pytest.mark.parametrize(("candidates", "weight"), [(8, 1.0), (1, 0.5), (20, 3.0)])
+def test_a_second_encoder_ranks_the_candidates_of_both_ways(world, candidates, weight):
+    """One of the queries comes twice; the second encoder is asked for each candidate once."""
+    _, pool, src_pool = world
+    query_rows = np.array([5, 90, 5, 0, 41, 299])
+    rng = np.random.default_rng(1)
+    others = [unit(side + 0.3 * rng.standard_normal(side.shape)) for side in (src_pool, pool)]
+    asked = []
+
+    def second(rows, targets):
+        asked.append((rows.tolist(), targets.tolist()))
+        return others[0][rows], others[1][targets]
+
+    options = RankingOptions(candidates=candidates, second_weight=weight)
+    ranked = rank_in_pool(query_rows, src_pool, pool, options, CPU, second=second)
+    cos, again = cosines(src_pool, pool), cosines(*others)
+    pairs = {(int(s), int(t)) for s in query_rows for t in np.argsort(-cos[s])[:candidates]}
+    pairs |= {(int(s), t) for t in {t for _, t in pairs} for s in np.argsort(-cos[:, t])[:candidates]}
+
+    def stands_out(values, pair):
+        rivals = [[values[other] for other in pairs if other[side] == pair[side]] for side in (0, 1)]
+        return values[pair] - sum(np.mean(sorted(some)[-2:]) for some in rivals) / 2
+
+    alone = {pair: stands_out(again, pair) for pair in pairs}
+    both = {pair: stands_out(cos, pair) + weight * alone[pair] for pair in pairs}
+    for found, score in ((ranked.second, alone), (ranked.both, both)):
+        best = [max((pair for pair in pairs if pair[0] == s), key=score.get)[1] for s in query_rows]
+        assert found.tolist() == best
+    assert asked == [tuple(sorted({pair[side] for pair in pairs}) for side in (0, 1))]
+
+
 @pytest.mark.parametrize("block", [1, 1 << 22])
 @pytest.mark.parametrize(("k", "csls"), [(4, 10), (200, 1)])
 def test_muse_ranking_is_the_formula_over_the_whole_pool(world, k, csls, block, monkeypatch):

@@ -1,0 +1,240 @@
+"""Vectors of some lines of a corpus, as a second, slower encoder makes them: each line is encoded once, and kept.
+
+Rows are appended to a file as they come, in float16, shortest lines first, so that batches hold lines of like length.
+The `Journal` beside the file names the lines of each block and its checksum. A run that was interrupted continues after
+the last block, and one that asks for further lines appends them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.console import Progress, counted, silent
+from bitextmine.embeddings.store import (
+    DTYPE,
+    VectorFile,
+    cached_path,
+    check_fresh,
+    make_cache,
+    short_hash,
+    vectors_path,
+)
+from bitextmine.encoder.encoder import PRECOMPUTED, Encoder, refuse
+from bitextmine.errors import BitextmineError, explained
+from bitextmine.files.atomic import cannot_write, write_at
+from bitextmine.files.corpus import Corpus, Spool
+from bitextmine.files.journal import Journal, read_head
+from bitextmine.run import Run
+
+JOB = "lines"
+# Lines between two records of a slow encoder: some seconds of work.
+_SLOW_BLOCK = 1_024
+
+
+class SelectedVectors(contextlib.AbstractContextManager["SelectedVectors"]):
+    """The vectors of some lines of a corpus; open it in a ``with`` statement.
+
+    Args:
+        text: the corpus.
+        encoder: the encoder.
+        run: its batches.
+        cache: the folder for the file, instead of the corpus's; lines in memory have none.
+
+    Raises:
+        BitextmineError: on opening, if another process writes the file, or it holds vectors of another size.
+    """
+
+    def __init__(
+        self, text: Corpus, encoder: Encoder, run: Run, cache: str | os.PathLike[str] | None = None
+    ) -> None:
+        self.text, self.encoder, self._run = text, encoder, run
+        self._place = np.full(len(text), -1, dtype=np.int64)  # of the row of each line
+        self._rows = 0
+        self._spool: Spool | _RowFile | None = None
+        self._whole: VectorFile | None = None
+        self._path: Path | None = None
+        if text.source is not None:
+            npy, self._path = _paths(text, encoder, cache)
+            if check_fresh(npy, text.sha256, encoder.hash) is None:
+                self._whole = VectorFile(npy)
+
+    def __enter__(self) -> SelectedVectors:
+        if self._whole is not None:
+            return self
+        if self.encoder.name == PRECOMPUTED:
+            refuse(self.text.name)
+        if self._path is None:
+            self._spool = Spool()
+            return self
+        self._spool = _RowFile(self._path, self._identity(), self.encoder.dim)
+        for lines in self._spool.blocks:
+            self._place[lines] = self._rows + np.arange(len(lines))
+            self._rows += len(lines)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if isinstance(self._spool, _RowFile):
+            self._spool.close()
+
+    def _identity(self) -> dict[str, Any]:
+        """Return what the vectors depend on, the last bits included."""
+        settings = self.encoder.network.settings(self._run.batch_tokens)
+        return {"text_sha256": self.text.sha256, "model_hash": self.encoder.hash, **settings}
+
+    def missing(self, lines: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return those of some lines, each once and increasing, that have no vector yet."""
+        lines = np.unique(lines)
+        return lines[:0] if self._whole is not None else lines[self._place[lines] < 0]
+
+    def encode(self, lines: NDArray[np.int64], progress: Progress = silent) -> None:
+        """Encode lines that have no vector yet; `progress` gets the numbers of lines.
+
+        Raises:
+            BitextmineError: the encoder fails, or makes vectors that are not finite or of another size; the lines
+                before are kept.
+        """
+        network, missing = self.encoder.network, self.missing(lines)
+        lengths = np.fromiter(map(len, self.text.take(missing)), dtype=np.int64, count=len(missing))
+        missing = missing[np.argsort(lengths, kind="stable")]
+        size = min(network.chunk_lines, _SLOW_BLOCK) if network.slow else network.chunk_lines
+        for start in range(0, len(missing), size):
+            block = missing[start : start + size]
+            rows = self._encoded(block, f"{start:,} of {counted(len(missing), 'line')}")
+            self._append(block, rows)
+            progress(len(block))
+
+    def take(self, lines: NDArray[np.int64]) -> NDArray[np.float16]:
+        """Return the vectors (n, dim) of encoded lines (n,), in any order; ValueError for one that is not encoded."""
+        if self._whole is not None:
+            known, inverse = np.unique(lines, return_inverse=True)
+            return self._whole[known][inverse]
+        place = self._place[lines]
+        if len(place) and place.min() < 0:
+            raise ValueError("a line is not encoded")
+        out = np.empty((len(lines), self.encoder.dim), DTYPE)
+        width, spool = out.shape[1] * DTYPE.itemsize, self._spool
+        assert spool is not None
+        for row, at in zip(out, (place * width).tolist(), strict=True):
+            row[:] = np.frombuffer(spool.read(at, at + width), DTYPE)
+        return out
+
+    def _encoded(self, block: NDArray[np.int64], done: str) -> NDArray[np.float16]:
+        encoder = self.encoder
+        where = f"the second encoder {encoder.name}: {self.text.name}: after {done}"
+        try:
+            pieces, _, inverse = encoder.tokenize(list(self.text.take(block)))
+            found = encoder.encode_pieces(pieces, batch_tokens=self._run.batch_tokens)
+            found = found if inverse is None else found[inverse]
+        except BitextmineError as e:
+            raise BitextmineError(f"{where}: {e}") from e
+        except Exception as e:  # of any kind: an encoder of another toolkit, a GPU
+            raise BitextmineError(f"{where}: {type(e).__name__}: {e}") from e
+        if found.shape != (len(block), encoder.dim):
+            raise BitextmineError(
+                f"{where}: expected vectors of {encoder.dim} numbers for {counted(len(block), 'line')}, found an array "
+                f"of shape {found.shape}"
+            )
+        with np.errstate(over="ignore"):  # found below
+            rows = np.ascontiguousarray(found, dtype=DTYPE)
+        finite = np.isfinite(rows).all(axis=1)
+        if not finite.all():
+            line = int(block[int(np.argmin(finite))]) + 1
+            raise BitextmineError(
+                f"{where}: the vector of line {line:,} has NaN, infinite or too large numbers; the model is damaged, "
+                "or its vectors are not normalised"
+            )
+        return rows
+
+    def _append(self, block: NDArray[np.int64], rows: NDArray[np.float16]) -> None:
+        assert self._spool is not None
+        if isinstance(self._spool, _RowFile):
+            self._spool.add(block, rows)
+        else:
+            self._spool.append(rows.data.cast("B"))
+        self._place[block] = self._rows + np.arange(len(block))
+        self._rows += len(block)
+
+
+class _RowFile:
+    """Rows in a file, with their journal.
+
+    Attributes:
+        blocks: the lines of each block that is there already.
+    """
+
+    def __init__(self, path: Path, identity: dict[str, Any], dim: int) -> None:
+        self._path, self._width = path, dim * DTYPE.itemsize
+        journal = Path(f"{path}.journal")
+        if path.exists() and path.stat().st_size and read_head(journal) is None:
+            raise BitextmineError(
+                f"{path}: this name is needed for vectors, and the file there is of another program; "
+                "move it away"
+            )
+        self._journal = Journal(journal, JOB, identity).__enter__()
+        self._fd, self._end = -1, 0
+        try:
+            with explained(f"{path}: cannot write"):
+                self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            self.blocks = list(self._whole_blocks(dim))
+            os.ftruncate(self._fd, self._end)
+        except BaseException:
+            self.close()
+            raise
+
+    def _whole_blocks(self, dim: int) -> Iterator[NDArray[np.int64]]:
+        """Yield the lines of the blocks up to the first whose rows are not there."""
+        for number, record in enumerate(self._journal):
+            if record["dim"] != dim:
+                raise BitextmineError(
+                    f"{self._path}: holds vectors of {record['dim']} numbers, but the encoder makes {dim}; remove it, "
+                    "or name the encoder that made it"
+                )
+            lines = np.array(record["lines"], dtype=np.int64)
+            rows = self.read(self._end, self._end + len(lines) * self._width)
+            if zlib.crc32(rows) != record["crc32"]:
+                self._journal.truncate(number)
+                return
+            self._end += len(rows)
+            yield lines
+
+    def add(self, lines: NDArray[np.int64], rows: NDArray[np.float16]) -> None:
+        """Append a block; it is recorded when its rows are on disk."""
+        data = rows.data.cast("B")
+        try:
+            write_at(self._fd, data, self._end)
+            os.fsync(self._fd)
+            record = {"dim": rows.shape[1], "crc32": zlib.crc32(data), "lines": lines.tolist()}
+            self._journal.append(record, sync=True)
+        except OSError as e:
+            raise cannot_write(e, self._path) from None
+        self._end += len(data)
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Return bytes; fewer at the end of the file."""
+        return os.pread(self._fd, stop - start, start)
+
+    def close(self) -> None:
+        """Close the files; they stay."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+        self._journal.close()
+
+
+def _paths(text: Corpus, encoder: Encoder, cache: str | os.PathLike[str] | None) -> tuple[Path, Path]:
+    """Return the embedding of a whole corpus, and the file for some of its lines: corpus.fr.4f2a91c0.lines."""
+    assert text.source is not None
+    if cache is None:
+        whole = vectors_path(text.source, encoder.hash)
+        return whole, Path(f"{text.source.stem}.{short_hash(encoder.hash)}.lines")
+    make_cache(cache)
+    whole = cached_path(cache, text.source, text.sha256, encoder.hash)
+    return whole, whole.with_suffix(".lines")
