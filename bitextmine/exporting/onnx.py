@@ -116,8 +116,8 @@ def write_tokenizer(model: Path, path: Path, *, max_pieces: int) -> None:
     known = {protocol.ModelProto.SentencePiece.NORMAL, unknown}
     if not unigram or not usual or set(kinds) != known or kinds.count(unknown) != 1:
         raise BitextmineError(
-            f"{model}: not a plain unigram vocabulary, as vocabulary.type 'unigram' makes them: the tokenizers library "
-            "would cut text in other ways"
+            f"{model}: not a plain unigram vocabulary, as 'bitextmine train' makes them: the tokenizers library would "
+            "cut text in other ways"
         )
     vocabulary = Tokenizer(model)
     pieces = list(zip(vocabulary.names(), vocabulary.scores(), strict=True))

@@ -36,6 +36,12 @@ CHUNK_PAIRS = 25_000
 # Sentences of more pieces count as having this many.
 LONGEST = 1 << 16
 MOST_OFTEN = 4.0
+# The longer side of a pair has at most so many times the pieces of the shorter, SLACK pieces added to both, so that
+# short lines pass.
+MAX_RATIO, SLACK = 4.0, 10
+# Least probability of the expected language, relative to its sum with that of the best other language. At 0.5, where
+# it must be the best guess, many short lines would be lost.
+LANGUAGE_SHARE = 0.2
 # Reasons to drop a pair, in the order in which they are checked: by itself, then because of other pairs.
 FILTERED = ("too short", "lengths too different", "copied", "other language", "fragments")
 DROPPED = (*FILTERED, "repeated", "sharing a held-out sentence")
@@ -146,14 +152,14 @@ class LineFilter:
 
     def tokenized(self, texts: tuple[list[str], list[str]]) -> tuple[TokenPairs, np.ndarray]:
         """Tokenise n pairs; return the m that pass, and their rows (m,) int64."""
-        d, most = self.recipe.data, self.recipe.model.max_pieces
+        most = self.recipe.model.max_pieces
         # Enough pieces to see that the other side, of at most max_pieces, is too short for this one.
-        enough = max(most, min(math.ceil(d.max_ratio * (most + d.max_ratio_slack)), LONGEST))
+        enough = max(most, min(math.ceil(MAX_RATIO * (most + SLACK)), LONGEST))
 
         def side(i: int) -> tuple[Pieces, int, np.ndarray, np.ndarray, Any]:
             whole, _ = self.tokenizers[i].encode(texts[i], enough, threads=max(1, processors() // 2))
             pieces, cut = whole.first(most)
-            right = self.codes is None or identifier().share(texts[i], self.codes[i]) >= d.language_share
+            right = self.codes is None or identifier().share(texts[i], self.codes[i]) >= LANGUAGE_SHARE
             return pieces, cut, whole.lengths, sentence_keys(pieces), right
 
         with ThreadPoolExecutor(2, thread_name_prefix="tokenise") as pool:
@@ -161,8 +167,8 @@ class LineFilter:
         self.cut += cut + more
         shorter, longer = np.minimum(one[0], other[0]), np.maximum(one[0], other[0])
         wrong = (
-            shorter < d.min_pieces,
-            longer + d.max_ratio_slack > d.max_ratio * (shorter + d.max_ratio_slack),
+            shorter == 0,
+            longer + SLACK > MAX_RATIO * (shorter + SLACK),
             one[1] == other[1],
             np.logical_not(one[2] & other[2]),
             self._fragments(texts) & (one[1] >= np.uint64(min(self.share * 2**64, 2**64 - 1))),
@@ -224,7 +230,7 @@ def _tokenized(
         reasons = ", ".join(f"{counts[key]} {key}" for key in FILTERED if counts[key])
         raise BitextmineError(
             f"{corpus.name}: none of its {counts['read']} pairs is left after filtering"
-            + (f" ({reasons}); see min_pieces, max_ratio and language_filter in [data]" if reasons else "")
+            + (f" ({reasons})" if reasons else "")
         )
     file = PairFile(pieces, index, np.dtype(content["dtype"]))
     return PairCache(corpus, file, file, counts, content["cut"])
@@ -237,15 +243,13 @@ def _key(recipe: Recipe, corpus: Corpus, tokenizer: Tokenizer) -> str:
             digest.update(hashlib.file_digest(file, "sha256").digest())
         digest.update(source.path.suffix.encode())  # the suffix decides on decompression
     digest.update(hashlib.sha256(tokenizer.path.read_bytes()).digest())
-    d = recipe.data
-    lengths = d.min_pieces, d.max_ratio, d.max_ratio_slack, recipe.model.max_pieces
-    rules: list[Any] = [VERSION, d.errors, *lengths]
+    rules: list[Any] = [VERSION, recipe.data.errors, 1, MAX_RATIO, SLACK, recipe.model.max_pieces]
     if tokenizer.transliterate:
         rules.append("romanize" if tokenizer.transliterate == "all" else "transliterate")
     if corpus.fragments != 1:
         rules.append(corpus.fragments)
-    if d.language_filter:
-        rules += [*corpus.langs, d.language_share]
+    if recipe.data.language_filter:
+        rules += [*corpus.langs, LANGUAGE_SHARE]
     digest.update(json.dumps(rules).encode())
     return digest.hexdigest()[:20]
 
@@ -255,17 +259,14 @@ def _key(recipe: Recipe, corpus: Corpus, tokenizer: Tokenizer) -> str:
 
 def _select(folder: Path, recipe: Recipe, corpora: list[PairCache], run: Run) -> list[PairCache]:
     """Return the corpora with pairs held out."""
-    d, files = recipe.data, [one.train for one in corpora]
-    rules = json.dumps([VERSION, d.deduplicate, d.valid_pairs, *(file.pieces.stem for file in files)])
+    files, valid_pairs = [one.train for one in corpora], recipe.data.valid_pairs
+    rules = json.dumps([VERSION, True, valid_pairs, *(file.pieces.stem for file in files)])
     place = folder / f"selection-{hashlib.sha256(rules.encode()).hexdigest()[:20]}"
     if not (place / "selection.json").exists():
-        total = (2 + d.deduplicate) * sum(map(len, files))
-        title = "find repeats" if d.deduplicate else "hold out"
-        with run.progress(total, title, "pairs") as bar, staged_folder(place) as made:
+        total = 3 * sum(map(len, files))
+        with run.progress(total, "find repeats", "pairs") as bar, staged_folder(place) as made:
             outputs = [(made / f"{i}.train", made / f"{i}.valid") for i in range(len(files))]
-            content = choose(
-                files, outputs, deduplicate=d.deduplicate, valid_pairs=d.valid_pairs, on_pairs=bar.update
-            )
+            content = choose(files, outputs, valid_pairs, bar.update)
             write_json(made / "selection.json", {"kind": "bitextmine-pair-selection", "corpora": content})
     caches = []
     parts = read_json(place / "selection.json")["corpora"]

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
@@ -28,18 +27,11 @@ def length_batches(lengths: np.ndarray, batch_tokens: int) -> Iterator[np.ndarra
 
 
 def sentence_vectors(
-    model: SentenceModel,
-    pieces: Pieces,
-    batch_tokens: int,
-    recompute: bool = False,
-    precision: torch.dtype = torch.float32,
+    model: SentenceModel, pieces: Pieces, batch_tokens: int, precision: torch.dtype = torch.float32
 ) -> Tensor:
     """Return (n, dim) float32 sentence vectors with gradients, not normalised; row i is sentence i.
 
     ``batch_tokens`` pieces, padding included, are in the layers at once, whose products are in ``precision``.
-    ``recompute`` computes one part of the batch at a time again in the backward pass (dropout repeats): memory depends
-    on batch_tokens instead of the batch, for a third more work (cached gradients of Gao et al. 2021, "Scaling deep
-    contrastive learning batch size under memory limited setup", by checkpointing).
     """
     device = model.device
     if not model.config.layers:
@@ -51,10 +43,7 @@ def sentence_vectors(
             part = pieces.take(chosen)
             width = int(part.lengths.max(initial=0))
             full = bool((part.lengths == width).all())
-            arguments = (_tensor(part.ids, device).long(), _tensor(part.offsets, device), width, full)
-            parts.append(
-                checkpoint(model, *arguments, use_reentrant=False) if recompute else model(*arguments)
-            )
+            parts.append(model(_tensor(part.ids, device).long(), _tensor(part.offsets, device), width, full))
     back = np.argsort(np.concatenate(rows), kind="stable")
     return torch.cat(parts)[_tensor(back, device)]
 

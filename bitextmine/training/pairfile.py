@@ -167,15 +167,14 @@ def sentence_keys(pieces: Pieces) -> np.ndarray:
 def choose(
     files: Sequence[PairFile],
     outputs: Sequence[tuple[Path, Path]],
-    *,
-    deduplicate: bool,
     valid_pairs: int,
     on_pairs: Callable[[int], object] = lambda n: None,
 ) -> list[dict[str, int]]:
     """Write an index of the pairs to train on and one of the held-out pairs for each corpus, in the corpus's order.
 
-    Returns the numbers of each corpus's pairs: "train", "valid", "repeated" (an earlier one) and "shared" (with a
-    sentence of a held-out pair).
+    Of pairs with the same two sentences (128 bits of hash, in either direction) the first is kept. Returns the numbers
+    of each corpus's pairs: "train", "valid", "repeated" (an earlier one) and "shared" (with a sentence of a held-out
+    pair).
 
     No pair to train on has a sentence, on either side, that is in a held-out pair of any corpus. Takes about 150 MB of
     memory, 1 byte per pair and 32 bytes per held-out pair.
@@ -183,18 +182,16 @@ def choose(
     Args:
         files: the corpora.
         outputs: paths of the two indexes of each corpus.
-        deduplicate: of pairs with the same two sentences (128 bits of hash, in either direction) keep the first.
         valid_pairs: pairs to hold out of each corpus, at most a twentieth of it: those whose source has the smallest
             key, one per source, so that the same sentences stay held out when a corpus grows.
-        on_pairs: called with numbers of pairs; two for each pair, three with deduplicate.
+        on_pairs: called with numbers of pairs, three for each pair.
     """
     first = np.cumsum([0, *map(len, files)])
     repeated = np.zeros(int(first[-1]), dtype=bool)
-    if deduplicate:
-        passes = max(1, -(-len(repeated) // AT_ONCE))
-        for number in range(passes):
-            _mark_repeats(files, number, passes, repeated)
-        on_pairs(len(repeated))
+    passes = max(1, -(-len(repeated) // AT_ONCE))
+    for number in range(passes):
+        _mark_repeats(files, number, passes, repeated)
+    on_pairs(len(repeated))
     parts = [repeated[a:b] for a, b in itertools.pairwise(first)]
     held_out = [_held_out(file, part, valid_pairs, on_pairs) for file, part in zip(files, parts, strict=True)]
     keys = [file.take(rows).keys.ravel() for file, rows in zip(files, held_out, strict=True)]

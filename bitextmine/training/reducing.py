@@ -31,6 +31,8 @@ from bitextmine.training.sampling import sample_pieces
 from bitextmine.training.spelling import finished
 
 SENTENCES = 20_000
+# Pairs of each corpus that the principal axes are computed from.
+PAIRS = 5_000
 
 
 def principal_axes(moments: NDArray[np.float64], dim: int) -> tuple[NDArray[np.float32], float]:
@@ -77,7 +79,7 @@ def _moments(training: TrainingRun, model: SentenceModel, run: Run) -> np.ndarra
     dim = model.config.piece_dim
     moments = np.zeros((dim, dim))
     with run.progress(len(training.caches), "cut", "corpora") as bar:
-        for sides, weight in sample_pieces(training.caches, training.recipe.reduce.pairs):
+        for sides, weight in sample_pieces(training.caches, PAIRS):
             for side in sides:
                 pieces = training.ngrams.extend(side) if training.ngrams else side
                 for begin in range(0, len(pieces), SENTENCES):

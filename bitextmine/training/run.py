@@ -58,6 +58,8 @@ LOG_EVERY = 50
 VALID_EVERY = 500
 SMALLEST_POOL = 50  # P@1 among fewer pairs means nothing
 ALIGNED = 500  # lines of each corpus to initialise a map from student to teacher with
+CLIP = 1.0  # of the gradient norm of the layers
+TAUGHT_RATE = 0.15  # share of the peak learning rates at which a teacher starts
 LESSONS = 7  # gives taught pairs another order than the batches
 NOT_FINITE = (
     "training stops. Try a lower train.learning_rate and train.embedding_learning_rate, or a higher "
@@ -122,7 +124,7 @@ class TrainingRun:
         self.model.to(self.world.device).train()
         self.ngrams = Ngrams(self.ngram_names, pieces) if self.ngram_names else None
         dim = inputs.teacher.dim if inputs.teacher and inputs.lessons else 0
-        setup = Setup(t, self.model.config, recipe.teacher, dim, inputs.teacher_pieces)
+        setup = Setup(t, self.model.config, dim, inputs.teacher_pieces)
         self.objectives = Objectives(recipe, setup, content_pieces(inputs.tokenizer)).to(self.world.device)
         for head in self.objectives.heads:
             head.start_at(piece_frequencies(self.caches, inputs.tokenizer.vocab_size))
@@ -306,8 +308,8 @@ class TrainingRun:
                 # One process may have a gradient where another has none.
                 parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
             self.world.add_up(parameter.grad for parameter in self.learned if parameter.grad is not None)
-        if t.clip and (rest := layer_parameters(self.model, self.objectives)):
-            torch.nn.utils.clip_grad_norm_(rest, t.clip)
+        if rest := layer_parameters(self.model, self.objectives):
+            torch.nn.utils.clip_grad_norm_(rest, CLIP)
         self.optimizer.step()
         self.step += 1
         if t.cycles > 1 and self.step <= self.untaught:
@@ -323,7 +325,7 @@ class TrainingRun:
             begun = self.step // self.cycle * self.cycle
             return rate_share(self.step - begun, min(self.cycle, self.untaught - begun), t)
         done = (self.step - self.untaught) / (self.steps - self.untaught)
-        return falling(self.recipe.teacher.rate, t.floor, done)
+        return falling(TAUGHT_RATE, t.floor, done)
 
     @torch.no_grad()
     def _end_cycle(self) -> None:
@@ -430,18 +432,16 @@ def layer_parameters(model: SentenceModel, objectives: nn.Module) -> list[nn.Par
 
 
 def make_optimizer(model: SentenceModel, objectives: nn.Module, training: Training) -> RowAdamW:
-    """Return AdamW; piece vectors have a learning rate of their own, and only matrices of the layers decay."""
-    rest, table = layer_parameters(model, objectives), list(model.embedding.parameters())
-    groups: list[dict[str, object]] = [
-        {"params": params, "peak": peak, "weight_decay": decay}
-        for params, peak, decay in (
-            (table, training.embedding_learning_rate, 0.0),
-            ([p for p in rest if p.ndim > 1], training.learning_rate, training.weight_decay),
-            ([p for p in rest if p.ndim <= 1], training.learning_rate, 0.0),
+    """Return Adam without weight decay; piece vectors have a learning rate of their own."""
+    groups = [
+        {"params": params, "peak": peak}
+        for params, peak in (
+            (list(model.embedding.parameters()), training.embedding_learning_rate),
+            (layer_parameters(model, objectives), training.learning_rate),
         )
         if params
     ]
-    return RowAdamW(groups, lr=training.learning_rate, fused=True)
+    return RowAdamW(groups, lr=training.learning_rate, weight_decay=0.0, fused=True)
 
 
 def rate_share(step: int, steps: int, training: Training) -> float:

@@ -111,10 +111,10 @@ def _is_spaced(lang: str) -> bool:
 
 
 def train_vocabulary(recipe: Recipe, path: Path, lines: Iterable[str]) -> None:
-    """Train a SentencePiece model of the recipe's size and type on ``lines`` and write it to ``path``.
+    """Train a unigram SentencePiece model of the recipe's size on ``lines`` and write it to ``path``.
 
-    There are no control pieces: sentence vectors need neither begin, end nor padding; piece 0 is the unknown piece. A
-    unigram vocabulary is smaller than requested if the lines cannot fill it; for BPE that is an error.
+    There are no control pieces: sentence vectors need neither begin, end nor padding; piece 0 is the unknown piece. The
+    vocabulary is smaller than requested if the lines cannot fill it.
 
     Raises:
         BitextmineError: SentencePiece cannot train on the lines.
@@ -129,7 +129,6 @@ def train_vocabulary(recipe: Recipe, path: Path, lines: Iterable[str]) -> None:
                 sentence_iterator=iter(kept),
                 model_writer=file,
                 vocab_size=v.size,
-                model_type=v.type,
                 character_coverage=v.coverage,
                 max_sentence_length=LONGEST_LINE,
                 normalization_rule_name="nmt_nfkc_cf" if v.fold_case else "nmt_nfkc",
@@ -139,7 +138,7 @@ def train_vocabulary(recipe: Recipe, path: Path, lines: Iterable[str]) -> None:
                 pad_id=-1,
                 num_threads=2,
                 minloglevel=2,
-                hard_vocab_limit=v.type != "unigram",
+                hard_vocab_limit=False,
             )
     except OSError as e:
         raise BitextmineError(

@@ -80,7 +80,7 @@ def rows(path):
     return np.fromfile(path, dtype=RECORD)["start"].tolist()
 
 
-def expected(files_of, deduplicate, wanted):
+def expected(files_of, wanted):
     """Train rows, valid rows and number of repeats, per corpus."""
     seen: set[tuple[int, ...]] = set()
     fresh: list[list[int]] = []
@@ -88,7 +88,7 @@ def expected(files_of, deduplicate, wanted):
         fresh.append([])
         for row, pair in enumerate(keys):
             twin = tuple(sorted(pair))
-            if not deduplicate or twin not in seen:
+            if twin not in seen:
                 fresh[-1].append(row)
             seen.add(twin)
     valid = []
@@ -107,12 +107,11 @@ def expected(files_of, deduplicate, wanted):
 @given(
     st.lists(st.integers(0, 130), min_size=1, max_size=3),
     st.integers(3, 400),
-    st.booleans(),
     st.integers(0, 4),
     st.sampled_from([2, 8, 64, 1 << 19]),
     st.integers(0, 10**6),
 )
-def test_choice(tmp_path_factory, sizes, alphabet, deduplicate, wanted, block, seed):
+def test_choice(tmp_path_factory, sizes, alphabet, wanted, block, seed):
     rng = random.Random(seed)
     # Keys are hashes, so that they differ in all their bits.
     names = [rng.getrandbits(64) for _ in range(alphabet)]
@@ -123,13 +122,11 @@ def test_choice(tmp_path_factory, sizes, alphabet, deduplicate, wanted, block, s
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pairfile, "BLOCK", block)
         patch.setattr(pairfile, "AT_ONCE", 3 * block)
-        found = choose(
-            files_of(folder, text), outputs, deduplicate=deduplicate, valid_pairs=wanted, on_pairs=told.append
-        )
+        found = choose(files_of(folder, text), outputs, wanted, told.append)
     for (train, valid, repeated), paths, counts, keys in zip(
-        expected(text, deduplicate, wanted), outputs, found, text, strict=True
+        expected(text, wanted), outputs, found, text, strict=True
     ):
         assert (rows(paths[0]), rows(paths[1])) == (train, valid)
         assert [counts[key] for key in ("train", "valid", "repeated")] == [len(train), len(valid), repeated]
         assert sum(counts.values()) == len(keys)
-    assert sum(told) == (2 + deduplicate) * sum(sizes)
+    assert sum(told) == 3 * sum(sizes)

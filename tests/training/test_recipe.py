@@ -1,6 +1,7 @@
 """Recipes: keys, defaults, overrides, the printed template, and errors that name the key."""
 
 import dataclasses
+import json
 import re
 import subprocess
 import sys
@@ -44,6 +45,15 @@ def test_flags_win_over_the_recipe_and_the_digest_follows(tmp_path):
     assert recipe.digest() == load_recipe(path, {"train.checkpoint_seconds": 5}).digest()
 
 
+def test_the_recipe_of_an_older_model_is_read_without_the_keys_it_has_lost(tmp_path):
+    recipe = load_recipe(None, {"train.batch": 32}, pairs=["a.en-fr.tsv"])
+    content = recipe.to_json()
+    content["data"] |= {"max_ratio": 4.0, "corpora": [{**content["data"]["corpora"][0], "src_vectors": ""}]}
+    content["train"] |= {"clip": 1.0, "patience": 3}
+    path = write(tmp_path / "recipe.json", json.dumps({**content, "similarity": {"dim": 9}}))
+    assert load_recipe(path).digest() == recipe.digest()
+
+
 def test_patterns_stand_for_files_of_their_languages(tmp_path):
     for name in ("news.en-fr.tsv", "news.en-de.tsv.zst", "news.en-ru.tsv", "law.de-fr.tsv", "mono.fr.txt"):
         (tmp_path / name).touch()
@@ -77,7 +87,8 @@ def test_patterns_stand_for_files_of_their_languages(tmp_path):
             GOOD + "[model]\nlayers = 2\ndim = 100\nheads = 8\n",
             "model: heads must divide dim, found heads 8 and dim 100",
         ),
-        (GOOD + '[vocabulary]\ntype = "word"\n', "vocabulary.type"),
+        (GOOD + "[data]\nmax_ratio = 3\n", "'data.max_ratio' was removed"),
+        (GOOD + '[train]\nschedule = "steep"\n', "train.schedule: found 'steep'"),
         ("[train]\nbatch = 4\n", "data.corpora: names no corpus"),
         ('[[data.corpora]]\nlangs = ["en", "fr"]\n', "data.corpora 1"),
         ('[[data.corpora]]\npairs = "a"\n', "langs"),
@@ -170,15 +181,15 @@ text = st.text(st.characters(exclude_categories=("Cs",)), min_size=1)
 
 
 @settings(max_examples=40)
-@given(name=text, folder=text, size=st.integers(8, 10**6), ratio=st.floats(1, 1e30), fold=st.booleans())
-def test_what_a_recipe_sets_reads_as_that_recipe(tmp_path_factory, name, folder, size, ratio, fold):
+@given(name=text, folder=text, size=st.integers(8, 10**6), margin=st.floats(0, 0.99), fold=st.booleans())
+def test_what_a_recipe_sets_reads_as_that_recipe(tmp_path_factory, name, folder, size, margin, fold):
     recipe = load_recipe(
         None,
         {
             "vocabulary.tokenizer": name,
             "vocabulary.size": size,
             "vocabulary.fold_case": fold,
-            "data.max_ratio": ratio,
+            "train.margin": margin,
             "data.folder": folder,
             "train.objective": {"ugt": 1.5, "sim": 2.0},
         },

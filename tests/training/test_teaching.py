@@ -23,7 +23,6 @@ from bitextmine.training.objectives.registry import Setup, Views, objective_clas
 from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.pairs import pair_chunks
 from bitextmine.training.recipe import Training
-from bitextmine.training.recipe.keys import Teacher
 from bitextmine.training.run import Inputs, TrainingRun
 from bitextmine.training.teacher import chosen_lines, open_teacher, shares, text_key
 from bitextmine.training.trainer import load_checkpoint, save_checkpoint, train
@@ -79,7 +78,7 @@ ORACLES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
 def loss_of(name, student, teacher, keys):
     torch.manual_seed(3)
     config = EncoderConfig(9, student.shape[1], 0)
-    part = objective_class(name)(Setup(Training(), config, Teacher("x"), teacher.shape[1]))
+    part = objective_class(name)(Setup(Training(), config, teacher.shape[1]))
     assert isinstance(part, teaching.Taught)
     return part._of(student, torch.tensor(teacher, dtype=student.dtype), keys)
 
@@ -245,7 +244,6 @@ def test_a_teacher_with_passes_of_its_own_teaches_in_these_from_its_first_lesson
                 train__objective=both,
                 teacher__model=str(tiny_model),
                 teacher__epochs=epochs,
-                teacher__rate=0.5,
             )
             for epochs in (0.0, 0.16, 0.16)
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib import import_module
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from bitextmine.training.losses import Head
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.parallel import ALONE, World
-from bitextmine.training.recipe.keys import Recipe, Teacher, Training
+from bitextmine.training.recipe.keys import Recipe, Training
 from bitextmine.training.sampling import drop_pieces
 
 
@@ -33,7 +33,6 @@ class Setup:
 
     training: Training
     config: EncoderConfig
-    teacher: Teacher = field(default_factory=Teacher)
     teacher_dim: int = 0
     teacher_pieces: np.ndarray | None = None
     heads: tuple[Head, ...] = ()
@@ -163,7 +162,7 @@ class Views:
         self.step, self.world = step, world
         self.pairs, self.keys = len(batch), batch.keys
         self._teacher, self.copies = batch.teacher, batch.edited
-        self.precision = layer_precision(training.autocast, world.device)
+        self.precision = layer_precision(training.precision, world.device)
         self._all = Pieces.join([batch.src, batch.tgt])
         own = np.arange(self.pairs)[world.share(self.pairs)]
         self._own_pairs, self._own_rows = own, np.concatenate([own, own + self.pairs])
@@ -199,7 +198,7 @@ class Views:
 
     def _encode(self, pieces: Pieces) -> Tensor:
         t, model = self.training, self.model
-        encode = partial(sentence_vectors, model, pieces, t.batch_tokens, t.recompute, self.precision)
+        encode = partial(sentence_vectors, model, pieces, t.batch_tokens, self.precision)
         if self._teacher is None or not model.config.length_share:
             return encode()
         # The teacher's cosines are targets for those of the finished model.

@@ -16,13 +16,11 @@ from bitextmine.encoder.model import unit_vectors
 from bitextmine.training.objectives.registry import Objective, Setup, Views
 from bitextmine.training.objectives.sentence import false_negatives
 
+TEMPERATURE = 0.05
+
 
 class Taught(Objective):
     """An objective over pairs with a teacher's vectors."""
-
-    def __init__(self, setup: Setup) -> None:
-        super().__init__(setup)
-        self.temperature = setup.teacher.temperature
 
     def _loss(self, views: Views) -> Tensor:
         student = unit_vectors(views.gather(views.vectors))
@@ -108,12 +106,12 @@ class MclBool(Taught):
 
 
 class MclCe(Taught):
-    """Eq. 9: the mean over i of - sum_j cos(teacher_i, teacher_j) log softmax_j(cos(src_i, tgt_j) / t)."""
+    """Eq. 9: the mean over i of - sum_j cos(teacher_i, teacher_j) log softmax_j(cos(src_i, tgt_j) / TEMPERATURE)."""
 
     def _of(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
         src, tgt = student.chunk(2)
         weights = teacher[: len(src)] @ teacher[: len(src)].T
-        return -(weights * (src @ tgt.T / self.temperature).log_softmax(1)).sum(1).mean()
+        return -(weights * (src @ tgt.T / TEMPERATURE).log_softmax(1)).sum(1).mean()
 
 
 class Structure(Taught):

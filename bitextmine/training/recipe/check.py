@@ -11,7 +11,7 @@ import msgspec
 
 from bitextmine.errors import BitextmineError
 from bitextmine.training.objectives.catalogue import OBJECTIVES
-from bitextmine.training.recipe.keys import SECTIONS, Corpus, Recipe, Training
+from bitextmine.training.recipe.keys import REMOVED, SECTIONS, Corpus, Recipe, Training
 
 
 def recipe_of(content: Mapping[str, Any]) -> Recipe:
@@ -25,6 +25,8 @@ def recipe_of(content: Mapping[str, Any]) -> Recipe:
         known = [field.name for field in dataclasses.fields(kind) if field.name not in ("base", "max_line")]
         for key in table if isinstance(table, Mapping) else ():
             if key not in known:
+                if removed := REMOVED.get(f"{where}{key}"):
+                    raise BitextmineError(f"recipe: '{where}{key}' was removed: {removed}; leave it out")
                 owner = where.rstrip(".: ") or "the recipe"
                 raise BitextmineError(f"recipe: unknown key '{where}{key}'; {owner} takes {', '.join(known)}")
     try:

@@ -22,6 +22,29 @@ SECTIONS = ("data", "vocabulary", "model", "train", "teacher", "distil", "reduce
 UNCOUNTED = [("data", "folder"), ("data", "cache"), ("train", "checkpoint_seconds")]
 UNCOUNTED += [("model", "start_from"), ("teacher", "model"), ("distil", "assistant")]
 
+# Keys of earlier versions, which the recipe.json of an older model still has, and what holds in their place.
+_NOTHING = "nothing takes its place"
+REMOVED = {
+    "data.min_pieces": "only pairs with an empty side are too short",
+    "data.max_ratio": "the longer side of a pair may have four times the pieces of the shorter",
+    "data.max_ratio_slack": "ten pieces are added to both sides before their lengths are compared",
+    "data.deduplicate": "repeated pairs are always dropped",
+    "data.language_share": "data.language_filter drops pairs below a share of 0.2",
+    "vocabulary.type": "vocabularies are unigram; vocabulary.tokenizer names one of another type",
+    "vocabulary.grow": _NOTHING,
+    **dict.fromkeys(("train.hard_negatives", "train.hard_pool", "train.hard_limit"), _NOTHING),
+    **dict.fromkeys(("train.learn_temperature", "train.patience", "train.compile"), _NOTHING),
+    "train.weight_decay": "weights do not decay",
+    "train.clip": "gradient norms of the layers are limited to 1",
+    "train.recompute": "lower train.batch_tokens and train.batch to save memory",
+    "train.autocast": "train.precision decides for the layers, too",
+    "data.check_languages": _NOTHING,
+    "teacher.rate": "the teacher starts at 0.15 of the peak learning rate",
+    "teacher.temperature": "that of mcl_ce is 0.05",
+    "reduce.pairs": "5,000 pairs of each corpus are read",
+    **dict.fromkeys(("data.corpora: src_vectors", "data.corpora: tgt_vectors", "similarity"), _NOTHING),
+}
+
 Count = Annotated[int, Meta(ge=1)]
 CountOrZero = Annotated[int, Meta(ge=0)]
 Pieces = Annotated[int, Meta(ge=8, le=1_000_000)]
@@ -32,7 +55,6 @@ NotNegative = Annotated[float, Meta(ge=0, lt=FINITE)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 ShareAboveZero = Annotated[float, Meta(gt=0, le=1)]
 ShareBelowOne = Annotated[float, Meta(ge=0, lt=1)]
-Precision = Literal["auto", "float32", "bfloat16"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,12 +91,7 @@ class Data:
     corpora: tuple[Corpus, ...] = ()
     folder: str = "."
     errors: Literal["strict", "replace"] = "strict"
-    min_pieces: Count = 1
-    max_ratio: Annotated[float, Meta(ge=1, lt=FINITE)] = 4.0
-    max_ratio_slack: CountOrZero = 10
-    deduplicate: bool = True
     language_filter: bool = False
-    language_share: Annotated[float, Meta(gt=0, lt=1)] = 0.2
     valid_pairs: CountOrZero = 1000
     balance: ShareBelowOne = 0.0
     languages: tuple[str, ...] = ()
@@ -88,7 +105,6 @@ class Vocabulary:
 
     tokenizer: str = ""
     size: Pieces = 32_000
-    type: Literal["unigram", "bpe"] = "unigram"
     fold_case: bool = True
     coverage: ShareAboveZero = 0.9998
     lines_per_language: Count = 160_000
@@ -149,17 +165,13 @@ class Training:
     piece_splits_end: Share = 0.3
     learning_rate: Positive = 3e-4
     embedding_learning_rate: Positive = 6e-3
-    weight_decay: NotNegative = 0.0
     warmup: Share = 0.02
     schedule: Literal["cosine", "linear"] = "cosine"
     floor: Share = 0.02
     cycles: Count = 1
     hard_from: ShareBelowOne = 0.0
-    clip: NotNegative = 1.0
     batch_tokens: Count = 16_384
-    recompute: bool = False
-    precision: Precision = "auto"
-    autocast: Precision = "auto"
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
     seed: CountOrZero = 1
     valid_every: CountOrZero = 0
     checkpoint_seconds: NotNegative = 60.0
@@ -175,8 +187,6 @@ class Teacher:
     lines: Pairs = 200_000
     batch: Pairs = 1024
     epochs: NotNegative = 0.0
-    rate: ShareAboveZero = 0.15
-    temperature: ShareAboveZero = 0.05
 
     def teaches_on(self, corpus: Corpus) -> bool:
         """Return True if the corpus is among ``corpora``."""
@@ -200,7 +210,6 @@ class Reduce:
     dim: CountOrZero = 0
     order_columns: CountOrZero = 0
     order_weight: Positive = 0.6
-    pairs: Count = 5_000
     norm_power: ShareAboveZero = 1.0
     repeat_damping: ShareBelowOne = 0.0
 

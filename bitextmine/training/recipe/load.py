@@ -22,14 +22,9 @@ from bitextmine.files.location import Location
 from bitextmine.files.source import TwoFiles
 from bitextmine.languages.codes import is_short_code
 from bitextmine.training.recipe.check import check_recipe, check_values, recipe_of
-from bitextmine.training.recipe.keys import SECTIONS, SHAPE, Corpus, Recipe, changed
+from bitextmine.training.recipe.keys import REMOVED, SECTIONS, SHAPE, Corpus, Recipe, changed
 
 PACKAGED = Path(str(resources.files("bitextmine.training"))) / "recipes"
-# Keys of earlier versions, which the recipe.json of an older model still has.
-REMOVED = {
-    *("hard_negatives", "hard_pool", "hard_limit", "learn_temperature", "patience", "compile"),
-    *("check_languages", "src_vectors", "tgt_vectors", "similarity", "grow"),
-}
 # Defaults for training on: a third of the learning rates from random weights, so that the first steps do not undo
 # what the encoder knows.
 RATES: dict[str, Any] = {"learning_rate": 1e-4, "embedding_learning_rate": 2e-3, "warmup": 0.1}
@@ -134,16 +129,16 @@ def _read(path: Path) -> dict[str, Any]:
     content = read_json(path)
     if not isinstance(content.get("train"), dict):
         raise BitextmineError(f"{path}: not the recipe of a model; name its recipe.json, or a TOML file")
-    found: dict[str, Any] = _without(content)
-    return found
+    return _without_removed("", content)
 
 
-def _without(part: Any) -> Any:
-    if isinstance(part, list):
-        return list(map(_without, part))
-    if not isinstance(part, dict):
-        return part
-    return {name: _without(value) for name, value in part.items() if name not in REMOVED}
+def _without_removed(where: str, table: Any) -> Any:
+    if isinstance(table, list):
+        return [_without_removed(where.replace(".corpora.", ".corpora: "), item) for item in table]
+    if not isinstance(table, dict):
+        return table
+    kept = {name: value for name, value in table.items() if f"{where}{name}" not in REMOVED}
+    return {name: _without_removed(f"{where}{name}.", value) for name, value in kept.items()}
 
 
 def _recipe(content: Mapping[str, Any], overrides: Mapping[str, Any]) -> Recipe:
