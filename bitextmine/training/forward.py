@@ -35,50 +35,26 @@ def sentence_vectors(
     """
     device = model.device
     if not model.config.layers:
-        return model(_tensor(pieces.ids, device).long(), _tensor(pieces.offsets, device))
+        return model(tensor(pieces.ids, device).long(), tensor(pieces.offsets, device))
     rows = list(length_batches(pieces.lengths, batch_tokens))
     parts = []
-    with _autocast(device, precision):
+    with autocast(device, precision):
         for chosen in rows:
             part = pieces.take(chosen)
             width = int(part.lengths.max(initial=0))
             full = bool((part.lengths == width).all())
-            parts.append(model(_tensor(part.ids, device).long(), _tensor(part.offsets, device), width, full))
+            parts.append(model(tensor(part.ids, device).long(), tensor(part.offsets, device), width, full))
     back = np.argsort(np.concatenate(rows), kind="stable")
-    return torch.cat(parts)[_tensor(back, device)]
+    return torch.cat(parts)[tensor(back, device)]
 
 
-def piece_states(
-    model: SentenceModel,
-    pieces: Pieces,
-    positions: np.ndarray,
-    batch_tokens: int,
-    precision: torch.dtype = torch.float32,
-) -> Tensor:
-    """Return (m, dim) float32 states at ``positions`` (m,) int64, increasing, in pieces.ids."""
-    device = model.device
-    number = np.full(len(pieces.ids), -1)  # of the state wanted of each piece
-    number[positions] = np.arange(len(positions))
-    numbers = Pieces(number, pieces.offsets)
-    found, order = [], []
-    for chosen in length_batches(pieces.lengths, batch_tokens):
-        part, wanted = pieces.take(chosen), numbers.take(chosen).ids
-        inside = np.arange(max(1, int(part.lengths.max())))[None, :] < part.lengths[:, None]
-        padded = np.zeros(inside.shape, dtype=np.int64)
-        padded[inside] = part.ids
-        row, column = (at[wanted >= 0] for at in np.nonzero(inside))
-        with _autocast(device, precision):
-            states = model.states(_tensor(padded, device), _tensor(inside, device), bool(inside.all()))
-        found.append(states[_tensor(row, device), _tensor(column, device)])
-        order.append(wanted[wanted >= 0])
-    return torch.cat(found)[_tensor(np.argsort(np.concatenate(order), kind="stable"), device)]
-
-
-def _autocast(device: torch.device, precision: torch.dtype) -> torch.autocast:
+def autocast(device: torch.device, precision: torch.dtype) -> torch.autocast:
+    """Return the context in which the layers multiply in ``precision``."""
     return torch.autocast(device.type, dtype=precision, enabled=precision != torch.float32)
 
 
-def _tensor(array: np.ndarray, device: torch.device) -> Tensor:
+def tensor(array: np.ndarray, device: torch.device) -> Tensor:
+    """Return a tensor on a device, of the array's memory if that is possible."""
     return torch.from_numpy(np.ascontiguousarray(array)).to(device)
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import logging
 import math
 import time
@@ -25,7 +26,6 @@ from bitextmine.training.cache import PairCache
 from bitextmine.training.forward import sentence_vectors
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.objectives.registry import Objectives, Setup
-from bitextmine.training.objectives.teaching import Distil
 from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.parallel import ALONE, World
 from bitextmine.training.recipe import Recipe, Training
@@ -37,7 +37,6 @@ from bitextmine.training.sampling import (
     Source,
     hash_seed,
     join_languages,
-    piece_frequencies,
     split_table,
     with_ngrams,
 )
@@ -50,14 +49,12 @@ from bitextmine.training.spelling import (
 )
 from bitextmine.training.start import Start
 from bitextmine.training.teacher import Lessons
-from bitextmine.training.vocabulary import content_pieces
 
 log = logging.getLogger(__name__)
 
 LOG_EVERY = 50
 VALID_EVERY = 500
 SMALLEST_POOL = 50  # P@1 among fewer pairs means nothing
-ALIGNED = 500  # lines of each corpus to initialise a map from student to teacher with
 CLIP = 1.0  # of the gradient norm of the layers
 TAUGHT_RATE = 0.15  # share of the peak learning rates at which a teacher starts
 LESSONS = 7  # gives taught pairs another order than the batches
@@ -75,8 +72,7 @@ class NotFinite(BitextmineError):
 class Inputs:
     """Everything a training is made of.
 
-    teacher_pieces: (V, d) float32, the teacher's piece vectors; lessons: returns the taught pairs, called before the
-    first step that needs them.
+    lessons: returns the taught pairs, called before the first step that needs them.
     """
 
     recipe: Recipe
@@ -86,7 +82,6 @@ class Inputs:
     start: Start | None = None
     teacher: Encoder | None = None
     lessons: Callable[[], Lessons] | None = None
-    teacher_pieces: np.ndarray | None = None
 
 
 class Tally:
@@ -123,11 +118,8 @@ class TrainingRun:
         self.model, self.ngram_names = _make_model(inputs, pieces)
         self.model.to(self.world.device).train()
         self.ngrams = Ngrams(self.ngram_names, pieces) if self.ngram_names else None
-        dim = inputs.teacher.dim if inputs.teacher and inputs.lessons else 0
-        setup = Setup(t, self.model.config, dim, inputs.teacher_pieces)
-        self.objectives = Objectives(recipe, setup, content_pieces(inputs.tokenizer)).to(self.world.device)
-        for head in self.objectives.heads:
-            head.start_at(piece_frequencies(self.caches, inputs.tokenizer.vocab_size))
+        setup = Setup(t, self.model.config, pieces, self.caches, inputs.teacher)
+        self.objectives = Objectives(setup).to(self.world.device)
         self.optimizer = make_optimizer(self.model, self.objectives, t)
         if isinstance(self.model.embedding, SpelledVectors):
             self.model.embedding.catch_up = self.optimizer.catch_up
@@ -186,7 +178,11 @@ class TrainingRun:
             self.lesson_sampler = Sampler(lessons.corpora, settings, sampler.splits, late, self.ngrams)
             self._check_size(self.lesson_sampler)
             if self.inputs.start is not None:
-                self._align_maps(lessons)
+                encode = functools.partial(_units, self.model, recipe=recipe, ngrams=self.ngrams)
+                self.model.eval()
+                with torch.no_grad():
+                    self.objectives.begin_lessons(lessons, encode)
+                self.model.train()
         return self.lesson_sampler
 
     def _check_size(self, sampler: Sampler) -> None:
@@ -195,28 +191,6 @@ class TrainingRun:
             raise BitextmineError(
                 f"recipe: train.batch: a batch of {smallest} pairs cannot be shared by {self.world.size} processes"
             )
-
-    def _align_maps(self, lessons: Lessons) -> None:
-        """Initialise maps from student to teacher by both encoders' vectors of some lines of each corpus.
-
-        A random map would distort the student's vectors, which are meaningful already.
-        """
-        maps = [part for part in self.objectives.parts.values() if isinstance(part, Distil) and part.map]
-        if not maps:
-            return
-        self.model.eval()
-        sides: list[list[torch.Tensor]] = [[], []]
-        for taught in lessons.corpora:
-            rows = np.arange(min(len(taught.train), ALIGNED))
-            drawn = taught.train.take(rows, self.recipe.model.max_pieces)
-            assert drawn.teacher is not None
-            for pieces, teacher in zip((drawn.src, drawn.tgt), drawn.teacher, strict=True):
-                with torch.no_grad():
-                    sides[0].append(_units(self.model, pieces, self.recipe, self.ngrams))
-                sides[1].append(torch.from_numpy(teacher).to(self.world.device))
-        for part in maps:
-            part.align(torch.cat(sides[0]), torch.cat(sides[1]))
-        self.model.train()
 
     # --- state -----------------------------------------------------------------------------------------------
 

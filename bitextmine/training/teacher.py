@@ -14,9 +14,8 @@ from bitextmine.console import counted
 from bitextmine.embeddings.embed import EmbedOptions, embed_corpus
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.encoder.encoder import Encoder, load_encoder
-from bitextmine.encoder.folder import PACKAGED, WEIGHTS, read_folder
+from bitextmine.encoder.folder import PACKAGED
 from bitextmine.encoder.tokenizer import Tokenizer
-from bitextmine.encoder.weights import piece_vectors, read_weights, unrolled
 from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.atomic import replacing
 from bitextmine.files.corpus import UNDETERMINED
@@ -234,23 +233,3 @@ def taught_sides(recipe: Recipe, corpus: Corpus) -> tuple[int, int] | None:
         return None
     src, tgt = (not teacher.languages or lang in teacher.languages for lang in corpus.langs)
     return (0 if src else 1, 1 if tgt else 0) if src or tgt else None
-
-
-def teacher_pieces(teacher: Encoder, tokenizer: Tokenizer, dim: int) -> np.ndarray:
-    """Return the teacher's piece vectors, before its layers, (V, dim) float32; BitextmineError without."""
-    folder = teacher.folder
-    if folder is None:
-        raise BitextmineError(
-            f"recipe: teacher.model: {teacher.name} has no piece vectors to learn from (embedding): only encoders of "
-            "'bitextmine train' do"
-        )
-    config, theirs = read_folder(folder)
-    differ = f"recipe: teacher.model: {folder}: teacher and student disagree: its"
-    if theirs.pieces() != tokenizer.pieces():
-        raise BitextmineError(
-            f"{differ} vocabulary, of {config.vocab_size} pieces, is not the student's, of {tokenizer.vocab_size}"
-        )
-    if config.piece_dim != dim:
-        raise BitextmineError(f"{differ} pieces have {config.piece_dim} dimensions, the student's {dim}")
-    _, weights = unrolled(config, read_weights(config, folder / WEIGHTS))
-    return np.ascontiguousarray(piece_vectors(weights)[: config.vocab_size])

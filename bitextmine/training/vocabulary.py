@@ -129,6 +129,7 @@ def train_vocabulary(recipe: Recipe, path: Path, lines: Iterable[str]) -> None:
                 sentence_iterator=iter(kept),
                 model_writer=file,
                 vocab_size=v.size,
+                model_type="unigram",
                 character_coverage=v.coverage,
                 max_sentence_length=LONGEST_LINE,
                 normalization_rule_name="nmt_nfkc_cf" if v.fold_case else "nmt_nfkc",
@@ -177,8 +178,3 @@ def check_unknown(start: Start, shares: Mapping[str, float]) -> None:
             raise BitextmineError(problem)
         if share > MOST_UNKNOWN:
             log.warning("%s", problem)
-
-
-def content_pieces(tokenizer: Tokenizer) -> np.ndarray:
-    """Return (V,) bool: pieces with a letter or a digit, which are worth predicting."""
-    return np.array([any(map(str.isalnum, piece)) for piece in tokenizer.pieces()])

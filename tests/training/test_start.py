@@ -17,7 +17,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.training.cache import open_caches
 from bitextmine.training.forward import sentence_vectors
 from bitextmine.training.recipe import load_recipe
-from bitextmine.training.recipe.load import RATES
+from bitextmine.training.recipe.start import RATES
 from bitextmine.training.run import Inputs, TrainingRun
 from bitextmine.training.spelling import finished
 from bitextmine.training.start import open_start

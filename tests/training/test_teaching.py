@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
 from bitextmine.training import teacher as lessons_module
 from bitextmine.training.cache import open_caches
+from bitextmine.training.checkpoint import load_checkpoint, save_checkpoint
 from bitextmine.training.objectives import teaching
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.objectives.registry import Setup, Views, objective_class
@@ -25,7 +27,7 @@ from bitextmine.training.pairs import pair_chunks
 from bitextmine.training.recipe import Training
 from bitextmine.training.run import Inputs, TrainingRun
 from bitextmine.training.teacher import chosen_lines, open_teacher, shares, text_key
-from bitextmine.training.trainer import load_checkpoint, save_checkpoint, train
+from bitextmine.training.trainer import train
 from bitextmine.training.vocabulary import open_vocabulary
 
 
@@ -78,9 +80,9 @@ ORACLES: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
 def loss_of(name, student, teacher, keys):
     torch.manual_seed(3)
     config = EncoderConfig(9, student.shape[1], 0)
-    part = objective_class(name)(Setup(Training(), config, teacher.shape[1]))
+    part = objective_class(name)(Setup(Training(), config, teacher=SimpleNamespace(dim=teacher.shape[1])))
     assert isinstance(part, teaching.Taught)
-    return part._of(student, torch.tensor(teacher, dtype=student.dtype), keys)
+    return part._compare(student, torch.tensor(teacher, dtype=student.dtype), keys)
 
 
 @pytest.mark.parametrize("name", ORACLES)
@@ -141,7 +143,7 @@ def test_a_lesson_is_of_vectors_as_the_finished_model_has_them():
     keys = np.arange(4, dtype=np.uint64).reshape(2, 2)
     for teacher, share in ((units(1, 4, 3).astype(np.float32).reshape(2, 2, 3), 0.2), (None, 0.4)):
         batch = TokenPairs(sides[0], sides[1], keys, teacher=teacher)
-        vectors = Views(model, batch, Training(piece_dropout=0.0), np.ones(23, dtype=bool), step=1).vectors
+        vectors = Views(model, batch, Training(piece_dropout=0.0), step=1).vectors
         found = vectors.detach()[:, -COLUMNS:].square().sum(1) / vectors.detach().square().sum(1)
         np.testing.assert_allclose(found, share, rtol=1e-5)
     assert model.length_share_in_training == 0.4

@@ -15,7 +15,8 @@ from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
 from bitextmine.run import Run
-from bitextmine.training.forward import layer_precision, piece_states, product_precision, sentence_vectors
+from bitextmine.training.forward import layer_precision, product_precision, sentence_vectors
+from bitextmine.training.papers.mao2021 import piece_states
 from bitextmine.training.recipe import Training
 from bitextmine.training.run import TrainingRun, rate_share, validate
 from bitextmine.training.trainer import train

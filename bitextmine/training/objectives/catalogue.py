@@ -13,28 +13,27 @@ class Declared:
 
     Attributes:
         module: has the class, a subclass of `registry.Objective` (mcl_bool: MclBool).
-        needs_layers: why it cannot work without transformer layers; "" if it can.
         cosines: it reads only finished vectors, as spelling, order_columns and length_share require.
-        taught: it learns from pairs with a teacher's vectors; pieces: from a teacher's piece vectors.
+        teacher: it learns from a teacher; taught: from pairs with the teacher's vectors.
         edits: it learns from changed copies of the sentences.
     """
 
     module: str
-    needs_layers: str = ""
     cosines: bool = False
+    teacher: bool = False
     taught: bool = False
-    pieces: bool = False
     edits: bool = False
 
 
-_TAUGHT = Declared("teaching", cosines=True, taught=True)
+_MAO, _DING = "papers.mao2021", "papers.ding2022"
 OBJECTIVES = {
-    "contrastive": Declared("sentence", cosines=True),
-    "edited": Declared("sentence", cosines=True, edits=True),
-    "mlm": Declared("generative", needs_layers="without layers no state knows its neighbours"),
-    **dict.fromkeys(("smlm", "xtr", "ugt"), Declared("generative")),
-    **dict.fromkeys(("align", "sim"), Declared("sentence")),
-    "distil": _TAUGHT,
-    "embedding": Declared("teaching", pieces=True),
-    **dict.fromkeys(("mcl", "mcl_bool", "mcl_ce", "structure"), _TAUGHT),
+    "contrastive": Declared("objectives.sentence", cosines=True),
+    "edited": Declared("objectives.sentence", cosines=True, edits=True),
+    "structure": Declared("objectives.teaching", cosines=True, teacher=True, taught=True),
+    # Of the two papers:
+    **dict.fromkeys(("mlm", "smlm", "xtr", "ugt", "align", "sim"), Declared(_MAO)),
+    "embedding": Declared(_DING, teacher=True),
+    **dict.fromkeys(
+        ("distil", "mcl", "mcl_bool", "mcl_ce"), Declared(_DING, cosines=True, teacher=True, taught=True)
+    ),
 }

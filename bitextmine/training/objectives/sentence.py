@@ -1,4 +1,4 @@
-"""Sentence-level objectives: in-batch softmax on cosine, and alignment and similarity of Mao et al. 2021."""
+"""The objectives that learn from pairs alone: cosines of translations, against other sentences and edited copies."""
 
 import math
 
@@ -9,11 +9,9 @@ from torch.nn import functional
 
 from bitextmine.encoder.model import unit_vectors
 from bitextmine.training.forward import product_precision
-from bitextmine.training.losses import symmetric_softmax_loss
 from bitextmine.training.objectives.registry import Objective, Setup, Views
-
-# Eq. 6 is infinite where two probabilities differ by 1; at this distance from it the loss is 9.2 and finite.
-SATURATED = 1e-4
+from bitextmine.training.objectives.softmax import symmetric_softmax_loss
+from bitextmine.training.sampling import drop_pieces
 
 
 class Contrastive(Objective):
@@ -51,12 +49,15 @@ class Edited(Objective):
         self.temperature = setup.training.temperature
 
     def _loss(self, views: Views) -> Tensor:
-        edited, n = views.edited, len(views.batch)
-        vectors = unit_vectors(views.vectors)
-        sides = vectors[:n], vectors[n:]
-        rows = torch.from_numpy(edited.rows).to(vectors.device)
-        original, other = sides[edited.side][rows], sides[1 - edited.side][rows]
-        nearer = ((unit_vectors(edited.vectors) - original) * other).sum(1)
+        copies = views.copies
+        assert copies is not None, "the sampler makes copies for objectives that ask for them"
+        pieces = drop_pieces(copies.pieces, views.training.piece_dropout, views.rng(4))
+        own = np.flatnonzero(np.isin(copies.rows, views.own_pairs))
+        changed = unit_vectors(views.encode(pieces.take(own)))
+        rows = torch.from_numpy(np.searchsorted(views.own_pairs, copies.rows[own])).to(changed.device)
+        sides = unit_vectors(views.vectors).chunk(2)
+        original, translation = sides[copies.side][rows], sides[1 - copies.side][rows]
+        nearer = ((changed - original) * translation).sum(1)
         return functional.softplus(nearer / self.temperature).sum() / views.pairs
 
 
@@ -77,38 +78,3 @@ def false_negatives(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     i, j = np.divmod(np.unique(np.concatenate(found)), n)
     return i[i != j], j[i != j]
-
-
-class Align(Objective):
-    """Eq. 5 on the pooled states of the batch with one piece of each pair masked."""
-
-    def _loss(self, views: Views) -> Tensor:
-        n = views.pairs
-        vectors = views.gather(views.one_masked.vectors.float())
-        return views.shared(align_loss(vectors[:n], vectors[n:]))
-
-
-class Sim(Objective):
-    """Eq. 6 on the same states."""
-
-    def _loss(self, views: Views) -> Tensor:
-        n = views.pairs
-        vectors = views.gather(views.one_masked.vectors.float())
-        return views.shared(sim_loss(vectors[:n], vectors[n:]))
-
-
-def align_loss(u: Tensor, v: Tensor) -> Tensor:
-    """Return Eq. 5, the mean over j: inner products of u, v (n, d) float32, softmax over the batch both ways."""
-    scores = u @ v.T
-    own = scores.diagonal()
-    return (scores.logsumexp(1) + scores.logsumexp(0) - 2 * own).mean()
-
-
-def sim_loss(u: Tensor, v: Tensor) -> Tensor:
-    """Return Eq. 6, the mean over j1 of the sum over j2 of -log cos(pi/2 (p - q)); u, v (n, d) float32.
-
-    p and q are the row-wise softmax probabilities of the similarities among the sources and among the targets.
-    """
-    p, q = (u @ u.T).softmax(1), (v @ v.T).softmax(1)
-    difference = (p - q).clamp(-1 + SATURATED, 1 - SATURATED)
-    return -torch.log(torch.cos(math.pi / 2 * difference)).sum(1).mean()

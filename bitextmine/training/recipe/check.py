@@ -11,7 +11,8 @@ import msgspec
 
 from bitextmine.errors import BitextmineError
 from bitextmine.training.objectives.catalogue import OBJECTIVES
-from bitextmine.training.recipe.keys import REMOVED, SECTIONS, Corpus, Recipe, Training
+from bitextmine.training.recipe import papers
+from bitextmine.training.recipe.keys import REMOVED, SECTIONS, Corpus, Recipe
 
 
 def recipe_of(content: Mapping[str, Any]) -> Recipe:
@@ -48,13 +49,13 @@ def check_recipe(recipe: Recipe) -> Recipe:
     content = dataclasses.asdict(recipe)
     del content["base"], content["max_line"]
     recipe_of(content)
-    _raise_first(recipe, _corpus_rules, _model_rules, _teacher_rules, _stage_rules)
+    _raise_first(recipe, _corpus_rules, _model_rules, _teacher_rules, papers.stage_rules)
     return recipe
 
 
 def check_objectives(recipe: Recipe) -> None:
     """Raise BitextmineError for objectives that do not exist, or disagree with the model or the teacher."""
-    _raise_first(recipe, _value_rules, _objective_rules)
+    _raise_first(recipe, _value_rules, papers.objective_rules, _objective_rules)
 
 
 def check_values(recipe: Recipe) -> None:
@@ -128,8 +129,6 @@ def _teacher_rules(recipe: Recipe) -> Iterator[str]:
     for name in teacher.corpora:
         if not (fnmatch.filter(names, name) or any(corpus.is_pattern for corpus in corpora)):
             yield f"teacher.corpora: {name!r} is not among data.corpora ({', '.join(names)})"
-    if teacher.epochs and recipe.distil.epochs:
-        yield f"teacher.epochs: found {teacher.epochs:g} with [distil], which has its own schedule; leave it out"
     if not teacher.model:
         return
     taught = [c for c in corpora if teacher.teaches_on(c)]
@@ -138,31 +137,6 @@ def _teacher_rules(recipe: Recipe) -> Iterator[str]:
         yield (
             f"teacher.languages: found {', '.join(map(repr, teacher.languages))}, which no corpus that it teaches on "
             f"has; they have {', '.join(sorted({lang for c in taught for lang in c.langs}))}"
-        )
-
-
-def _stage_rules(recipe: Recipe) -> Iterator[str]:
-    plan, m = recipe.distil, recipe.model
-    if not plan.epochs:
-        return
-    if len(plan.epochs) != 4 or not any(plan.epochs):
-        yield f"distil.epochs: found {list(plan.epochs)}; it must be four numbers of at least 0, not all of them 0"
-    if not m.layers:
-        yield "distil.epochs: found with model.layers 0; only models with layers have stages"
-    if plan.layers > m.layers:
-        yield f"distil.layers: found {plan.layers}, but the assistant has model.layers {m.layers}"
-    if m.recurrent and (plan.layers or m.layers) % m.recurrent:
-        yield f"model.recurrent: {m.recurrent} does not divide distil.layers {plan.layers}"
-    if not (plan.assistant or plan.epochs[0]):
-        yield "distil.epochs: found no stage 1 and no distil.assistant; set one of them"
-    if (plan.epochs[0] or plan.epochs[3]) and not recipe.teacher.model:
-        yield "teacher.model: found none, but it teaches stages 1 and 4 of [distil]; name an encoder"
-    if m.start_from:
-        yield f"model.start_from: found {m.start_from!r} with [distil]; name the assistant as distil.assistant"
-    if recipe.train.objective != Training().objective:
-        yield (
-            "train.objective: found with [distil], whose stages have objectives of their own; leave it out "
-            "(distil.contrast chooses that of stage 4)"
         )
 
 
@@ -179,10 +153,7 @@ def _value_rules(recipe: Recipe) -> Iterator[str]:
 def _objective_rules(recipe: Recipe) -> Iterator[str]:
     m, teacher = recipe.model, recipe.teacher
     chosen = {name: OBJECTIVES[name] for name in sorted(recipe.train.objective)}
-    for name, declared in chosen.items():
-        if declared.needs_layers and not m.layers:
-            yield f"train.objective: {name!r} needs model.layers of at least 1: {declared.needs_layers}"
-    teaching = [name for name, declared in OBJECTIVES.items() if declared.taught or declared.pieces]
+    teaching = [name for name, declared in OBJECTIVES.items() if declared.teacher]
     asked = [name for name in chosen if name in teaching]
     if asked and not teacher.model:
         yield f"train.objective: {asked[0]!r} needs a teacher: set teacher.model, or leave this objective out"

@@ -5,29 +5,23 @@ Recipes that continue from an encoder are completed with the keys that the encod
 
 import dataclasses
 import json
-import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from bitextmine.encoder import folder as encoders
-from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.foreign import foreign_kind
-from bitextmine.encoder.weights import storage_of
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.json_toml import read_json, read_toml
 from bitextmine.files.location import Location
 from bitextmine.files.source import TwoFiles
 from bitextmine.languages.codes import is_short_code
 from bitextmine.training.recipe.check import check_recipe, check_values, recipe_of
-from bitextmine.training.recipe.keys import REMOVED, SECTIONS, SHAPE, Corpus, Recipe, changed
+from bitextmine.training.recipe.keys import REMOVED, SECTIONS, Corpus, Recipe, changed
+from bitextmine.training.recipe.papers import with_assistant
+from bitextmine.training.recipe.start import with_start
 
 PACKAGED = Path(str(resources.files("bitextmine.training"))) / "recipes"
-# Defaults for training on: a third of the learning rates from random weights, so that the first steps do not undo
-# what the encoder knows.
-RATES: dict[str, Any] = {"learning_rate": 1e-4, "embedding_learning_rate": 2e-3, "warmup": 0.1}
 
 
 def recipe_path(recipe: str | Path) -> Path:
@@ -116,7 +110,7 @@ def load_recipe(
         found = dataclasses.replace(found, data=data, base=base)
         given = {f"{section}.{name}" for section in SECTIONS for name in content.get(section, {})}
         given |= {*overrides}
-        return check_recipe(_with_assistant(with_start(found, given), given))
+        return check_recipe(with_assistant(with_start(found, given), given))
     except BitextmineError as e:
         if path is None or isinstance(e, UsageError):
             raise
@@ -238,86 +232,3 @@ def langs_of(name: str) -> tuple[str, str]:
     raise BitextmineError(
         f"{name}: its name does not tell its two languages; call it NAME.en-fr.tsv, or write a recipe with langs"
     )
-
-
-# --- the encoder to start from -------------------------------------------------------------------------------
-
-
-def start_name(name: str | os.PathLike[str]) -> str:
-    """Return model.start_from for an encoder named on the command line: a packaged name, or an absolute folder."""
-    text = os.fspath(name)
-    return text if text in encoders.PACKAGED else str(Path(text).absolute())
-
-
-def start_encoder(
-    recipe: Recipe, name: str, key: str = "model.start_from (--from)"
-) -> tuple[Path, EncoderConfig]:
-    """Return folder and configuration of an encoder; BitextmineError if it cannot be trained on, naming ``key``.
-
-    Only encoders of 'bitextmine train' can.
-    """
-    folder = encoders.packaged(name) if name in encoders.PACKAGED else recipe.path(name)
-    place = folder / encoders.CONFIG
-    if not folder.is_dir():
-        names = ", ".join(sorted(encoders.PACKAGED))
-        found = "not a folder" if folder.exists() else "no such model folder"
-        raise BitextmineError(f"{key}: {folder}: {found}, and not one of the packaged encoders ({names})")
-    if not place.is_file() or (folder / "modules.json").is_file():
-        kind = foreign_kind(folder)
-        found = f"an encoder of another kind ({kind})" if kind else "no model folder"
-        raise BitextmineError(
-            f"{key}: {folder}: {found}; only encoders of 'bitextmine train' can be trained on"
-        )
-    return folder, EncoderConfig.from_json(read_json(place), str(place))
-
-
-def shaped(
-    recipe: Recipe,
-    config: EncoderConfig,
-    of: str,
-    given: Collection[str] | None = None,
-    but: Collection[str] = (),
-) -> Recipe:
-    """Return the recipe with the keys of SHAPE (but ``but``) of an encoder; BitextmineError if one disagrees."""
-    shape = {name: getattr(config, name) for name in SHAPE if name not in but}
-    if not config.order_columns:  # then the weight means nothing
-        del shape["order_weight"]
-    for name, there in shape.items():
-        asked = getattr(recipe.model, name)
-        if asked != there and (given is None or f"model.{name}" in given):
-            raise BitextmineError(
-                f"recipe: model.{name} is {asked}, but that of {of} is {there}: leave it out (--from with --pairs "
-                "alone, without a recipe, takes the encoder's shape)"
-            )
-    return dataclasses.replace(recipe, model=dataclasses.replace(recipe.model, **shape))
-
-
-def with_start(recipe: Recipe, given: Collection[str]) -> Recipe:
-    """Return the recipe with the shape and storage of the encoder it starts from, if any, and RATES as defaults.
-
-    given: the keys that were set, as "model.dim"; BitextmineError if one disagrees, or the encoder cannot be trained
-    on.
-    """
-    if not recipe.model.start_from:
-        return recipe
-    folder, config = start_encoder(recipe, recipe.model.start_from)
-    found = shaped(recipe, config, recipe.model.start_from, given)
-    if "model.storage" not in given:
-        storage: Any = storage_of(folder / encoders.WEIGHTS)
-        found = dataclasses.replace(found, model=dataclasses.replace(found.model, storage=storage))
-    rates = {name: value for name, value in RATES.items() if f"train.{name}" not in given}
-    return dataclasses.replace(found, train=dataclasses.replace(recipe.train, **rates))
-
-
-def _with_assistant(recipe: Recipe, given: Collection[str]) -> Recipe:
-    """Return the recipe with the shape of its distil.assistant, except for the keys that make a student small."""
-    name = recipe.distil.assistant
-    if not name:
-        return recipe
-    folder, config = start_encoder(recipe, name, "recipe: distil.assistant")
-    if config.bottleneck or config.recurrent:
-        raise BitextmineError(
-            f"recipe: distil.assistant: {folder}: found bottleneck {config.bottleneck} and recurrent "
-            f"{config.recurrent}; an assistant needs layers that are all different, and no bottleneck"
-        )
-    return shaped(recipe, config, f"distil.assistant {name}", given, but=("bottleneck", "recurrent"))

@@ -1,4 +1,4 @@
-"""Every objective against a slow float64 oracle that follows the paper's formulas word for word."""
+"""Objectives against slow float64 oracles that follow the formulas of Mao et al. 2021 word for word."""
 
 import json
 import math
@@ -13,20 +13,19 @@ from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.weights import unrolled
-from bitextmine.training import losses
-from bitextmine.training.losses import piece_counts, softmax_divergence
 from bitextmine.training.objectives.catalogue import OBJECTIVES
-from bitextmine.training.objectives.registry import MASK, Objectives, Setup, Views, mask_like_bert, mask_one
-from bitextmine.training.objectives.sentence import align_loss, sim_loss
+from bitextmine.training.objectives.registry import Objectives, Setup, Views
 from bitextmine.training.pairfile import TokenPairs
+from bitextmine.training.papers import divergence
+from bitextmine.training.papers.divergence import piece_counts, softmax_divergence
+from bitextmine.training.papers.mao2021 import MASK, align_loss, mask_like_bert, mask_one, sim_loss
 from bitextmine.training.recipe import load_recipe
 from bitextmine.training.trainer import train
 
 V, D = 23, 8
-UNTAUGHT = [
-    name for name, known in OBJECTIVES.items() if not (known.taught or known.pieces or known.edits)
-]  # others: test_teaching.py
-CONTENT = np.array([i > 4 for i in range(V)])  # pieces 1 to 4 are punctuation, 0 stands for a masked piece
+UNTAUGHT = [name for name, known in OBJECTIVES.items() if not (known.teacher or known.edits)]
+PIECES = ["", *".,;:", *map(chr, range(97, 97 + V - 5))]  # 0 stands for a masked piece
+CONTENT = np.array([piece.isalpha() for piece in PIECES])
 
 sentences = st.lists(st.lists(st.integers(1, V - 1), max_size=6), min_size=1, max_size=8)
 
@@ -70,7 +69,7 @@ def test_eq_4_halves_and_rows_sum_to_1_even_if_the_masked_piece_is_among_the_oth
 @pytest.mark.parametrize("block", [2, 256])
 @pytest.mark.parametrize("seed", range(4))
 def test_divergence_value_and_gradient(block, seed, monkeypatch):
-    monkeypatch.setattr(losses, "DIVERGENCE_ROWS", block)
+    monkeypatch.setattr(divergence, "ROWS", block)
     rng = np.random.default_rng(seed)
     found = [rng.integers(1, V, rng.integers(0, 6)).tolist() for _ in range(7)]
     targets = piece_counts(Pieces.from_lists(found)).mixed(rng.integers(-1, V, 7), 0.5)
@@ -187,18 +186,18 @@ def objectives_of(model, **settings):
     overrides |= {f"train.{key}": value for key, value in settings.items()}
     torch.manual_seed(2)
     recipe = load_recipe(None, overrides, pairs=["x.en-fr.tsv"])
-    return Objectives(recipe, Setup(recipe.train, model.config), CONTENT)
+    return Objectives(Setup(recipe.train, model.config, PIECES))
 
 
 def test_generative_losses_are_the_papers_sums_over_one_distribution_a_sentence():
     model, batch = make_model(), make_batch()
     objectives = objectives_of(model)
     losses = objectives(model, batch, step=3)
-    views = Views(model, batch, objectives.settings, CONTENT, 3)
-    masked = views.one_masked
+    ugt = objectives.parts["ugt"]
+    masked = Views(model, batch, objectives.settings, 3).once(ugt.masking.one)
     n = len(batch)
     with torch.no_grad():
-        head = objectives.parts["ugt"].head
+        head = ugt.head
         hidden = head(masked.vectors).double().numpy()
         logits = hidden @ model.embedding.weight.double().numpy().T + head.bias.double().numpy()
     texts = [
@@ -272,12 +271,6 @@ def test_every_objective_goes_down_when_it_is_followed(name, layers):
         optimizer.step()
         losses.append(float(loss.detach()))
     assert losses[-1] < 0.7 * losses[0] and math.isfinite(losses[-1])
-
-
-def gradients(model, loss):
-    model.zero_grad()
-    loss.backward()
-    return [p.grad.clone() for p in model.parameters() if p.grad is not None]
 
 
 def test_the_papers_sum_trains_end_to_end(make_recipe, tmp_path):

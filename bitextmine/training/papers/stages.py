@@ -7,15 +7,19 @@ that starts from the result of the one before.
 """
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, read_folder, write_folder
+from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, folder_hash, read_folder, write_folder
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import BOTTLENECK, PIECES, SCALE, piece_vectors, read_weights
-from bitextmine.training.cache import PairCache
+from bitextmine.files.atomic import replacing
+from bitextmine.run import Run
+from bitextmine.training.cache import PairCache, open_caches
+from bitextmine.training.job import Planned
 from bitextmine.training.recipe.keys import Distil, Model, Recipe
 from bitextmine.training.reducing import principal_axes
 from bitextmine.training.sampling import piece_frequencies
@@ -25,17 +29,7 @@ OBJECTIVES = {1: "distil", 2: "embedding", 3: "distil", 4: "distil"}
 CONTRAST = {"soft": {"mcl": 1.0}, "bool": {"mcl_bool": 1.0}, "ce": {"mcl_ce": 1.0}, "none": {}}
 
 
-@dataclasses.dataclass(frozen=True)
-class Stage:
-    """A training (number 0: not a stage); made_of: the assistant to make its student from first."""
-
-    number: int
-    recipe: Recipe
-    out: Path
-    made_of: Path | None = None
-
-
-def stages(recipe: Recipe, out: Path) -> list[Stage]:
+def stages(recipe: Recipe, out: Path) -> list[Planned]:
     """Return the trainings of a recipe with distil.epochs.
 
     The last is into ``out``, those before it into folders in ``out/work/stages``, with their weights in float32.
@@ -46,13 +40,12 @@ def stages(recipe: Recipe, out: Path) -> list[Stage]:
     numbers = [n for n, epochs in enumerate(plan.epochs, 1) if epochs and (n != 2 or asked.bottleneck)]
     cache = recipe.data.cache or str((out / "work" / "cache").absolute())
     recipe = dataclasses.replace(recipe, data=dataclasses.replace(recipe.data, cache=cache))
-    found: list[Stage] = []
+    found: list[Planned] = []
     before = assistant = recipe.path(plan.assistant) if plan.assistant else None
     for number in numbers:
-        last, made_of = number == numbers[-1], None
-        if number > 1 and (not found or found[-1].number == 1):  # the first stage of the student
-            assert assistant is not None
-            before, made_of = (folders / "student", assistant) if asked != whole else (assistant, None)
+        last, begins = number == numbers[-1], number == next((n for n in numbers if n > 1), 0)
+        if begins:
+            before = folders / "student" if asked != whole else assistant
         contrast = CONTRAST[plan.contrast] if number == 4 else {}
         teacher, vocabulary = recipe.teacher, recipe.vocabulary
         if number in (2, 3):
@@ -73,11 +66,34 @@ def stages(recipe: Recipe, out: Path) -> list[Stage]:
             distil=plan if last else Distil(),  # later stages must not change the digests of earlier ones
             vocabulary=vocabulary,
         )
+        prepare = None
+        if begins and asked != whole:
+            assert assistant is not None
+            prepare = functools.partial(make_student, made, assistant)
         before = out if last else folders / FOLDERS[number]
-        found.append(Stage(number, made, before, made_of))
+        found.append(Planned(made, before, f"stage {number} of distillation", prepare))
         if number == 1:
             assistant = before
     return found
+
+
+def make_student(recipe: Recipe, assistant: Path, work: Path, run: Run) -> None:
+    """Make the student that a recipe starts from, of an assistant, unless it exists."""
+    m = recipe.model
+    folder = Path(m.start_from)
+    note = folder / "made_of"
+    data = recipe.digest() if m.bottleneck else ""
+    digest = f"{folder_hash(assistant)} {m.layers} {m.recurrent} {m.bottleneck} {data}"
+    if note.exists() and note.read_text(encoding="utf-8") == digest:
+        return
+    tokenizer = Tokenizer(assistant / TOKENIZER, m.transliterate)
+    cache = work / "cache"
+    caches = open_caches(cache, recipe, tokenizer, run) if m.bottleneck else []
+    folder.mkdir(parents=True, exist_ok=True)
+    note.unlink(missing_ok=True)
+    write_student(assistant, m, caches, tokenizer, folder)
+    with replacing(note) as file:
+        file.write(digest.encode())
 
 
 def write_student(

@@ -15,9 +15,10 @@ from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.weights import read_weights, unrolled
 from bitextmine.training.objectives.registry import Objectives, Setup
 from bitextmine.training.pairfile import TokenPairs
+from bitextmine.training.papers import ding2022
+from bitextmine.training.papers.stages import stages
 from bitextmine.training.recipe import load_recipe
 from bitextmine.training.recipe.keys import Distil, Teacher
-from bitextmine.training.stages import stages
 from bitextmine.training.trainer import train
 
 SHAPE = {"dim": 32, "layers": 2, "heads": 4, "ffn": 48, "recurrent": 1, "bottleneck": 12}
@@ -89,7 +90,7 @@ def test_all_stages_make_a_smaller_student_that_does_as_its_teacher(
     assert '"embedding"' in log
 
 
-def test_eq_3_is_the_squares_of_what_is_between_the_piece_vectors():
+def test_eq_3_is_the_squares_of_what_is_between_the_piece_vectors(monkeypatch):
     rng = np.random.default_rng(1)
     torch.manual_seed(1)
     model = SentenceModel(EncoderConfig(23, 8, 2, heads=2, ffn=16, bottleneck=3))
@@ -100,9 +101,8 @@ def test_eq_3_is_the_squares_of_what_is_between_the_piece_vectors():
     recipe = load_recipe(
         None, {"train.objective": {"embedding": 1.0}, "teacher.model": "x"}, pairs=["x.en-fr.tsv"]
     )
-    objectives = Objectives(
-        recipe, Setup(recipe.train, model.config, teacher_pieces=theirs), np.ones(23, dtype=bool)
-    )
+    monkeypatch.setattr(ding2022, "teacher_pieces", lambda *_: theirs)
+    objectives = Objectives(Setup(recipe.train, model.config, teacher=object()))
     loss = objectives(model, batch, step=1)["embedding"]
     with torch.no_grad():
         ours = (model.embedding.weight @ model.bottleneck.weight.T).double().numpy()
@@ -138,15 +138,16 @@ def test_a_recipe_with_stages_is_these_trainings(epochs, shape, said, tmp_path):
         model=dataclasses.replace(recipe.model, storage="int8"),
     )
     found = stages(recipe, tmp_path / "out")
-    assert [stage.number for stage in found] == said
+    numbers = [int(stage.title.split()[1]) for stage in found]
+    assert numbers == said
     assert found[-1].out == tmp_path / "out" and found[-1].recipe.model.storage == "int8"
     assert all(stage.recipe.model.storage == "float32" for stage in found[:-1])
-    for stage in found:
-        made, first = stage.recipe, stage.number == 1
-        assert made.train.epochs == epochs[stage.number - 1]
+    for number, stage in zip(numbers, found, strict=True):
+        made, first = stage.recipe, number == 1
+        assert made.train.epochs == epochs[number - 1]
         objective = {2: {"embedding": 1.0}, 4: {"distil": 1.0, "mcl_ce": 1.0}}
-        assert made.train.objective == objective.get(stage.number, {"distil": 1.0})
+        assert made.train.objective == objective.get(number, {"distil": 1.0})
         assistant = str(tmp_path / "out" / "work" / "stages" / "1-assistant")
-        assert made.teacher.model == (assistant if stage.number in (2, 3) else "minilm")
+        assert made.teacher.model == (assistant if number in (2, 3) else "minilm")
         for key in ("bottleneck", "recurrent"):
             assert getattr(made.model, key) == (0 if first else shape.get(key, 0))

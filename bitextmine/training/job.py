@@ -1,0 +1,265 @@
+"""A training into a folder, from a recipe to a model: it resumes at its last checkpoint."""
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from bitextmine.console import counted, markdown
+from bitextmine.encoder.folder import CONFIG, TOKENIZER, write_folder
+from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.errors import BitextmineError
+from bitextmine.files.atomic import cannot_write, replacing
+from bitextmine.files.journal import Journal, JournalBusyError, read_head
+from bitextmine.run import Run
+from bitextmine.signature import signature
+from bitextmine.training.cache import DROPPED, open_caches
+from bitextmine.training.checkpoint import load_checkpoint, save_checkpoint
+from bitextmine.training.objectives.catalogue import OBJECTIVES
+from bitextmine.training.outputs import CARD, CHECKPOINT, LOG, PLOT, RECIPE, cut_log, plot_log
+from bitextmine.training.pairs import check_corpora
+from bitextmine.training.parallel import World
+from bitextmine.training.recipe import Recipe
+from bitextmine.training.recipe.load import recipe_settings
+from bitextmine.training.reducing import finished_model
+from bitextmine.training.run import SMALLEST_POOL, Inputs, NotFinite, TrainingRun
+from bitextmine.training.start import open_start
+from bitextmine.training.teacher import open_lessons, open_teacher
+from bitextmine.training.vocabulary import check_unknown, open_vocabulary, unknown_shares
+
+log = logging.getLogger(__name__)
+
+FEW_STEPS = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class Planned:
+    """A training of a command.
+
+    Attributes:
+        title: its name in messages, if there are several.
+        prepare: called first, by one process, with the work folder.
+    """
+
+    recipe: Recipe
+    out: Path
+    title: str = ""
+    prepare: Callable[[Path, Run], None] | None = None
+
+
+@contextlib.contextmanager
+def work_folder(out: Path, world: World) -> Iterator[Path]:
+    """Yield the folder of token cache and checkpoint; remove new folders if training fails before writing there."""
+    work = out / "work"
+    made = [folder for folder in (work, out) if world.first and not folder.exists()]
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+        yield work
+    except BitextmineError:
+        with contextlib.suppress(OSError):  # not empty
+            for folder in made:
+                folder.rmdir()
+        raise
+
+
+@dataclasses.dataclass
+class Job:
+    """A training on its way to a model; the encoders that it starts from and learns from are opened first."""
+
+    plan: Planned
+    work: Path
+    world: World
+    run: Run
+    force: bool
+    plot: bool
+
+    def __post_init__(self) -> None:
+        self.recipe, self.out, self.checkpoint = self.plan.recipe, self.plan.out, self.work / CHECKPOINT
+        if self.plan.prepare is not None:
+            if self.world.first:
+                self.plan.prepare(self.work, self.run)
+            self.world.wait()
+        self.start, self.teacher = open_start(self.recipe), open_teacher(self.recipe, str(self.world.device))
+
+    def train(self, last: bool) -> None:
+        """Train to the end; the training before the last is not repeated if it is finished."""
+        if not self.world.first:  # which writes nothing
+            if not self.world.tell(None):
+                self.world.wait()  # until the first process has made vocabulary and caches
+                for _ in self._prepare(None).entries():
+                    pass
+            return
+        check_corpora(self.recipe)
+        try:
+            with self._open_journal() as journal:
+                finished = not last and any("finished" in record for record in journal)
+                if not self.world.tell(finished and (self.out / CONFIG).exists()):
+                    self._finish(self._prepare(journal), journal)
+        except JournalBusyError:
+            raise BitextmineError(
+                f"{self.out}: another process trains into this folder; wait for it, or name another"
+            ) from None
+
+    def _open_journal(self) -> Journal:
+        """Return the journal, named after the recipe and both encoders; another training's checkpoint is an error."""
+        digest = self.recipe.digest()
+        for encoder in (self.start, self.teacher):
+            if encoder is not None:
+                digest = hashlib.sha256(f"{digest} {encoder.hash}".encode()).hexdigest()[:16]
+        path, identity = self.work / "journal", {"training": digest}
+        head = read_head(path)
+        if self.checkpoint.exists() and (head is None or head.identity != identity):
+            if not self.force:
+                raise BitextmineError(
+                    f"{self.checkpoint}: a checkpoint of another recipe; train into another --out, or give --force to "
+                    "train from the start"
+                )
+            self.checkpoint.unlink()  # before the journal says otherwise
+        return Journal(path, "train", identity)
+
+    def _prepare(self, journal: Journal | None) -> TrainingRun:
+        """Return the training at its last checkpoint, or before the first step."""
+        recipe, world, start, cache = self.recipe, self.world, self.start, self.work / "cache"
+        saved = load_checkpoint(self.checkpoint) if self.checkpoint.exists() else None
+        if world.first:
+            tokenizer = open_vocabulary(recipe, self.work, start, journal)
+        else:
+            tokenizer = Tokenizer(self.work / TOKENIZER, recipe.model.transliterate)
+        caches = open_caches(cache, recipe, tokenizer, self.run)
+        if start is not None and world.first and saved is None:
+            check_unknown(start, unknown_shares(caches, tokenizer))
+        lessons = None
+        if self.teacher is not None and any(OBJECTIVES[name].taught for name in recipe.train.objective):
+            lessons = functools.cache(
+                functools.partial(open_lessons, cache, recipe, caches, tokenizer, self.teacher, self.run)
+            )
+        if world.first:
+            world.wait()
+        training = TrainingRun(Inputs(recipe, caches, tokenizer, world, start, self.teacher, lessons))
+        if saved is not None:
+            training.restore(saved)
+            log.info("%s: resuming after step %d of %d", self.checkpoint, training.step, training.steps)
+        elif world.first:
+            _warn_of_little(training)
+        world.wait()  # until all have read the checkpoint
+        return training
+
+    def _finish(self, training: TrainingRun, journal: Journal) -> None:
+        """Train to the end, and write the model."""
+        try:
+            self._follow(training, journal)
+            self._write_model(training)
+            journal.append({"finished": training.step}, sync=True)
+        except NotFinite as e:
+            raise BitextmineError(
+                f"{e}{'. The last good checkpoint stays' * self.checkpoint.exists()}"
+            ) from None
+        except OSError as e:
+            kept = ". The last checkpoint is kept" * self.checkpoint.exists()
+            raise BitextmineError(f"{cannot_write(e, self.out)}{kept}") from e
+
+    def _follow(self, training: TrainingRun, journal: Journal) -> None:
+        """Train with log, progress bar and checkpoints."""
+        with replacing(self.out / RECIPE) as file:
+            file.write(f"{json.dumps(self.recipe.to_json(), indent=1)}\n".encode())
+        cut_log(self.out / LOG, training.step or -1)
+        last_saved = time.monotonic()
+        with (
+            (self.out / LOG).open("a", encoding="utf-8", buffering=1) as log_file,
+            self.run.progress(training.steps, "train", "steps") as bar,
+        ):
+            if not training.step:
+                corpora = [
+                    {"corpus": c.corpus.name, **c.counts, "sentences cut": c.cut} for c in training.caches
+                ]
+                print(json.dumps({"step": 0, "corpora": corpora}), file=log_file)
+            bar.update(training.step)
+            for entry in training.entries():
+                bar.update(1)
+                if "loss" in entry:
+                    print(json.dumps(entry), file=log_file)
+                    measured = f", P@1 {training.scores['mean']:.1f}" if "mean" in training.scores else ""
+                    said = f"loss {entry['loss']:.3f}{measured}"
+                    bar.set_postfix_str(said)
+                    if bar.disable and "p_at_1" in entry:
+                        rate = entry["pairs_per_second"]
+                        log.info("step %d of %d: %s, %.0f pairs/s", training.step, training.steps, said, rate)
+                waited = time.monotonic() - last_saved > self.recipe.train.checkpoint_seconds
+                if waited or training.step == training.steps:
+                    training.check_weights()
+                    save_checkpoint(self.checkpoint, training.state())
+                    journal.append({"checkpoint": CHECKPOINT, "step": training.step})
+                    last_saved = time.monotonic()
+
+    def _write_model(self, training: TrainingRun) -> None:
+        out, ngrams, storage = self.out, training.ngram_names, self.recipe.model.storage
+        config, weights = finished_model(training, self.run)
+        with replacing(out / CARD) as file:
+            file.write(model_card(training).encode())
+        tokenizer = training.inputs.tokenizer
+        write_folder(out, config, weights, tokenizer.path, ngrams=ngrams, dtype=storage)
+        if self.plot:
+            plot_log(out / LOG, out / PLOT)
+        more = f", {len(ngrams)} n-grams" if self.recipe.model.ngrams else ""
+        log.info("%s: a model of %d pieces%s and %d dimensions", out, tokenizer.vocab_size, more, config.dim)
+
+
+def _warn_of_little(training: TrainingRun) -> None:
+    """Warn if a run is too short to learn much (unless train.steps asks for that), and if P@1 cannot be measured."""
+    t, pairs = training.recipe.train, sum(len(cache.train) for cache in training.caches)
+    if training.untaught < FEW_STEPS and not t.steps:
+        log.warning(
+            "only %s (%s, train.batch %d, train.epochs %g), in which an encoder learns little: give more pairs, or "
+            "lower --batch or raise --epochs",
+            counted(training.untaught, "step"),
+            counted(pairs, "pair"),
+            t.batch,
+            t.epochs,
+        )
+    if training.recipe.data.valid_pairs and all(len(one.valid) < SMALLEST_POOL for one in training.caches):
+        log.warning(
+            "P@1 is not measured: no corpus has %d held-out pairs (at most data.valid_pairs and a twentieth of a "
+            "corpus are held out): give one of %s pairs or more",
+            SMALLEST_POOL,
+            f"{20 * SMALLEST_POOL:,}",
+        )
+
+
+def model_card(training: TrainingRun) -> str:
+    """Return the card as Markdown: kind and size, data with the held-out P@1, recipe, signature."""
+    recipe, m, t = training.recipe, training.recipe.model, training.recipe.train
+    caches, start, lessons = training.caches, training.inputs.start, training.inputs.lessons
+    kind = f"{m.layers} transformer layer{'s' * (m.layers > 1)}" if m.layers else "mean of subword vectors"
+    made = (
+        f"{kind}, {recipe.reduce.dim or m.dim} dimensions, trained on {training.pairs:,} pairs in "
+        f"{training.step:,} steps (a pair counts each time it is seen)"
+    )
+    if start:
+        made += f", continuing from the encoder {start.folder.name} (hash {start.hash})"
+    if lessons:
+        teacher, taught = lessons()
+        pairs = sum(len(source.train) for source in taught)
+        made += f", taught by {teacher.name} (hash {teacher.hash}) on {pairs:,} pairs"
+    dropped = [why for why in DROPPED if any(cache.counts[why] for cache in caches)]
+    rows = []
+    for cache in caches:
+        score = training.scores.get(cache.corpus.name)
+        shown = "-" if score is None else f"{score:.1f} of {len(cache.valid):,}"
+        counts = [f"{cache.counts[key]:,}" for key in ("read", "kept", *dropped)]
+        rows.append([cache.corpus.name, "-".join(cache.corpus.langs), *counts, shown])
+    header = ["training text", "languages", "pairs read", "kept", *dropped, "P@1 on held-out pairs"]
+    how = {"objective": "+".join(sorted(t.objective)), "batch": t.batch, "steps": training.step}
+    how |= {"temperature": t.temperature, "seed": t.seed}
+    signed = signature(recipe=recipe.digest(), layers=m.layers, dim=m.dim, **how)
+    lines = [
+        f"# A bitextmine encoder for {', '.join(training.model.config.languages)}\n\n{made}.\n\n## Data\n",
+        markdown(header, rows),
+        "\n## Recipe\n\nSettings that are not at their defaults; `recipe.json` has every key.\n",
+        f"```toml\n{recipe_settings(recipe.named()).rstrip()}\n```\n\nSignature: `{signed}`\n",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,140 @@
+"""The objectives of Ding et al. 2022.
+
+"Multi-stage Distillation Framework for Cross-Lingual Semantic Similarity Matching".
+`Distil` is Eq. 2 (also 4 and 6), `Embedding` 3, `Mcl` 5, `MclBool` 8 and `MclCe` 9; `stages` has the trainings.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from bitextmine.encoder import Encoder
+from bitextmine.encoder.folder import WEIGHTS, read_folder
+from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.weights import piece_vectors, read_weights, unrolled
+from bitextmine.errors import BitextmineError
+from bitextmine.training.objectives.registry import Objective, Setup, Views
+from bitextmine.training.objectives.sentence import false_negatives
+from bitextmine.training.objectives.teaching import Taught, cosine_error
+from bitextmine.training.teacher import Lessons
+
+TEMPERATURE = 0.05  # of Eq. 9
+ALIGNED = 500  # lines of each corpus to initialise a map from student to teacher with
+
+
+class Distil(Taught):
+    """Eq. 2, 4 and 6: the student's vectors become the teacher's.
+
+    The mean over n pairs of |t - s|^2, summed over both sides. If they differ in dimension, a linear map from the
+    student's to the teacher's is learned beside the encoder; it starts out orthogonal.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        assert setup.teacher is not None
+        dim, teacher_dim = setup.config.dim, setup.teacher.dim
+        self.map = None if dim == teacher_dim else nn.Linear(dim, teacher_dim, bias=False)
+        if self.map is not None:
+            nn.init.orthogonal_(self.map.weight)
+
+    def begin_lessons(self, lessons: Lessons, encode: Callable[[Pieces], Tensor]) -> None:
+        """Initialise the map by both encoders' vectors of some lines of each corpus.
+
+        A random map would distort the student's vectors, which are meaningful already.
+        """
+        if self.map is None:
+            return
+        student, teacher = [], []
+        for corpus in lessons.corpora:
+            pairs = corpus.train.take(np.arange(min(len(corpus.train), ALIGNED)))
+            student += [encode(pieces) for pieces in (pairs.src, pairs.tgt)]
+            teacher += [torch.from_numpy(vectors) for vectors in pairs.teacher]
+        self.align(torch.cat(student), torch.cat(teacher).to(student[0].device))
+
+    @torch.no_grad()
+    def align(self, student: Tensor, teacher: Tensor) -> None:
+        """Set the map to the orthogonal one that brings student (m, d) nearest to teacher (m, e).
+
+        Schoenemann 1966, "A generalized solution of the orthogonal Procrustes problem".
+        """
+        assert self.map is not None
+        left, _, right = torch.linalg.svd(teacher.T @ student, full_matrices=False)
+        self.map.weight.copy_(left @ right)
+
+    def _compare(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
+        found = student if self.map is None else self.map(student)
+        return 2 * (teacher - found).square().sum(1).mean()
+
+
+class Embedding(Objective):
+    """Eq. 3: the student's piece vectors, before its layers, become the teacher's.
+
+    The mean over a sentence's pieces, summed over both sides, the mean over pairs.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        assert setup.teacher is not None
+        self.table: Tensor
+        table = teacher_pieces(setup.teacher, setup.pieces, setup.config.dim)
+        self.register_buffer("table", torch.from_numpy(table), persistent=False)
+
+    def _loss(self, views: Views) -> Tensor:
+        pieces = views.whole
+        lengths = pieces.lengths
+        share = np.repeat(1 / np.maximum(lengths, 1), lengths)
+        ids, inverse = np.unique(pieces.ids, return_inverse=True)
+        weights = torch.from_numpy(np.bincount(inverse, share).astype(np.float32)).to(self.table.device)
+        found = torch.from_numpy(ids.astype(np.int64)).to(self.table.device)
+        error = (self.table[found] - views.model.piece_states(found)).square().sum(1)
+        return weights @ error / views.pairs
+
+
+class Mcl(Taught):
+    """Eq. 5: the mean over i and j of (cos(teacher_i, teacher_j) - cos(src_i, tgt_j))^2."""
+
+    def _compare(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
+        src, tgt = student.chunk(2)
+        return cosine_error(src, tgt, teacher.chunk(2)[0])
+
+
+class MclBool(Taught):
+    """Eq. 8: `Mcl` with 1 instead of the teacher's cosine if i and j share a sentence, else 0."""
+
+    def _compare(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
+        src, tgt = student.chunk(2)
+        rows, columns = (torch.from_numpy(side).to(src.device) for side in false_negatives(keys))
+        own = (src * tgt).sum(1).sum() + (src[rows] * tgt[columns]).sum()
+        squares = ((src.T @ src) * (tgt.T @ tgt)).sum()
+        return (squares - 2 * own + len(src) + len(rows)) / len(src) ** 2
+
+
+class MclCe(Taught):
+    """Eq. 9: the mean over i of - sum_j cos(teacher_i, teacher_j) log softmax_j(cos(src_i, tgt_j) / TEMPERATURE)."""
+
+    def _compare(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
+        src, tgt = student.chunk(2)
+        weights = teacher[: len(src)] @ teacher[: len(src)].T
+        return -(weights * (src @ tgt.T / TEMPERATURE).log_softmax(1)).sum(1).mean()
+
+
+def teacher_pieces(teacher: Encoder, pieces: Sequence[str], dim: int) -> np.ndarray:
+    """Return the teacher's piece vectors, before its layers, (V, dim) float32; BitextmineError without."""
+    folder = teacher.folder
+    if folder is None:
+        raise BitextmineError(
+            f"recipe: teacher.model: {teacher.name} has no piece vectors to learn from (embedding): only encoders of "
+            "'bitextmine train' do"
+        )
+    config, theirs = read_folder(folder)
+    differ = f"recipe: teacher.model: {folder}: teacher and student disagree: its"
+    if theirs.pieces() != list(pieces):
+        raise BitextmineError(
+            f"{differ} vocabulary, of {config.vocab_size} pieces, is not the student's, of {len(pieces)}"
+        )
+    if config.piece_dim != dim:
+        raise BitextmineError(f"{differ} pieces have {config.piece_dim} dimensions, the student's {dim}")
+    _, weights = unrolled(config, read_weights(config, folder / WEIGHTS))
+    return np.ascontiguousarray(piece_vectors(weights)[: config.vocab_size])
