@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bitextmine.evaluation import sts as module
-from bitextmine.evaluation.sts import redrawn, spearman
+from bitextmine.evaluation import spearman as module
+from bitextmine.evaluation.spearman import redrawn, spearman
 
 
 def rank(value, values):

@@ -8,7 +8,8 @@ from scipy.stats import spearmanr
 
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.evaluation.sts import evaluate_sts, read_gold_pairs
+from bitextmine.evaluation.gold_pairs import read_gold_pairs
+from bitextmine.evaluation.sts import evaluate_sts
 
 EN = [
     ("A man is playing a guitar.", "A man plays the guitar.", 4.8),
