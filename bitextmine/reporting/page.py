@@ -33,7 +33,6 @@ _LONGEST_VALUE = 2000  # characters of anything else
 
 _JOINERS = "\u200c\u200d"  # part of the spelling of some scripts and emoji
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-_PERCENTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
 def write_report(
@@ -107,11 +106,14 @@ def render(found: Survey, origin: Provenance) -> str:
         langs=langs,
         chart=histogram_chart(found.scores, found.threshold) if found.scores.total else None,
         thresholds=thresholds(found.scores, found.threshold) if found.scores.total else [],
-        length_table=_length_table(found) if found.rows else [],
         limits=flags,
         lines=found.malformed.rows + int(found.table.rows.header_line),
         mark=signature(
-            task="report", rows=found.rows, threshold=found.threshold, sample=len(found.lengths), seed=SEED
+            task="report",
+            rows=found.rows,
+            threshold=found.threshold,
+            sample=len(found.sample.items),
+            seed=SEED,
         ),
     )
 
@@ -163,13 +165,6 @@ def _share(part: float, whole: float) -> str:
 
 def _shares(shares: Iterable[tuple[str, float]]) -> str:
     return ", ".join(f"{name} {_share(part, 1)}" for name, part in list(shares)[:4] if part >= 0.001)
-
-
-def _length_table(found: Survey) -> list[list[str]]:
-    src, tgt = found.lengths.T
-    ratio = tgt / np.maximum(src, 1)
-    columns = ((src, ",.0f"), (tgt, ",.0f"), (ratio, ".2f"))
-    return [[f"{100 * q:g}", *(f"{np.quantile(c, q):{form}}" for c, form in columns)] for q in _PERCENTILES]
 
 
 # Steps are round numbers, so there are between two fifths of these and all of them.

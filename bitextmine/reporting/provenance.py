@@ -13,7 +13,7 @@ from bitextmine.files.storage import to_path
 from bitextmine.languages.codes import is_code
 from bitextmine.signature import parse_signature
 
-_MOST = 50  # counts, notes and parts of a signature that a page shows
+_MOST = 50  # notes and parts of a signature that a page shows
 _LINES = {
     "lines": "lines",
     "mined_lines": "mined",
@@ -52,13 +52,6 @@ class Provenance:
         """Return the language of a side (src, tgt), empty if not known."""
         language = self.parts.get(side, "")
         return language if is_code(language) else ""
-
-    def counts(self) -> list[dict[str, float]]:
-        """Return the counts around the threshold: threshold, pairs, perhaps precision and recall."""
-        wanted = ("threshold", "pairs", "precision", "recall", "false_positive_rate")
-        rows = [row for row in _list(self.content.get("counts")) if isinstance(row, Mapping)]
-        numbers = [{key: n for key in wanted if (n := _finite(row.get(key))) is not None} for row in rows]
-        return [row for row in numbers if "threshold" in row and "pairs" in row]
 
     def facts(self) -> Iterator[tuple[str, str]]:
         """Yield the parts of the signature, then the lines of both corpora, as the manifest has them."""
@@ -110,12 +103,9 @@ def load_provenance(source: Source, manifest: str | os.PathLike[str] | None = No
         found.threshold_by = f"set by mining for the best expected {rule.upper()}"
     else:
         found.threshold_by = _RULES.get(rule, found.threshold_by)
-    found.notes = [note for note in _list(content.get("notes")) if isinstance(note, str)]
+    notes = content.get("notes")
+    found.notes = [note for note in notes if isinstance(note, str)][:_MOST] if isinstance(notes, list) else []
     return found
-
-
-def _list(value: object) -> list[Any]:
-    return value[:_MOST] if isinstance(value, list) else []
 
 
 def _finite(value: object) -> float | None:

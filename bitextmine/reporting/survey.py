@@ -93,7 +93,6 @@ class Survey:
         odd_scores: how many cells of the score column have no finite number, and the first line of one.
         high: the score of the best tenth; None without scores.
         levels: names and pairs from the best to the worst score.
-        lengths: characters of source and target of the sampled rows, int64 (s, 2).
         usual_ratio: the median ratio of target to source length in the first block.
     """
 
@@ -106,7 +105,6 @@ class Survey:
         self.flagged = {key: Flagged(0, None, []) for key in (*TESTS, "copy", "language")}
         self.any_flag = Flagged(0, None, [])
         self.levels: list[tuple[str, list[Pair]]] = []
-        self.lengths: NDArray[np.int64] = np.empty((0, 2), dtype=np.int64)
         self.repeated: dict[str, list[Repeated]] = {}
         self.languages: list[SideLanguages] = []
         self.malformed = Malformed(table)
@@ -198,7 +196,6 @@ class Survey:
         """Sum up, after the last block."""
         self.malformed.finish()
         drawn = self.sample.items
-        self.lengths = np.array([d.pair[4:6] for d in drawn], dtype=np.int64).reshape(-1, 2)
         if self.scores.total:
             self.high = self.scores.quantile(_TOP)
             self.high_rows = self.scores.at_least(self.high)
@@ -307,8 +304,8 @@ class _Watched:
 def survey(source: Source, *, columns: Columns | None = None, threshold: float | None = None) -> Survey:
     """Read the pairs once (``-`` is stdin) and count.
 
-    Scores, counts at thresholds, and flags on single pairs are counted over all rows. Lengths, languages and the share
-    of repeats come from a random sample of SAMPLE rows. Memory: some 150 MiB, and 8 bytes a row.
+    Scores, counts at thresholds, and flags on single pairs are counted over all rows. Languages and the share of
+    repeats come from a random sample of SAMPLE rows. Memory: some 150 MiB, and 8 bytes a row.
 
     Raises:
         BitextmineError: the file cannot be read, its columns cannot be told, or nearly no row is a pair.
