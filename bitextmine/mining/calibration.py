@@ -234,11 +234,14 @@ class Calibration:
         """Return the scorer's log odds of a pair that is as likely true as not."""
         return -self.shift / self.slope
 
+    def log_odds(self, score: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the calibrated log odds of a scorer's (n,), rounded."""
+        return rounded(self.slope * score + self.shift)
+
     def apply(self, scored: BestBothWays) -> BestBothWays:
         """Return candidates with calibrated log odds."""
         forward, backward = (
-            BestCandidates(best.id, rounded(self.slope * best.score + self.shift))
-            for best in (scored.forward, scored.backward)
+            BestCandidates(best.id, self.log_odds(best.score)) for best in (scored.forward, scored.backward)
         )
         return BestBothWays(forward, backward)
 

@@ -20,7 +20,16 @@ from bitextmine.files.corpus import Corpus
 from bitextmine.files.source import Source
 from bitextmine.mining.bitext import Bitext, check_output, inputs_of
 from bitextmine.mining.calibration import Calibration, calibrate, probability
-from bitextmine.mining.choices import RATE, Dedup, Duplicates, Margin, Retrieval, rule_of
+from bitextmine.mining.choices import (
+    F_MEASURE,
+    PRECISION,
+    RATE,
+    Dedup,
+    Duplicates,
+    Margin,
+    Retrieval,
+    rule_of,
+)
 from bitextmine.mining.cleaning import VERSION, clean_lines, cleaning_notes, near_copy
 from bitextmine.mining.dedup import closest_lines, every_line, first_lines
 from bitextmine.mining.gold import Gold, gold_in_rows, pair_codes, read_gold
@@ -41,9 +50,28 @@ from bitextmine.mining.options import MiningOptions, WorkOptions, check_matching
 from bitextmine.mining.pairing import ScoredPairs, retrieve
 from bitextmine.mining.piece_features import Sentences
 from bitextmine.mining.scorer import Rescorer, Scoring, open_scoring
+from bitextmine.mining.second import (
+    Evidence,
+    Judge,
+    Opinion,
+    Second,
+    SecondFailed,
+    consult,
+    doubtful,
+    fit_to_gold,
+    hopeful,
+)
 from bitextmine.mining.sides import IN_MEMORY, Side, load_side
 from bitextmine.mining.texts import Pair, text_of
-from bitextmine.mining.threshold import Cut, Estimate, NoEstimate, cut_by_estimate, cut_by_gold
+from bitextmine.mining.threshold import (
+    SAMPLE,
+    Cut,
+    Estimate,
+    NoEstimate,
+    cut_by_estimate,
+    cut_by_gold,
+    mentioned_share,
+)
 from bitextmine.search.checkpoint import remove_checkpoint
 from bitextmine.search.neighbours import Neighbours
 from bitextmine.shipped import choose_model
@@ -118,8 +146,9 @@ def mine_all(
 
     Raises:
         BitextmineError: as `mine_texts`, for all of them before the work.
+        SecondFailed: as `mine_texts`, after the result without the second encoder.
     """
-    from bitextmine.encoder import load_encoder
+    from bitextmine.encoder import as_encoder, load_encoder
 
     encoder, embedded = None, None
     model = choose_model(model, [text.lang for pair in pairs for text in pair])
@@ -129,8 +158,16 @@ def mine_all(
             encoder = load_encoder(model, work.run.device_here)
             rescored = open_scoring(encoder, model, options.wants_rescoring) is not None
             embedded = embed_all(pairs, outputs, model, encoder, work, rescored)
+            if options.second is not None:
+                options = replace(options, second=as_encoder(options.second, work.run.device_here))
         for texts, output in zip(pairs, outputs, strict=True):
-            mined = mine_texts(texts, options, work, model=encoder or model, output=output, embedded=embedded)
+            try:
+                mined = mine_texts(
+                    texts, options, work, model=encoder or model, output=output, embedded=embedded
+                )
+            except SecondFailed as e:
+                yield e.first, output
+                raise
             yield mined, output
 
 
@@ -160,6 +197,7 @@ def mine_texts(
     Raises:
         BitextmineError: corpora are missing, the same file, or without a line to mine; gold does not fit them; files of
             other programs are in the places of embeddings.
+        SecondFailed: the second encoder fails; the error has the result without it.
     """
     from bitextmine.encoder import as_encoder
 
@@ -171,6 +209,15 @@ def mine_texts(
     encoder = as_encoder(model, work.run.device_here)
     # Before the work: not every encoder has pieces to compare.
     scoring = open_scoring(encoder, model, options.wants_rescoring)
+    second = None
+    if options.second is not None:
+        if scoring is None:
+            raise BitextmineError(
+                f"--second judges log odds, and the encoder {encoder.name} has no scorer for them: add --rescore, or "
+                "name an encoder that has one"
+            )
+        other = as_encoder(options.second, work.run.device_here)
+        second = Second(other, options.second_budget, work.run, work.cache)
     with contextlib.ExitStack() as cluster:
         cluster.enter_context(work.run.executor.open())
         embedded = embedded or embed_all([texts], [output], model, encoder, work, scoring is not None)
@@ -195,7 +242,7 @@ def mine_texts(
                 rescore = Rescorer(scoring.pieces, *cut.result(), scoring.scorer, bar.update)
                 scoring = cut = None  # the tokenizer is no longer needed
                 return_freed_memory()
-            mined = mine_sides(*sides, neighbours, options, Basis(k, rescore, made_by, gold))
+            mined = mine_sides(*sides, neighbours, options, Basis(k, rescore, made_by, gold, second))
     return replace(mined, checkpoint=checkpoint)
 
 
@@ -324,12 +371,14 @@ class Basis:
         rescore: gives log odds in place of margins.
         made_by: parts for the head of the signature.
         gold: the known pairs of the options, if they have been read.
+        second: an encoder for the pairs in doubt.
     """
 
     k: int | None = None
     rescore: Rescorer | None = None
     made_by: Mapping[str, object] = field(default_factory=dict)
     gold: Gold | None = None
+    second: Second | None = None
 
 
 def mine_sides(
@@ -341,7 +390,8 @@ def mine_sides(
 ) -> Bitext:
     """Do everything after the search: candidates, their scores, the cut.
 
-    The neighbours have k columns, and one more to rescore or to estimate a threshold.
+    The neighbours have k columns, and one more to rescore or to estimate a threshold. SecondFailed: the second encoder
+    fails; the error has the result without it.
     """
     options, basis, sides = options or MiningOptions(), basis or Basis(), (src, tgt)
     wanted, k = options.k, basis.k or options.k
@@ -350,7 +400,37 @@ def mine_sides(
     candidates = find_candidates(sides, neighbours, options)
     scored = score_candidates(candidates, sides, options, basis.rescore)
     gold = basis.gold or (None if options.gold is None else read_gold(options.gold))
-    cut = choose_cut(candidates, scored, sides, options, gold)
+    basis = replace(basis, gold=gold)
+
+    def result(scored: Scored, notes: tuple[str, ...] = ()) -> Bitext:
+        return _result(candidates, scored, sides, options, basis, (*_clamped(k, wanted), *notes))
+
+    if basis.second is None:
+        return result(scored)
+    try:
+        asked = ask_second(basis.second, candidates, scored, sides, options, basis)
+    except BitextmineError as e:
+        remedy = "the pairs are those of the first encoder alone; run the same command again to go on"
+        raise SecondFailed(f"{e}; {remedy}", result(scored, (f"warning: {e}",))) from e
+    assert asked.opinion is not None
+    width = len(tgt.unique.rows)
+    kept = [_likely(some, options, gold) for some in (scored, asked)]
+    before, after = (pair_codes(pairs.src, pairs.tgt, width) for pairs in kept)
+    changed = np.setxor1d(before, after)
+    return result(asked, (asked.opinion.note(len(src.unique.rows) + width, len(changed)),))
+
+
+def _result(
+    candidates: Candidates,
+    scored: Scored,
+    sides: tuple[Side, Side],
+    options: MiningOptions,
+    basis: Basis,
+    notes: tuple[str, ...],
+) -> Bitext:
+    """Return the pairs above the cut that the options ask for."""
+    (src, tgt), k = sides, options.k
+    cut = choose_cut(candidates, scored, sides, options, basis.gold)
     pairs, calibration = scored.pairs, scored.calibration
     details: dict[str, Any] = {
         "candidates": len(pairs),
@@ -358,6 +438,7 @@ def mine_sides(
         "counts": cut.counts(pairs.score),
         "rows": {"src": src.counts(), "tgt": tgt.counts()},
         **({} if calibration is None else {"log_odds": calibration.details()}),
+        **({} if scored.opinion is None else {"second": scored.opinion.details()}),
         **cut.details(),
     }
     if cut.value is not None:
@@ -371,6 +452,7 @@ def mine_sides(
         tgt=tgt.text,
         signature=signature(
             **basis.made_by,
+            **({} if scored.opinion is None else {"second": scored.opinion.hash}),
             k=k,
             margin=options.margin,
             retrieval=options.retrieval,
@@ -379,7 +461,7 @@ def mine_sides(
             duplicates=options.duplicates,
         ),
         details=details,
-        notes=(*cleaning_notes(sides), *_clamped(k, wanted), *cut.notes),
+        notes=(*cleaning_notes(sides), *notes, *cut.notes),
         gold=options.gold,
         estimate=cut.estimate,
     )
@@ -433,11 +515,15 @@ class Scored:
         pairs: the pairs.
         calibration: that of the log odds; None by margin.
         rescore: gives other candidates of these corpora such log odds; None by margin.
+        best: the best candidates of all rows with these log odds; None by margin.
+        opinion: that of a second encoder, if it was asked.
     """
 
     pairs: ScoredPairs
     calibration: Calibration | None = None
     rescore: Rescore | None = None
+    best: BestBothWays | None = None
+    opinion: Opinion | None = None
 
 
 def score_candidates(
@@ -458,7 +544,68 @@ def score_candidates(
     def rescore(best: BestBothWays, neighbours: Neighbours, k: int) -> BestBothWays:
         return calibration.apply(rescorer(best, neighbours, k))
 
-    return Scored(retrieve(calibration.apply(raw), options.retrieval, LOG_ODDS), calibration, rescore)
+    best = calibration.apply(raw)
+    return Scored(retrieve(best, options.retrieval, LOG_ODDS), calibration, rescore, best)
+
+
+def ask_second(
+    second: Second,
+    found: Candidates,
+    scored: Scored,
+    sides: tuple[Side, Side],
+    options: MiningOptions,
+    basis: Basis,
+) -> Scored:
+    """Return the pairs chosen again with a second encoder's opinion on those in doubt; BitextmineError if it fails."""
+    best, calibration, rescorer = scored.best, scored.calibration, basis.rescore
+    assert best is not None and calibration is not None and rescorer is not None
+    pairs = hopeful(best, found.neighbours, options.k)
+    if not all(side.cleaned for side in sides):
+        pairs = pairs.take(~_near_copies(pairs, sides))
+    raw = rescorer.scores(pairs.src, pairs.tgt, pairs.score, found.neighbours, options.k)
+    pairs = ScoredPairs(pairs.src, pairs.tgt, calibration.log_odds(raw))
+    lines, width = [len(side.unique.rows) for side in sides], len(sides[1].unique.rows)
+    likely = _likely(scored, options, basis.gold)
+    kept = np.isin(pair_codes(pairs.src, pairs.tgt, width), pair_codes(likely.src, likely.tgt, width))
+    decisions = len(likely) + float(probability(scored.pairs.score).sum())
+    asked = doubtful(pairs, kept, decisions, second.budget * sum(lines))
+    judge = None if basis.gold is None else _judge(basis.gold, sides, scored, options)
+    opinion = consult(second, sides, best, pairs, asked, judge)
+    again = retrieve(opinion.best, options.retrieval, LOG_ODDS)
+    return replace(scored, pairs=again, best=opinion.best, opinion=opinion)
+
+
+def _likely(scored: Scored, options: MiningOptions, gold: Gold | None) -> ScoredPairs:
+    """Return the pairs that the threshold keeps, those above even odds if that takes more than their scores."""
+    pairs = scored.pairs
+    kind, number = rule_of(options.threshold)  # type: ignore[arg-type]
+    value = number if kind == "given" else 0.0
+    if gold is None and kind in (F_MEASURE, PRECISION):
+        assert scored.calibration is not None
+        estimate = Estimate(pairs.score, probability(pairs.score), 0, "", scored.calibration.unseen)
+        cut = estimate.at_f(number) if kind == F_MEASURE else estimate.at_precision(number)
+        value = 0.0 if cut is None else cut
+    return pairs.take(pairs.score >= value)
+
+
+def _judge(gold: Gold, sides: tuple[Side, Side], scored: Scored, options: MiningOptions) -> Judge:
+    """Return a fit to the gold pairs; of a sample, only pairs with a line that it mentions are judged."""
+    assert options.gold is not None
+    ends, known = gold_in_rows(gold, sides, options.gold)
+    width = len(sides[1].unique.rows)
+
+    def marks(pairs: ScoredPairs) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        correct = np.isin(pair_codes(pairs.src, pairs.tgt, width), known)
+        return correct, np.isin(pairs.src, ends[0]) | np.isin(pairs.tgt, ends[1])
+
+    sample = mentioned_share(scored.pairs.score, *marks(scored.pairs)) < SAMPLE
+
+    def judge(pairs: ScoredPairs, evidence: NDArray[np.float64]) -> Evidence:
+        correct, mentioned = marks(pairs)
+        some = mentioned if sample else np.ones(len(pairs), dtype=bool)
+        return fit_to_gold(pairs.score[some], evidence[some], correct[some])
+
+    return judge
 
 
 def choose_cut(
@@ -486,7 +633,8 @@ def choose_cut(
         if options.threshold != "auto":
             raise NoEstimate(f"--threshold {options.threshold}: no estimate: {doubt}; use -k 4")
         return Cut(None, "none", (f"warning: no threshold and no estimate: {doubt}; use -k 4",))
-    null = _noise(found, scored, sides, options) if kind == RATE or scored.calibration is None else None
+    by_noise = scored.calibration is None or (kind == RATE and scored.opinion is None)
+    null = _noise(found, scored, sides, options) if by_noise else None
     if scored.calibration is not None:
         lines, counted_side = (n, "source") if counts_source(n, m, options.retrieval) else (m, "target")
         true = probability(pairs.score)
@@ -496,7 +644,8 @@ def choose_cut(
     else:
         assert null is not None
         estimate = null.estimate
-    cut = cut_by_estimate(kind, number, estimate, null.threshold if null is not None else lambda rate: 0.0)
+    # The second encoder has not judged noise.
+    cut = cut_by_estimate(kind, number, estimate, estimate.at_rate if null is None else null.threshold)
     if options.margin != Margin.ABSOLUTE or scored.calibration is not None:
         return cut
     return replace(cut, notes=(*cut.notes, _PLAIN_COSINES))

@@ -8,6 +8,7 @@ from bitextmine.errors import UsageError
 from bitextmine.languages.codes import LanguageCode
 from bitextmine.mining.choices import Dedup, Duplicates, Margin, Retrieval, SearchWay, parse_threshold
 from bitextmine.run import Run
+from bitextmine.shipped import Second
 
 Threshold = Annotated[
     float | str | None,
@@ -81,6 +82,8 @@ class MiningOptions(Options):
             pieces (`scorer`), instead of by their margin. This needs an encoder without layers, and about 300 bytes a
             line. None: if the encoder has a scorer of its own, the margin is the ratio, and k is 2 or more.
         clean: leave out junk, boilerplate, copies and text in another language (`cleaning`).
+        second: an encoder that judges the pairs in doubt as well (`second`); scores must be log odds.
+        second_budget: the largest share of the lines that it encodes.
         dedup: which lines count as the same; one of them is mined.
         duplicates: what happens to the others.
 
@@ -127,6 +130,10 @@ class MiningOptions(Options):
             "Drop junk, boilerplate, copies and, with the extra 'languages', text in the wrong language.",
         ),
     ] = True
+    second: Second = None
+    second_budget: Annotated[
+        float, Opt("--second-budget", "Largest share of the lines for --second to encode.", gt=0, le=1)
+    ] = 0.15
     dedup: Annotated[Dedup, Opt("--dedup", "Mine duplicate lines once.")] = Dedup.EXACT
     duplicates: Annotated[Duplicates, Opt("--duplicates", "Pairs to print for duplicate lines.")] = (
         Duplicates.FIRST
@@ -138,6 +145,11 @@ class MiningOptions(Options):
         if self.rescore and self.k == 1:
             raise UsageError(
                 "rescore with k=1 (--rescore -k 1): one neighbour gives no margin to start from; use -k 2 or more"
+            )
+        if self.second is not None and self.wants_rescoring is False:
+            raise UsageError(
+                "second (--second) judges log odds: it goes with rescoring, the ratio margin and k >= 2 (--rescore, "
+                "--margin ratio, -k 4)"
             )
         if self.gold is not None and self.threshold != "auto":
             raise UsageError(

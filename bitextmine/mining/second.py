@@ -1,12 +1,67 @@
-"""A second opinion: a larger encoder judges the candidates of a small one that are in doubt."""
+"""A second opinion: a larger encoder judges the candidates of a small one that are in doubt.
+
+The first encoder's log odds tell which candidates are in doubt. A wrong decision on one of them, kept or left out,
+costs F1 about 1 / (pairs kept + true pairs). Those that are likeliest to be wrong are asked first, until the rest are
+expected to cost less than `LEFT` (`doubtful`).
+
+The second encoder's evidence is one number for each candidate: its cosine, plus twice its distance margin among the
+lines that are encoded again. How much that says is learned from the run itself, for an encoder that nobody fitted: the
+evidence of true and of wrong candidates is taken for two normal distributions of one variance, and each candidate is
+from the first of them with the probability that the first encoder gives it. Expectation-maximisation finds the means.
+Their log ratio is a line, which is added to the log odds (`Evidence`), at half its slope, as both encoders err on the
+same pairs more often than independent ones would. Where two distributions explain the evidence hardly better than one,
+the weight is zero. Known pairs (``--gold``) replace these estimates by a logistic regression.
+"""
 
 from __future__ import annotations
+
+import logging
+import math
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.console import counted
+from bitextmine.embeddings.selection import SelectedVectors
+from bitextmine.errors import BitextmineError
+from bitextmine.mining.calibration import probability
+from bitextmine.mining.margin import BestBothWays, BestCandidates, neighbourhood_mean, rounded
+from bitextmine.mining.pairing import ScoredPairs
+from bitextmine.mining.sides import Side
+from bitextmine.run import Run
+from bitextmine.search.exact import search_one
+from bitextmine.search.neighbours import Neighbours
+from bitextmine.search.options import SearchOptions
+
+if TYPE_CHECKING:
+    from bitextmine.encoder import Encoder
+    from bitextmine.mining.bitext import Bitext
+
+log = logging.getLogger(__name__)
+
 # A candidate stands out from its ends' best so many candidates, itself among them: the runner-up is the one to beat.
 RIVALS = 2
+# Neighbours of a margin among the lines that are encoded again, and the most lines to look for them.
+NEIGHBOURS, POOL = 4, 1 << 14
+# The loss of F1 that doubt about the other pairs may cost, as expected.
+LEFT = 0.001
+# Candidates of lower log odds are hopeless, whatever the second encoder says.
+FLOOR = -4.5
+# Log odds of the candidates that the distributions are fitted to: among surer ones true pairs are of another kind.
+_FITTED = 3.0
+_MARGIN_WEIGHT = 2.0
+_INDEPENDENT = 0.5
+# The gain in log likelihood below which the second encoder adds nothing; and the fewest candidates that show one.
+_LEAST_GAIN, _FEW = 5.0, 40
+_ROUNDS = 60
+_MOST = 5.0  # the most that the evidence adds to log odds
+_PAIRS = 1 << 14
+_RIDGE = 1.0  # of the logistic regression on gold
 
 
 def margins(
@@ -37,3 +92,304 @@ def _best_mean(score: NDArray[np.float64], rows: NDArray[np.int64], count: int) 
     mean = np.empty(len(score))
     mean[order] = (total / np.minimum(size, count))[inverse]
     return mean
+
+
+# --- the candidates in doubt ---
+
+
+def hopeful(best: BestBothWays, neighbours: Neighbours, k: int) -> ScoredPairs:
+    """Return the candidates of the rows whose best one reaches `FLOOR`, each once, with their cosines.
+
+    Args:
+        best: the best candidates with log odds.
+        neighbours: of both sides.
+        k: the neighbours of a row that are candidates.
+    """
+    found = []
+    for one, sim, ids in (
+        (best.forward, neighbours.fwd_sim, neighbours.fwd_id),
+        (best.backward, neighbours.bwd_sim, neighbours.bwd_id),
+    ):
+        rows = np.flatnonzero(one.score >= FLOOR)
+        row, column = np.nonzero(ids[rows, :k] >= 0)
+        own = rows[row]
+        found.append((own, ids[own, column].astype(np.int64), sim[own, column].astype(np.float64)))
+    forward, backward = found
+    src, tgt = np.concatenate([forward[0], backward[1]]), np.concatenate([forward[1], backward[0]])
+    _, first = np.unique(src * len(neighbours.bwd_id) + tgt, return_index=True)
+    return ScoredPairs(src[first], tgt[first], np.concatenate([forward[2], backward[2]])[first])
+
+
+def rivalled(pairs: ScoredPairs) -> NDArray[np.float64]:
+    """Return log odds (p,) that heed the other candidates of both ends, of which at most one is true.
+
+    The odds of a candidate are divided by 1 plus the sum of its rivals' odds, at the end where that is larger.
+    """
+    odds = np.exp(np.clip(pairs.score, -30, 30))
+    rivals = np.zeros(len(odds))
+    for rows in (pairs.src, pairs.tgt):
+        rivals = np.maximum(rivals, np.bincount(rows, odds)[rows] - odds if len(rows) else rivals)
+    heeded: NDArray[np.float64] = pairs.score - np.log1p(np.maximum(rivals, 0))
+    return heeded
+
+
+def doubtful(
+    pairs: ScoredPairs, kept: NDArray[np.bool_], decisions: float, most_lines: float, left: float = LEFT
+) -> NDArray[np.int64]:
+    """Return the candidates to ask the second encoder about, most doubtful first.
+
+    Args:
+        pairs: candidates with log odds.
+        kept: True for those that the first encoder keeps.
+        decisions: pairs kept plus expected true pairs, of which F1 is the share of agreement.
+        most_lines: the most lines of both sides together.
+        left: the expected loss of F1 from the candidates that are not returned.
+    """
+    true = probability(rivalled(pairs))
+    loss = np.where(kept, 1 - true, true)
+    loss[pairs.score < FLOOR] = 0
+    order = np.lexsort((pairs.tgt, pairs.src, -loss))
+    remaining = loss.sum() - np.cumsum(loss[order])
+    order = order[: int(np.searchsorted(-remaining, -left * decisions)) + 1]
+    order = order[loss[order] > 0]
+    lines = np.zeros(len(order), dtype=np.int64)
+    for rows in (pairs.src[order], pairs.tgt[order]):
+        lines[np.unique(rows, return_index=True)[1]] += 1
+    return order[np.cumsum(lines) <= most_lines]
+
+
+# --- what the second encoder says ---
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The log odds that the second encoder adds: `weight` (evidence - `middle`), at most `_MOST`."""
+
+    weight: float
+    middle: float
+
+    def log_odds(self, evidence: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what evidence (n,) adds."""
+        return np.clip(self.weight * (evidence - self.middle), -_MOST, _MOST)
+
+
+NOTHING = Evidence(0.0, 0.0)
+
+
+def fit_evidence(log_odds: NDArray[np.float64], evidence: NDArray[np.float64]) -> Evidence:
+    """Fit the evidence of candidates (n,) whose log odds the first encoder gives; see the module."""
+    some = (log_odds >= FLOOR) & (log_odds < _FITTED)
+    prior, x = probability(log_odds[some]), evidence[some]
+    if len(x) < _FEW or float(x.var()) < 1e-12:
+        return NOTHING
+    true, variance = prior.copy(), float(x.var())
+    means = np.zeros(2)
+    for _ in range(_ROUNDS):
+        shares = np.stack([1 - true, true])
+        means = shares @ x / np.maximum(shares.sum(axis=1), 1e-9)
+        variance = float((shares * (x - means[:, None]) ** 2).sum()) / len(x) + 1e-9
+        line = (means[1] - means[0]) / variance * (x - means.mean())
+        with np.errstate(divide="ignore"):
+            true = probability(np.log(prior) - np.log1p(-prior) + line)
+    densities = np.exp(-((x - means[:, None]) ** 2) / (2 * variance)) / math.sqrt(variance)
+    alone = np.exp(-((x - x.mean()) ** 2) / (2 * x.var())) / x.std()
+    likelihood = np.maximum((1 - prior) * densities[0] + prior * densities[1], 1e-300)
+    gain = float((np.log(likelihood) - np.log(np.maximum(alone, 1e-300))).sum())
+    weight = _INDEPENDENT * float(means[1] - means[0]) / variance
+    if gain < _LEAST_GAIN or weight <= 0:
+        return NOTHING
+    return Evidence(weight, float(means.mean()))
+
+
+def fit_to_gold(
+    log_odds: NDArray[np.float64], evidence: NDArray[np.float64], correct: NDArray[np.bool_]
+) -> Evidence:
+    """Fit the evidence of candidates (n,) that are known to be correct or wrong, by logistic regression.
+
+    The log odds count 1. A small penalty keeps the weight finite where all are alike.
+    """
+    if len(evidence) < _FEW or float(evidence.std()) < 1e-6:
+        return NOTHING
+    mean, scale = float(evidence.mean()), float(evidence.std())
+    x = np.stack([(evidence - mean) / scale, np.ones(len(evidence))])
+    line = np.zeros(2)
+    for _ in range(_ROUNDS):
+        p = probability(log_odds + line @ x)
+        step = np.linalg.solve(
+            (x * p * (1 - p)) @ x.T + _RIDGE * np.eye(2), x @ (correct - p) - _RIDGE * line
+        )
+        line += step
+        if float(np.abs(step).max()) < 1e-9:
+            break
+    if line[0] <= 0:
+        return NOTHING
+    weight = float(line[0]) / scale
+    return Evidence(weight, mean - float(line[1]) / weight)
+
+
+@dataclass(frozen=True)
+class Second:
+    """A second encoder, and how much of it is wanted.
+
+    Attributes:
+        encoder: the encoder.
+        budget: the largest share of the lines to encode again.
+        run: its resources.
+        cache: the folder for its vectors, instead of beside the corpora.
+    """
+
+    encoder: Encoder
+    budget: float
+    run: Run
+    cache: str | os.PathLike[str] | None = None
+
+    def evidence(self, pairs: ScoredPairs, sides: tuple[Side, Side]) -> NDArray[np.float64]:
+        """Return the evidence (p,) of pairs: cosine + 2 margin among their lines, which are encoded if necessary.
+
+        Raises:
+            BitextmineError: the encoder fails; vectors that were kept are of another size.
+        """
+        rows = [np.unique(side, return_inverse=True) for side in (pairs.src, pairs.tgt)]
+        vectors = []
+        for side, (some, _) in zip(sides, rows, strict=True):
+            lines = side.unique.rows[some]
+            with SelectedVectors(side.text, self.encoder, self.run, self.cache) as kept:
+                new, begin = kept.missing(lines), time.perf_counter()
+                with self.run.progress(len(new), f"embed {side.text.name} again") as bar:
+                    kept.encode(new, bar.update)
+                if len(new):
+                    what = side.text.name, counted(len(new), "line"), self.encoder.name
+                    log.info("%s: %s embedded by %s in %.1f s", *what, time.perf_counter() - begin)
+                vectors.append(kept.take(lines))
+        left, right = (place for _, place in rows)
+        x, y = vectors
+        cosine = np.empty(len(pairs))
+        for start in range(0, len(pairs), _PAIRS):
+            part = slice(start, start + _PAIRS)
+            a, b = x[left[part]].astype(np.float32), y[right[part]].astype(np.float32)
+            cosine[part] = np.einsum("ij,ij->i", a, b, dtype=np.float64)
+        around = [self._around(x, y)[left], self._around(y, x)[right]]
+        return cosine + _MARGIN_WEIGHT * (cosine - (around[0] + around[1]) / 2)
+
+    def _around(self, queries: NDArray[np.float16], others: NDArray[np.float16]) -> NDArray[np.float64]:
+        """Return the mean cosine (n,) of vectors with their nearest among (a sample of) the others."""
+        pool = (
+            others[np.unique(np.linspace(0, len(others) - 1, POOL).astype(np.int64))]
+            if len(others) > POOL
+            else others
+        )
+        options = SearchOptions(device=self.run.device_name, memory=self.run.memory)
+        return neighbourhood_mean(*search_one(queries, pool, min(NEIGHBOURS, len(pool)), options))
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What a second encoder changed.
+
+    Attributes:
+        best: the best candidates of all rows, with log odds of both encoders.
+        evidence: how it counts.
+        lines: lines of both sides that were judged by it.
+        pairs: candidates that were judged.
+        name: of the encoder.
+        hash: of the encoder.
+    """
+
+    best: BestBothWays
+    evidence: Evidence
+    lines: tuple[int, int]
+    pairs: int
+    name: str
+    hash: str
+
+    def details(self) -> dict[str, Any]:
+        """Return the facts for the JSON beside the output."""
+        return {
+            "model": self.hash,
+            "lines": list(self.lines),
+            "pairs": self.pairs,
+            "weight": self.evidence.weight,
+            "middle": self.evidence.middle,
+        }
+
+    def note(self, lines: int, changed: int) -> str:
+        """Return a line for the summary of a run over so many lines; `changed` counts the decisions."""
+        asked = sum(self.lines)
+        share = 100 * asked / max(1, lines)
+        head = f"second encoder {self.name}: {counted(asked, 'line')} ({share:.1f}%) encoded again; "
+        if not asked:
+            return f"second encoder {self.name}: no pair is in doubt"
+        if not self.evidence.weight:
+            return head + "it adds nothing to the first one here, so it does not count"
+        return head + f"{counted(changed, 'decision')} changed"
+
+
+Judge = Callable[[ScoredPairs, NDArray[np.float64]], Evidence]
+
+
+def consult(
+    second: Second,
+    sides: tuple[Side, Side],
+    best: BestBothWays,
+    pairs: ScoredPairs,
+    asked: NDArray[np.int64],
+    judge: Judge | None = None,
+) -> Opinion:
+    """Ask the second encoder about some candidates, and choose the best of every row again.
+
+    Args:
+        second: the encoder.
+        sides: both corpora.
+        best: the best candidates with the first encoder's log odds.
+        pairs: all candidates of the rows in doubt, with log odds.
+        asked: numbers of those to ask about.
+        judge: fits the evidence of these to known pairs, instead of `fit_evidence`.
+    """
+    evidence, score = NOTHING, pairs.score.copy()
+    some = pairs.take(asked)
+    if len(asked):
+        # Every candidate between the lines that are encoded anyway.
+        among = np.isin(pairs.src, some.src) & np.isin(pairs.tgt, some.tgt) & (pairs.score >= FLOOR)
+        some = pairs.take(among)
+        found = second.evidence(some, sides)
+        evidence = fit_evidence(rivalled(pairs)[among], found) if judge is None else judge(some, found)
+        score[among] = rounded(some.score + evidence.log_odds(found))
+    lines = len(np.unique(some.src)), len(np.unique(some.tgt))
+    chosen = _best_again(best, ScoredPairs(pairs.src, pairs.tgt, score)) if evidence.weight else best
+    return Opinion(chosen, evidence, lines, len(some), second.encoder.name, second.encoder.hash)
+
+
+def _best_again(best: BestBothWays, pairs: ScoredPairs) -> BestBothWays:
+    """Return the best candidate of each row among its old one and candidates with new scores."""
+    width = len(best.backward.id)
+    src, tgt = (np.flatnonzero(side.id >= 0) for side in (best.forward, best.backward))
+    old = ScoredPairs(
+        np.concatenate([src, best.backward.id[tgt]]),
+        np.concatenate([best.forward.id[src], tgt]),
+        np.concatenate([best.forward.score[src], best.backward.score[tgt]]),
+    )
+    old = old.take(~np.isin(old.src * width + old.tgt, pairs.src * width + pairs.tgt))
+    every = ScoredPairs(
+        *(np.concatenate([getattr(pairs, name), getattr(old, name)]) for name in ("src", "tgt", "score"))
+    )
+    sides = []
+    for rows, others, count in ((every.src, every.tgt, len(best.forward.id)), (every.tgt, every.src, width)):
+        order = np.lexsort((others, -every.score, rows))
+        order = order[np.diff(rows[order], prepend=-1) > 0]
+        id, score = np.full(count, -1, dtype=np.int64), np.full(count, -np.inf)
+        id[rows[order]], score[rows[order]] = others[order], every.score[order]
+        sides.append(BestCandidates(id, score))
+    return BestBothWays(sides[0], sides[1])
+
+
+class SecondFailed(BitextmineError):
+    """The second encoder failed.
+
+    Args:
+        problem: what happened.
+        first: the result without it.
+    """
+
+    def __init__(self, problem: str, first: Bitext) -> None:
+        super().__init__(problem)
+        self.first = first

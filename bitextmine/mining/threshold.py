@@ -174,6 +174,15 @@ class Estimate:
         reached = last[self.precisions()[last] >= precision - _ROUNDING]
         return float(self.score[reached[-1]]) if len(reached) else None
 
+    def at_rate(self, rate: float) -> float:
+        """Return the lowest score at and above which at most so many wrong pairs per line without a translation are."""
+        last = _last_of_equals(self.score)
+        allowed = rate * max(1.0, self.lines * self.without_translation)
+        within = last[np.cumsum(1 - self.true)[last] <= allowed]
+        if len(within):
+            return float(self.score[within[-1]])
+        return float(np.nextafter(self.score[0], np.inf)) if len(self.score) else 0.0
+
     def highest_precision(self) -> tuple[float, int]:
         """Return the highest precision of any threshold, and the most pairs that have it; (0, 0) without pairs."""
         shares = self.precisions()

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from bitextmine.languages.identify import is_installed
+from bitextmine.shipped import SHIPPED
 
 from .helpers import MINE, NO_MODEL, contents, scores, texts, write
 
@@ -64,6 +65,24 @@ def test_log_odds_by_default(bitextmine, tmp_path):
         plain = bitextmine(*MINE, *margins, cwd=tmp_path)
         assert "|scorer:" not in plain.err
         assert 0 <= scores(plain.out)[0] < 4
+
+
+@pytest.mark.usefixtures("samples")
+def test_a_second_encoder(bitextmine, tmp_path):
+    """Its vectors are kept, a second run is the same, and without them the first result is written."""
+    bitextmine(*MINE, "-o", "alone.tsv", cwd=tmp_path)
+    again = (*MINE, "--second-budget", "0.1")
+    found = bitextmine(*again, "--second", SHIPPED[-1], "-o", "both.tsv", cwd=tmp_path)
+    assert re.search(
+        r"second encoder .*: \d+ lines \(\d\.\d%\) encoded again; \d+ decisions? changed", found.err
+    )
+    assert "|second:" in found.err and len(list(tmp_path.glob("sample.??.*.lines"))) == 2
+    before = contents(tmp_path)
+    bitextmine(*again, "--second", SHIPPED[-1], "-o", "both.tsv", cwd=tmp_path)
+    assert contents(tmp_path) == before
+    failed = bitextmine(*again, "--second", "precomputed", "-o", "failed.tsv", code=1, cwd=tmp_path)
+    assert "embed CORPUS --vectors" in failed.err and "of the first encoder alone" in failed.err
+    assert (tmp_path / "failed.tsv").read_bytes() == (tmp_path / "alone.tsv").read_bytes()
 
 
 def test_options_change_the_pairs_as_they_say(bm, parallel_text, tmp_path):
