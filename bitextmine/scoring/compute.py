@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from bitextmine.executor import Kept
     from bitextmine.run import Run
 
+_SAMPLE = 100  # pairs that load what all columns need
 _Texts = tuple[list[str], list[str]]  # sources and targets of the good rows of a block
 
 
@@ -119,6 +120,9 @@ class PairScorer:
         first = list(itertools.islice(blocks, 2))
         blocks = itertools.chain(first, blocks)
         if len(first) == 2 and run.thread_count > 1 and can_fork():
+            # Copies share what columns load when they are first computed: tables, models, patterns.
+            src, tgt = _texts(first[0], (layout.src, layout.tgt))
+            _columns(request, tools, (), (src[:_SAMPLE], tgt[:_SAMPLE]))
             tasks = self._tasks(blocks, layout)
             yield from mapped(lambda task: _columns(request, tools, *task), tasks, run.thread_count)
             return
