@@ -10,10 +10,11 @@ from bitextmine.console import counted
 from bitextmine.documents.kinds import SUFFIXES, Kind
 from bitextmine.documents.paragraphs import paragraphs
 from bitextmine.documents.sentences import sentences
-from bitextmine.documents.sources import HEAD, check_text, language_of
+from bitextmine.documents.sources import HEAD, check_text, kind_of, language_of
 from bitextmine.documents.split import split
 from bitextmine.errors import BitextmineError, UsageError, explained
 from bitextmine.files.corpus import ORIGIN, Corpus
+from bitextmine.files.formats.sniff import first_bytes
 from bitextmine.files.location import Location
 from bitextmine.files.source import Source
 from bitextmine.files.storage import AnyPath
@@ -27,6 +28,7 @@ from bitextmine.run import Run
 _LOOKED_AT = 300
 _SEVERAL, _PER_LINE, _WRAPPED = 0.6, 2.0, 0.5
 _SHORT = 30
+_MARKED_UP = (Kind.HTML, Kind.EPUB, Kind.DOCX, Kind.ODT, Kind.PDF)
 
 
 @dataclass(frozen=True)
@@ -89,22 +91,20 @@ class Reader:
         if self._presplit:
             return self._uncut(part, list(part.source.lines()))
         lang = self._langs[side] or language_of(part.source) or "en"
-        if SUFFIXES.get(part.source.suffix) is Kind.HTML:
-            found = self._pages(part.source, lang)
+        kinds = SUFFIXES.get(part.source.suffix), kind_of(first_bytes(part.source))
+        if kind := next((kind for kind in kinds if kind in _MARKED_UP), None):
+            found = self._split(part.source, lang, kind)
         else:
             lines = list(part.source.lines())
             head = "\n".join(line[:HEAD] for line in lines[:5])
             check_text(head.encode("utf-8", "replace"), part.source)
-            if _is_page(lines) and not part.source.is_stream:
-                found = self._pages(part.source, lang)
-            elif _is_cut(lines, lang):
+            if _is_cut(lines, lang):
                 return self._uncut(part, lines)
-            else:
-                found = [
-                    (line, f"{part.name} {i}.{j}")
-                    for i, text in enumerate(paragraphs(lines), 1)
-                    for j, line in enumerate(sentences(clean(text), lang), 1)
-                ]
+            found = [
+                (line, f"{part.name} {i}.{j}")
+                for i, text in enumerate(paragraphs(lines), 1)
+                for j, line in enumerate(sentences(clean(text), lang), 1)
+            ]
         self.cut[part.name] = len(found)
         return Text([line for line, _ in found], [origin for _, origin in found] if self._origin else ())
 
@@ -121,16 +121,10 @@ class Reader:
         rows = range(part.first, part.first + len(lines))
         return Text(lines, list(self._corpora[part.source].places(rows)))
 
-    def _pages(self, source: Source, lang: str) -> list[tuple[str, str]]:
-        """Return the sentences of a page, with their origins."""
-        found = split(source, lang, kind=Kind.HTML, run=self._run)
+    def _split(self, source: Source, lang: str, kind: Kind) -> list[tuple[str, str]]:
+        """Return the sentences of a page, a book or an office file, with their origins."""
+        found = split(source, lang, kind=kind, run=self._run)
         return [(one.text, f"{one.url or one.document} {one.paragraph}.{one.sentence}") for one in found]
-
-
-def _is_page(lines: Sequence[str]) -> bool:
-    """Return True if the first line that is not blank is that of a web page."""
-    first = next((line.lstrip("\ufeff \t").lower() for line in lines if line.strip()), "")
-    return first.startswith(("<!doctype html", "<html"))
 
 
 def _is_cut(lines: Sequence[str], lang: str) -> bool:
@@ -234,7 +228,7 @@ def matched_tasks(pairs: Sequence[tuple[int, int]], src: Sequence[Part], tgt: Se
 def _document_name(file: Location) -> str:
     """Return the name of a document in any language: ``en/a.txt.gz`` and ``a.fr.txt`` are both ``a``."""
     parts = file.stem.name.split(".")
-    while len(parts) > 1 and (parts[-1].lower() in ("txt", "text") or is_code(parts[-1])):
+    while len(parts) > 1 and (f".{parts[-1].lower()}" in SUFFIXES or is_code(parts[-1])):
         parts.pop()
     return ".".join(parts)
 

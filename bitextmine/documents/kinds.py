@@ -16,6 +16,10 @@ class Kind(StrEnum):
     WARC = "warc"
     JSONL = "jsonl"
     PARQUET = "parquet"
+    EPUB = "epub"
+    DOCX = "docx"
+    ODT = "odt"
+    PDF = "pdf"
 
 
 SUFFIXES = {
@@ -26,6 +30,10 @@ SUFFIXES = {
         Kind.WARC: (".warc", ".arc", ".wet"),
         Kind.JSONL: (".jsonl", ".ndjson"),
         Kind.PARQUET: (".parquet", ".pq"),
+        Kind.EPUB: (".epub",),
+        Kind.DOCX: (".docx", ".docm", ".dotx"),
+        Kind.ODT: (".odt", ".ott"),
+        Kind.PDF: (".pdf",),
     }.items()
     for suffix in suffixes
 }

@@ -48,13 +48,14 @@ _LONGEST_TAG = 1000  # bytes up to a mark
 _SAMPLE = 1 << 18  # bytes that tell if it is a page
 
 
-def library(name: str) -> Any:
-    """Import a module of the extra `web`; MissingPackage if it is not installed."""
+def library(name: str, extra: str = "web") -> Any:
+    """Import a module that comes with an extra; MissingPackage if it is not installed."""
     try:
         return importlib.import_module(name)
     except ImportError:
         raise MissingPackage(
-            f"these documents need the package {name.partition('.')[0]}; install it with pip install 'bitextmine[web]'"
+            f"these documents need the package {name.partition('.')[0]}; install it with "
+            f"pip install 'bitextmine[{extra}]'"
         ) from None
 
 

@@ -33,22 +33,24 @@ _LEADER = re.compile(r"(?:[.·…_]\s?){4}\s*[\divxlc]{1,6}\Z")
 _ITEM = re.compile(r"[-*•] |\||(\d{1,3})([.)]) ")
 
 
-def paragraphs(lines: Iterable[str]) -> Iterator[str]:
+def paragraphs(lines: Iterable[str], width: int = 0) -> Iterator[str]:
     """Yield the paragraphs of a text: blank lines part them, and so do line breaks that no margin forced.
 
     A line break within a block of short lines is that of wrapped text if the next word would hardly have fitted on the
     line, or if the line ends within a word; not before an item of a list, nor behind a dot leader and its page number.
-    Blocks are bounded, as lines are, so a file without blank lines is no harm.
+    Blocks are bounded, as lines are, so a file without blank lines is no harm. A `width` is that of all wrapped lines,
+    in characters; it is found out otherwise.
     Words that are divided there are put together, without the hyphen unless the text up to here has them with it.
     """
     compounds: set[str] = set()
-    width = 0  # of the widest block of short lines so far: a block of two lines does not show the margin
+    known = width > 0
     for block in _blocks(lines):
         longest = max(map(len, block))
-        if longest > _WRAPPED:
+        if longest > _WRAPPED and not known:
             yield from block
         else:
-            width = max(width, longest)
+            if not known:  # the widest block so far: one of two lines does not show the margin
+                width = max(width, longest)
             for line in block:
                 if ("-" in line or "\u2010" in line) and len(compounds) < _MOST_COMPOUNDS:
                     compounds.update(_COMPOUND.findall(_plain(line)))

@@ -1,4 +1,4 @@
-"""Documents out of files and folders: plain text, web pages, WARC, JSON Lines, Parquet."""
+"""Documents out of files and folders: plain text, web pages, crawls, books, office files, JSON Lines, Parquet."""
 
 import codecs
 import dataclasses
@@ -15,8 +15,10 @@ from typing import Any
 from bitextmine.documents.crawls import crawled
 from bitextmine.documents.document import Damaged, Document, NoDocument
 from bitextmine.documents.kinds import SUFFIXES, Kind, SplitOptions
+from bitextmine.documents.office import office_documents
 from bitextmine.documents.pages import page_file
 from bitextmine.documents.paragraphs import paragraphs
+from bitextmine.documents.pdf import pdf_paragraphs
 from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.names import PARQUET
 from bitextmine.files.formats.sniff import sniff
@@ -34,16 +36,22 @@ _LOOKED_AT = 50  # lines of plain text that tell if it is a table
 
 # First bytes of what is no text, and the way to make text of it.
 _CONVERT = (
-    (b"%PDF", "a PDF: convert it with 'pdftotext FILE' first"),
-    (
-        b"PK\x03\x04",
-        "a zip archive, as DOCX, ODT, EPUB: convert it with 'pandoc -t plain FILE', or unpack it",
-    ),
     (b"\xd0\xcf\x11\xe0", "an old Microsoft Office file: convert it with 'soffice --convert-to txt FILE'"),
     (b"{\\rtf", "RTF: convert it with 'pandoc -t plain FILE' first"),
     *((magic, "an image") for magic in (b"\x89PNG", b"\xff\xd8\xff", b"GIF8")),
     *((magic, advice.replace("it looks like", "is").removeprefix("it ")) for magic, advice in MAGIC),
 )
+
+
+# What is in the first bytes, in lower case, of files that are no text whatever their names say.
+_BINARY = (
+    ((b"par1",), Kind.PARQUET),
+    ((b"%pdf",), Kind.PDF),
+    ((b"pk\x03\x04", b"application/epub+zip"), Kind.EPUB),
+    ((b"pk\x03\x04", b"application/vnd.oasis.opendocument.text"), Kind.ODT),
+    *(((b"pk\x03\x04", part), Kind.DOCX) for part in (b"[content_types].xml", b"word/", b"docprops/")),
+)
+BINARY = frozenset(kind for _, kind in _BINARY)
 
 
 @dataclass(frozen=True)
@@ -145,6 +153,10 @@ def documents(
         yield Document(file.name, "", lang, text, tags=False)
     elif kind is Kind.PARQUET:
         yield from _table(file, options.text_field)
+    elif kind in (Kind.EPUB, Kind.DOCX, Kind.ODT):
+        yield from office_documents(kind, file.source, file.name, lang)
+    elif kind is Kind.PDF:
+        yield Document(file.name, "", lang, functools.partial(pdf_paragraphs, file.source), tags=False)
     else:
         yield from _streamed(file, kind, options, seen)
 
@@ -159,14 +171,14 @@ def _streamed(
         if len(head) >= HEAD:
             break
     if options.kind is None:
-        check_text(head, file.source)
-    if kind is None:
-        kind = _kind(head)
-        if kind in (Kind.WARC, Kind.HTML, Kind.PARQUET):
+        looks = kind_of(head)
+        if looks in BINARY or (kind is None and looks in (Kind.WARC, Kind.HTML)):
             if file.source.is_stream:
-                raise NoDocument(f"{file.source}: looks like {kind.upper()}; say so with --from {kind}")
-            yield from documents(file, dataclasses.replace(options, kind=kind), seen)
+                raise NoDocument(f"{file.source}: looks like {looks.upper()}; say so with --from {looks}")
+            yield from documents(file, dataclasses.replace(options, kind=looks), seen)
             return
+        check_text(head, file.source)
+        kind = kind or looks
     head = head.removeprefix(codecs.BOM_UTF8)
     blocks = itertools.chain([head] if head else [], blocks)
     if kind is Kind.JSONL:
@@ -223,14 +235,16 @@ def language_of(path: str | os.PathLike[str]) -> str | None:
     return code if code and language(code) else None
 
 
-def _kind(head: bytes) -> Kind:
+def kind_of(head: bytes) -> Kind:
+    """Return the kind of a file by its first bytes; TEXT for all that is none of the others."""
     start = head[:HEAD].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if start.startswith((b"warc/", b"filedesc:")):
         return Kind.WARC
     if start.startswith((b"<!doctype html", b"<html")):
         return Kind.HTML
-    if start.startswith(b"par1"):
-        return Kind.PARQUET
+    for magic, kind in _BINARY:
+        if start.startswith(magic[0]) and all(some in start for some in magic):
+            return kind
     return Kind.JSONL if start.startswith(b'{"') else Kind.TEXT
 
 

@@ -147,9 +147,9 @@ def split(
     """Yield the sentences of documents, with their origin; does what `bitextmine split` does.
 
     Args:
-        inputs: files or folders: plain text, HTML, WARC, JSON Lines, Parquet, also compressed.
+        inputs: files or folders: plain text, HTML, WARC, EPUB, DOCX, ODT, PDF, JSON Lines, Parquet, also compressed.
         lang: their language (default: as the names tell, like book.en.txt). With `by_language`, the one to keep.
-        options: or its fields: ``by_language``, ``kind`` (``text``, ``html``, ``warc``, ``jsonl`` or ``parquet``;
+        options: or its fields: ``by_language``, ``kind`` (a `Kind` such as ``text``, ``html``, ``warc`` or ``jsonl``;
             default: by suffix, then by content), ``text_field``, ``join``, ``normalize``, ``machine_translated``.
         run: or its fields, such as ``errors``.
 

@@ -175,8 +175,8 @@ def test_a_killed_run_resumes(bm, document, tmp_path):
     (tmp_path / "pairs.tsv").write_text(pairs)
     args = ("align", "--list", "pairs.tsv", "--ids", "--jobs", "1")
     expected = bm(*args[:-1], "3").out
-    # Two files a document, 32 documents a batch: the third batch is being read.
-    killed = bm.dies(tmp_path / "hooks", 2 * 64 + 3, *args, "-o", "out.tsv", folder=tmp_path / "docs")
+    # Two files a document, each opened for its format and for its text; 32 documents a batch: the third is being read.
+    killed = bm.dies(tmp_path / "hooks", 2 * 2 * 64 + 3, *args, "-o", "out.tsv", folder=tmp_path / "docs")
     assert killed.code == -signal.SIGKILL and not (tmp_path / "out.tsv").exists()
     journal = tmp_path / ".out.tsv.align"
     head = read_head(journal)
@@ -426,4 +426,4 @@ def test_documents_of_other_programs_name_a_converter(bm, tmp_path):
     (tmp_path / "a.en").write_bytes(b"%PDF-1.7\n1 0 obj")
     (tmp_path / "a.fr").write_text("Un.\nDeux.\n")
     error = bm.fails("align", "a.en", "a.fr")
-    assert "a.en: " in error and "pdftotext" in error
+    assert "a.en: " in error and "a damaged PDF" in error

@@ -130,8 +130,9 @@ def test_tables_of_pairs_are_warned_of(bm):
 @pytest.mark.parametrize(
     ("name", "content", "advice"),
     [
-        ("a.en.txt", b"PK\x03\x04word/document.xml", "pandoc"),
-        ("a.en.txt", b"%PDF-1.7\n", "pdftotext"),
+        ("a.en.txt", b"PK\x03\x04word/document.xml", "damaged: File is not a zip file"),
+        ("a.en.txt", b"PK\x03\x04a.txt", "a zip archive: unpack it first"),
+        ("a.en.txt", b"%PDF-1.7\n", "a damaged PDF"),
         ("a.en.txt", b"{\\rtf1 x", "pandoc"),
         ("a.en.txt", b'<?xml version="1.0"?>\n<xliff version="1.2">', "XLIFF: it holds pairs already"),
         ("a.en.txt", b'# Note\nmsgid "a"\nmsgstr "b"\n', "PO: it holds pairs already"),
@@ -155,13 +156,13 @@ def test_what_is_no_text_is_named(bm, tmp_path, name, content, advice):
 
 def test_a_folder_goes_on_without_its_bad_files(bm, tmp_path):
     (tmp_path / "site").mkdir()
-    for name, content in (("a.en.txt", TEXT.encode()), ("b.pdf", b"%PDF-1.7"), ("c.docx", b"PK\x03\x04")):
+    for name, content in (("a.en.txt", TEXT.encode()), ("b.rtf", b"{\\rtf1"), ("c.zip", b"PK\x03\x04")):
         (tmp_path / "site" / name).write_bytes(content)
     result = bm("split", "site", "--lang", "en")
     assert result.out == SENTENCES
-    assert "pdftotext" in result.err and "pandoc" in result.err and "b.pdf" in result.err
+    assert "pandoc" in result.err and "unpack it" in result.err and "b.rtf" in result.err
     (tmp_path / "site" / "a.en.txt").unlink()
-    assert "b.pdf" in bm.fails("split", "site", "--lang", "en")
+    assert "b.rtf" in bm.fails("split", "site", "--lang", "en")
 
 
 def test_damaged_and_unreadable_files_are_counted_and_named(bm, tmp_path):
@@ -172,7 +173,7 @@ def test_damaged_and_unreadable_files_are_counted_and_named(bm, tmp_path):
         ("b.txt.gz", b"junk"),
         ("c.txt", b"\xff."),
         ("d.txt.gz", cut),
-        ("y.pdf", b"%PDF"),
+        ("y.rtf", b"{\\rtf1"),
     ):
         (tmp_path / "site" / name).write_bytes(content)
     (tmp_path / "site" / "loop").symlink_to("loop")
@@ -258,14 +259,14 @@ def test_an_edited_input_is_split_again(bm, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["site"], "site: no text in it; b.pdf: a PDF"),
-        (["site", "-o", "out.{lang}"], "site: no text in it; b.pdf: a PDF"),
+        (["site"], "site: no text in it; b.rtf: RTF"),
+        (["site", "-o", "out.{lang}"], "site: no text in it; b.rtf: RTF"),
         (["site/a.en.txt", "site/c.en.txt"], "no text in these files"),
     ],
 )
 def test_inputs_without_any_text_are_an_error(bm, tmp_path, args, message):
     (tmp_path / "site").mkdir()
-    for name, content in (("a.en.txt", b" \n\n"), ("b.pdf", b"%PDF-1.7"), ("c.en.txt", b"")):
+    for name, content in (("a.en.txt", b" \n\n"), ("b.rtf", b"{\\rtf1"), ("c.en.txt", b"")):
         (tmp_path / "site" / name).write_bytes(content)
     assert message in bm.fails("split", *args)
     assert not list(tmp_path.glob("out*"))

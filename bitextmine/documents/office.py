@@ -1,0 +1,358 @@
+"""Books and office files: EPUB, DOCX and ODT, zip archives of markup, as paragraphs.
+
+Headings, items of lists and cells of tables are paragraphs of their own; footnotes and text boxes follow the paragraph
+that they stand in. Nothing outside the archive is opened, and office files that declare entities are refused.
+"""
+
+import codecs
+import contextlib
+import functools
+import posixpath
+import re
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import IO, Any
+from urllib.parse import unquote
+from xml.etree import ElementTree
+from xml.etree.ElementTree import ParseError
+
+from bitextmine.documents.document import Damaged, Document, NoDocument
+from bitextmine.documents.kinds import Kind
+from bitextmine.documents.pages import library
+from bitextmine.files.source import Source
+from bitextmine.languages.codes import language
+
+LARGEST = 1 << 28  # bytes of text in a file, unpacked: a thousand pages have 20 MB
+_LARGEST_LISTING = 1 << 24  # of the parts that name the others
+_PIECE = 1 << 16
+_SPACES = re.compile(r"[ \t\r\n]+")
+_LINES = re.compile(r"\r\n?|\n")
+# The text of a link to a note and back.
+_MARK = re.compile(r"\s*[\[(]?(?:\d{1,4}|[*†‡§¶]{1,3}|[↑↩⏎^]\ufe0e?)[\])]?[.:]?\s*")
+_ENCODING = re.compile(rb"""<\?xml[^>]{0,100}\bencoding\s{0,9}=\s{0,9}["']([\w.:-]{1,40})""")
+_SVG = "{urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0}"
+_PAGE_BREAK = ("pagebreak", "doc-pagebreak")
+
+
+@dataclass(frozen=True)
+class _Markup:
+    """What the elements of a format mean, by their names without namespaces.
+
+    Attributes:
+        blocks: begin and end a paragraph.
+        skipped: hold no text of the document.
+        characters: stand for characters; a line feed ends a paragraph.
+        texts: text stands in these alone (none: everywhere).
+        nested: a block within another one stands beside it, as a footnote does, and does not part its text.
+    """
+
+    blocks: frozenset[str]
+    skipped: frozenset[str]
+    characters: Mapping[str, str]
+    texts: frozenset[str] = frozenset()
+    nested: bool = False
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_XHTML = _Markup(
+    blocks=_names(
+        "p div h1 h2 h3 h4 h5 h6 li td th tr dt dd blockquote section article aside header footer main nav hgroup "
+        "figure figcaption caption pre address center body html table ul ol dl hr level1 level2 level3 linegroup line"
+    ),
+    skipped=_names("head script style rt rp svg iframe audio video template annotation annotation-xml"),
+    characters={"br": "\n"},
+)
+_WORD = _Markup(
+    blocks=_names("p"),
+    skipped=_names("del moveFrom Fallback"),  # which repeats a text box for older programs
+    characters={"tab": " ", "ptab": " ", "br": "\n", "cr": "\n", "noBreakHyphen": "-"},
+    texts=_names("t"),
+    nested=True,
+)
+_OPEN_DOCUMENT = _Markup(
+    blocks=_names("p h"),
+    skipped=_names(
+        "tracked-changes annotation note-citation number automatic-styles font-face-decls scripts forms binary-data "
+        "desc ruby-text table-of-content-source alphabetical-index-source bibliography-source "
+        f"illustration-index-source table-index-source object-index-source user-index-source {_SVG}title"
+    ),
+    characters={"s": " ", "tab": " ", "line-break": "\n"},
+    nested=True,
+)
+
+
+class _Paragraphs:
+    """Collects paragraphs from the events of a parser, whose target it is."""
+
+    def __init__(self, markup: _Markup, longest: int) -> None:
+        self._markup, self._longest = markup, longest
+        self._found: list[str] = []
+        self._text: list[str] = []
+        self._size = 0  # of the text
+        self._outer: list[list[str]] = []  # texts of the blocks around a nested one
+        self._after: list[str] = []  # paragraphs that follow the outermost one
+        self._skipped = self._inside = self._lined = 0  # depths in skipped elements, in `texts`, in <pre>
+        self._links: list[int | None] = []  # where the text of each open link begins, if it may be a mark
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """Take the start of an element."""
+        name = _local(tag)
+        if self._skipped or self._is_skipped(tag, name, attributes):
+            self._skipped += 1
+        elif name in self._markup.blocks:
+            if self._markup.nested:
+                self._outer.append(self._text)
+                self._text = []
+            else:
+                self._end()
+            self._lined += name == "pre"
+        elif name in self._markup.texts:
+            self._inside += 1
+        elif name in self._markup.characters:
+            self._text.append(self._markup.characters[name])
+        elif name == "a":
+            self._links.append(len(self._text) if "#" in attributes.get("href", "") else None)
+
+    def end(self, tag: str) -> None:
+        """Take the end of an element."""
+        name = _local(tag)
+        if self._skipped:
+            self._skipped -= 1
+        elif name in self._markup.blocks:
+            self._end()
+            if self._markup.nested:
+                self._text = self._outer.pop()
+            self._lined -= name == "pre"
+        elif name in self._markup.texts:
+            self._inside -= 1
+        elif name == "a" and self._links:
+            start = self._links.pop()
+            if start is not None and _MARK.fullmatch("".join(self._text[start:])):
+                del self._text[start:]
+
+    def data(self, text: str) -> None:
+        """Take characters."""
+        if self._skipped or (self._markup.texts and not self._inside):
+            return
+        self._size += len(text)
+        if self._size > self._longest:
+            raise NoDocument(
+                f"a paragraph of more than {self._longest:,} characters; allow longer ones with --max-line"
+            )
+        self._text.append(_LINES.sub("\n", text) if self._lined else _SPACES.sub(" ", text))
+
+    def close(self) -> None:
+        """Take the end of the part."""
+        self._end()
+
+    def taken(self) -> list[str]:
+        """Return the paragraphs since the last call."""
+        found, self._found = self._found, []
+        return found
+
+    def _is_skipped(self, tag: str, name: str, attributes: Mapping[str, str]) -> bool:
+        if name in self._markup.skipped or tag in self._markup.skipped or "hidden" in attributes:
+            return True
+        return (attributes.get("epub:type") or attributes.get("role")) in _PAGE_BREAK
+
+    def _end(self) -> None:
+        """End a paragraph, and with the outermost one those that stand beside it."""
+        lines = [_SPACES.sub(" ", line).strip() for line in "".join(self._text).split("\n")]
+        lines = [line for line in lines if line]
+        self._text, self._size, self._links = [], 0, []
+        if len(self._outer) > 1:
+            self._after += lines
+        else:
+            self._found += lines + self._after
+            self._after = []
+
+
+class _OfficeParagraphs(_Paragraphs):
+    """Those of a format whose programs declare nothing in it."""
+
+    def doctype(self, *_: Any) -> None:
+        """Refuse the declaration of entities."""
+        raise Damaged("damaged: it declares a document type")
+
+
+def _local(tag: str) -> str:
+    return tag.rpartition("}")[2].rpartition(":")[2]
+
+
+def office_documents(kind: Kind, source: Source, name: str, lang: str | None) -> Iterator[Document]:
+    """Yield the document of an EPUB, DOCX or ODT; `lang` is the language that its name tells, if any.
+
+    Otherwise it is the language that a book declares.
+
+    Raises:
+        NoDocument: it is another kind of archive, encrypted or too large; Damaged if it cannot be read.
+    """
+    find, read = _FORMATS[kind]
+    with seekable(source) as file:
+        with _damage_named():
+            archive = zipfile.ZipFile(file)
+            parts, declared = find(archive)
+
+        def paragraphs() -> Iterator[str]:
+            with _damage_named():
+                infos = [archive.getinfo(part) for part in parts]
+                if sum(info.file_size for info in infos) > LARGEST:
+                    raise NoDocument(f"more than {LARGEST:,} bytes of text, unpacked")
+                for info in infos:
+                    with archive.open(info) as part:
+                        yield from read(part, source.max_line)
+
+        yield Document(name, "", lang or declared, paragraphs, tags=False)
+
+
+@contextlib.contextmanager
+def _damage_named() -> Iterator[None]:
+    """Raise NoDocument for an archive that needs a password, Damaged for one that cannot be read."""
+    try:
+        yield
+    except RuntimeError as error:  # of zipfile: a password, or a method of compression that it does not know
+        raise NoDocument(str(error)) from None
+    except (KeyError, OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error, ParseError) as error:
+        raise Damaged(f"damaged: {error.args[0] if error.args else 'it is truncated'}") from None
+
+
+@contextlib.contextmanager
+def seekable(source: Source) -> Iterator[IO[bytes]]:
+    """Open a file that can be read from any place; what is compressed or comes by a pipe is copied first."""
+    if not source.compression and not source.is_stream:
+        with source.open() as file:
+            yield file
+        return
+    with tempfile.TemporaryFile() as copy:
+        for block in source.blocks():
+            copy.write(block)
+            if copy.tell() > LARGEST:
+                raise NoDocument(f"more than {LARGEST:,} bytes")
+        copy.seek(0)
+        yield copy
+
+
+# --- the parts that hold text, in order, and the language that is declared ---
+
+
+def _find_epub(archive: zipfile.ZipFile) -> tuple[list[str], str | None]:
+    container = _listing(archive, "META-INF/container.xml").find(".//*[@full-path]")
+    if container is None:
+        raise Damaged("damaged: it names no package")
+    package = container.get("full-path", "")
+    items: dict[str, str] = {}
+    spine: list[str] = []
+    contents: set[str] = set()  # tables of contents, which repeat the headings
+    lang = None
+    for element in _listing(archive, package).iter():
+        name, path = _local(element.tag), _resolved(package, element.get("href", ""))
+        if name == "item" and not element.get("media-type", "").startswith("image/"):
+            items[element.get("id", "")] = path
+            if "nav" in element.get("properties", "").split():
+                contents.add(path)
+        elif name == "itemref":
+            spine.append(element.get("idref", ""))
+        elif name == "reference" and element.get("type") == "toc":
+            contents.add(path)
+        elif name == "language" and lang is None:
+            row = language((element.text or "").strip())
+            lang = row.code if row else None
+    parts = [items[each] for each in dict.fromkeys(spine) if each in items and items[each] not in contents]
+    if _encrypted(archive).intersection(parts):
+        raise NoDocument("a book that is encrypted")
+    return parts, lang
+
+
+def _encrypted(archive: zipfile.ZipFile) -> set[str]:
+    """Return the parts that are encrypted; fonts may be, in books that anybody can read."""
+    name = "META-INF/encryption.xml"
+    listing = _listing(archive, name).iter() if name in archive.namelist() else ()
+    return {_resolved("", each.get("URI", "")) for each in listing}
+
+
+def _find_docx(archive: zipfile.ZipFile) -> tuple[list[str], None]:
+    if b"wordprocessingml" not in archive.read("[Content_Types].xml"):
+        raise NoDocument("no text document; convert it with 'soffice --convert-to txt FILE'")
+    main = next(iter(_related(archive, "", "officeDocument")), "word/document.xml")
+    return [main, *_related(archive, main, "footnotes"), *_related(archive, main, "endnotes")], None
+
+
+def _related(archive: zipfile.ZipFile, part: str, kind: str) -> list[str]:
+    """Return the parts of a kind that another part names."""
+    folder, name = posixpath.split(part)
+    relations = posixpath.join(folder, "_rels", f"{name}.rels")
+    return [
+        _resolved(part, each.get("Target", ""))
+        for each in (_listing(archive, relations).iter() if relations in archive.namelist() else ())
+        if each.get("Type", "").endswith(f"/{kind}")
+    ]
+
+
+def _find_odt(archive: zipfile.ZipFile) -> tuple[list[str], None]:
+    return ["content.xml"], None
+
+
+def _listing(archive: zipfile.ZipFile, part: str) -> ElementTree.Element:
+    """Return the root of a part that names others."""
+    if archive.getinfo(part).file_size > _LARGEST_LISTING:
+        raise NoDocument(f"more than {_LARGEST_LISTING:,} bytes in {part}")
+    return ElementTree.fromstring(archive.read(part))
+
+
+def _resolved(part: str, reference: str) -> str:
+    """Return the part that another one refers to."""
+    path = posixpath.join("/", posixpath.dirname(part), unquote(reference.partition("#")[0]))
+    return posixpath.normpath(path).lstrip("/")
+
+
+# --- the paragraphs of a part ---
+
+
+def _read_xhtml(file: IO[bytes], longest: int) -> Iterator[str]:
+    """Yield paragraphs of a part that may be no well-formed XML."""
+    raw = file.read()
+    target = _Paragraphs(_XHTML, longest)
+    parser = library("lxml.etree", "office").HTMLParser(
+        target=target, encoding="utf-8", no_network=True, huge_tree=True
+    )
+    text = _decoded(raw).encode()
+    for at in range(0, len(text), _PIECE):
+        parser.feed(text[at : at + _PIECE])
+        yield from target.taken()
+    if text.strip():
+        parser.close()
+    yield from target.taken()
+
+
+def _decoded(raw: bytes) -> str:
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return raw.decode("utf-16", "replace")
+    declared = _ENCODING.match(raw)
+    try:
+        return raw.decode(declared[1].decode() if declared else "utf-8-sig")
+    except (LookupError, UnicodeDecodeError):
+        return raw.decode("utf-8", "replace")
+
+
+def _read_xml(markup: _Markup, file: IO[bytes], longest: int) -> Iterator[str]:
+    """Yield paragraphs of a part."""
+    target = _OfficeParagraphs(markup, longest)
+    parser = ElementTree.XMLParser(target=target)
+    while block := file.read(_PIECE):
+        parser.feed(block)
+        yield from target.taken()
+    parser.close()
+    yield from target.taken()
+
+
+_FORMATS: dict[Kind, tuple[Callable[..., tuple[list[str], str | None]], Callable[..., Iterator[str]]]] = {
+    Kind.EPUB: (_find_epub, _read_xhtml),
+    Kind.DOCX: (_find_docx, functools.partial(_read_xml, _WORD)),
+    Kind.ODT: (_find_odt, functools.partial(_read_xml, _OPEN_DOCUMENT)),
+}
