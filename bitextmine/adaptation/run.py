@@ -35,7 +35,8 @@ from bitextmine.adaptation.piles import (
 )
 from bitextmine.arguments import take_options
 from bitextmine.console import counted, markdown
-from bitextmine.embeddings.embed import EmbedOptions, embed_corpus
+from bitextmine.embeddings.embed import embed_corpus
+from bitextmine.embeddings.options import EmbedOptions
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.encoder import Encoder, load_encoder
 from bitextmine.encoder import folder as files

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from bitextmine.cli import options
 from bitextmine.cli.declared import Only, command, explicit
 from bitextmine.cli.shell import program
 from bitextmine.declarations import Opt
 from bitextmine.documents.kinds import SplitOptions
+from bitextmine.embeddings.options import EmbedOptions
 from bitextmine.errors import BitextmineError
 from bitextmine.files.options import output
+from bitextmine.languages.codes import LanguageCode
 from bitextmine.run import Run
-from bitextmine.search.options import INDEX_KINDS, IndexOptions
+from bitextmine.search.options import IndexOptions
+from bitextmine.shipped import Model
 
 if TYPE_CHECKING:
     from bitextmine.embeddings.embed import Encoding
+
+Lang = Annotated[LanguageCode | None, Opt("--lang", "Language of the corpus, if its file name does not say.")]
 
 
 @command(
@@ -57,7 +61,8 @@ def split(
         raise BitextmineError(report.damage())
 
 
-@program.command(
+@command(
+    program,
     "embed",
     example=(
         "bitextmine embed corpus.fr",
@@ -66,31 +71,22 @@ def split(
         "bitextmine embed corpus.fr --vectors laser.npy",
     ),
     resume="run the same command again to resume",
-    remote=("corpora",),
 )
-@click.argument("corpora", metavar="CORPUS...", nargs=-1, required=True)
-@options.model
-@options.lang
-@options.text(
-    "--out", "FILE.npy", "Output file, for a single corpus.  [default: CORPUS.npy]", type=options.npy_file
-)
-@options.cache
-@options.wait
-@options.text(
-    "--vectors",
-    "FILE.npy",
-    "Import vectors that another tool made, for a single corpus. Use them with --model precomputed.",
-)
-@options.overwrite
-@options.with_run(options.device, options.cluster("encode."), options.batch_tokens, options.errors)
 def embed(
-    corpora: tuple[str, ...],
-    model: str,
-    lang: str | None,
-    out: str | None,
-    vectors: str | None,
-    run: Run,
-    **options: Any,
+    *,
+    corpora: Annotated[tuple[str, ...], Opt("CORPUS...", remote=True)],
+    model: Model = "auto",
+    lang: Lang = None,
+    vectors: Annotated[
+        str | None,
+        Opt(
+            "--vectors",
+            "Import vectors that another tool made, for a single corpus. Use them with --model precomputed.",
+            metavar="FILE.npy",
+        ),
+    ] = None,
+    options: EmbedOptions,
+    run: Annotated[Run, Only("device", "executor", "batch_tokens", "errors", "max_line")],
 ) -> None:
     """Encode each line of a corpus as a vector.
 
@@ -98,34 +94,29 @@ def embed(
     corpus.fr. Skips a corpus whose embedding is up to date and resumes an interrupted one. If corpus.fr.npy holds the
     vectors of another model, chooses another name.
     """
-    if out is not None and not explicit("cache"):
-        options["cache"] = None  # --out wins over the environment
-    if out is not None and len(corpora) > 1:
+    if options.out is not None and not explicit("cache"):
+        options = replace(options, cache=None)  # --out wins over the environment
+    if options.out is not None and len(corpora) > 1:
         raise click.UsageError(f"--out names one file, but {len(corpora)} corpora are given")
     if vectors is not None:
         _check_vectors(corpora, model, run.executor.distributed)
-    from bitextmine.embeddings.embed import EmbedOptions, check_embedding, embed_corpus
-
-    if vectors is not None:
         from bitextmine.embeddings.vectors import adopt_vectors
 
-        how = EmbedOptions(out, force=options["force"])
-        adopt_vectors(corpora[0], vectors, run, how, lang=lang)
+        adopt_vectors(corpora[0], vectors, run, options, lang=lang)
         return
+    from bitextmine.embeddings.embed import check_embedding, embed_corpus
     from bitextmine.encoder import load_encoder
     from bitextmine.files.source import Source
     from bitextmine.shipped import choose_model
 
     model = choose_model(model, [lang or Source.of(corpus).lang for corpus in corpora])
     encoder = load_encoder(model, run.device_here)
-    how = EmbedOptions(out, **options)
     sources = [Source.of(corpus, run) for corpus in corpora]
     for source in sources:
-        check_embedding(source, encoder, how, lang=lang)
+        check_embedding(source, encoder, options, lang=lang)
     with _encoding(run, model) as encoding:
-        how = replace(how, encoding=encoding)
         for source in sources:
-            embed_corpus(source, encoder, run, how, lang=lang)
+            embed_corpus(source, encoder, run, options, lang=lang, encoding=encoding)
 
 
 def _check_vectors(corpora: tuple[str, ...], model: str, distributed: bool) -> None:
@@ -149,7 +140,8 @@ def _encoding(run: Run, model: str) -> AbstractContextManager[Encoding | None]:
     return ClusterEncoding(run.executor, model, run.device)
 
 
-@program.command(
+@command(
+    program,
     "index",
     example=(
         "bitextmine index corpus.fr",
@@ -157,48 +149,23 @@ def _encoding(run: Run, model: str) -> AbstractContextManager[Encoding | None]:
         "bitextmine index corpus.en corpus.fr && bitextmine mine --src en --tgt fr --search index",
     ),
     resume="run the same command again to resume",
-    remote=("corpora",),
-)
-@click.argument("corpora", metavar="CORPUS|FILE.npy...", nargs=-1, required=True)
-@options.text(
-    "--type",
-    f"{'|'.join(INDEX_KINDS)}|FACTORY",
-    "Kind of index, or a FAISS factory string such as IVF1024,SQ8; auto: flat up to 250,000 lines, else ivf.",
-    dest="kind",
-    shown="auto",
-    type=options.index_type,
-)
-@options.count("--recall-sample", "Rows to measure recall on.", default=1000)
-@click.option(
-    "--recall",
-    "--recall-target",
-    "recall_target",
-    type=options.Number(0, 1),
-    default=0.99,
-    show_default=True,
-    metavar="X",
-    help="Raise the search effort (nprobe, efSearch) until recall@1 reaches this share.",
-)
-@options.neighbours("Neighbours to measure recall with.")
-@options.seed("Random seed of the training rows and the recall sample.")
-@options.packed(
-    "place",
-    lambda given: [given.pop(name) for name in ("force", "cache", "wait")],
-    options.overwrite,
-    options.model,
-    options.lang,
-    options.cache,
-    options.wait,
-)
-@options.with_run(
-    options.memory("Memory limit for building, e.g. 500M or 2G."),
-    options.device,
-    options.cluster("compute missing vectors; the index itself is built on this machine."),
-    options.batch_tokens,
-    options.errors,
 )
 def index(
-    corpora: tuple[str, ...], model: str, lang: str | None, place: Any, run: Run, **options: Any
+    *,
+    corpora: Annotated[tuple[str, ...], Opt("CORPUS|FILE.npy...", remote=True)],
+    options: IndexOptions,
+    model: Model = "auto",
+    lang: Lang = None,
+    embedding: Annotated[EmbedOptions, Only("cache", "wait")],
+    run: Annotated[
+        Run,
+        Only(
+            *("device", "executor", "batch_tokens", "errors", "max_line"),
+            memory=Opt(
+                "--memory", "Memory limit for building, e.g. 500M or 2G.", default="half of the free memory"
+            ),
+        ),
+    ],
 ) -> None:
     """Build a FAISS index, for corpora too large for exact search.
 
@@ -206,7 +173,7 @@ def index(
     Embeds a corpus first if its vectors are missing or stale; FILE.npy is indexed as it is.
     """
     from bitextmine.console import progress
-    from bitextmine.embeddings.embed import EmbedOptions, check_embedding, embed_corpus
+    from bitextmine.embeddings.embed import check_embedding, embed_corpus
     from bitextmine.embeddings.index_file import check_index_output, index_corpus
     from bitextmine.embeddings.store import vectors_path
     from bitextmine.encoder import load_encoder
@@ -214,7 +181,6 @@ def index(
     from bitextmine.files.storage import local_path
     from bitextmine.shipped import choose_model
 
-    force, cache, wait = place
     sources = [Source.of(corpus, run) for corpus in corpora]
     for pipe in (source for source in sources if source.reads_once):
         raise click.UsageError(
@@ -224,20 +190,20 @@ def index(
     texts = [source for source in sources if not source.text.endswith(".npy")]
     model = choose_model(model, [lang or source.lang for source in texts])
     encoder = load_encoder(model, run.device_here) if texts else None
-    how = EmbedOptions(cache=cache, overwrite=force, wait=wait)
+    embedding = replace(embedding, overwrite=options.force)
     for source in sources:
         vectors = local_path(source.path, "its index is built beside it")
         if encoder is not None and source in texts:
-            check_embedding(source, encoder, how, lang=lang)
-            if cache is not None:
+            check_embedding(source, encoder, embedding, lang=lang)
+            if embedding.cache is not None:
                 continue
             vectors = vectors_path(source, encoder.hash)
-        check_index_output(vectors, force=force)
+        check_index_output(vectors, force=options.force)
     with _encoding(run, model) if texts else nullcontext() as encoding:
         for source in sources:
             vectors = local_path(source.path, "its index is built beside it")
             if encoder is not None and source in texts:
-                vectors = embed_corpus(source, encoder, run, replace(how, encoding=encoding), lang=lang)
+                vectors = embed_corpus(source, encoder, run, embedding, lang=lang, encoding=encoding)
             with progress(None, f"index {source}", "vectors") as bar:
-                report = index_corpus(vectors, IndexOptions(force=force, **options), run, bar.update)
+                report = index_corpus(vectors, options, run, bar.update)
             click.echo(report.to_table(), err=True)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from bitextmine.console import counted
 from bitextmine.embeddings import store
+from bitextmine.embeddings.options import EmbedOptions
 from bitextmine.embeddings.store import Manifest, check_fresh, check_vectors_path, journal_path, shards_path
 from bitextmine.embeddings.writer import EmbeddingWriter, PlaceTaken
 from bitextmine.encoder.encoder import PRECOMPUTED, Encoder, refuse
@@ -29,37 +30,12 @@ from bitextmine.files.corpus import Corpus, Spool, corpus_language
 from bitextmine.files.journal import JournalBusyError, remove_folder
 from bitextmine.files.output import Destination
 from bitextmine.files.source import Source
-from bitextmine.files.storage import local_path
 from bitextmine.run import Run
 from bitextmine.system import ahead, processors
 
 log = logging.getLogger(__name__)
 
 _LINES_AT_ONCE = 1 << 12
-
-
-@dataclasses.dataclass(frozen=True)
-class EmbedOptions:
-    """The place of an embedding, and when it is made again.
-
-    Attributes:
-        out, cache: the .npy, or a folder for embeddings, instead of beside the corpus (`store`).
-        force: embed again even if the embedding is up to date, over files of other programs, too.
-        overwrite: only write over files of other programs.
-        wait: wait for an embedding that another process is writing.
-        encoding: encodes in place of the encoder, on other machines for example.
-        chunk_lines: lines encoded together (default: what suits the encoder).
-        keep_pieces: keep the tokenised lines with the corpus, for `corpus_pieces`.
-    """
-
-    out: str | os.PathLike[str] | None = None
-    cache: str | os.PathLike[str] | None = None
-    force: bool = False
-    overwrite: bool = False
-    wait: bool = True
-    encoding: Encoding | None = None
-    chunk_lines: int | None = None
-    keep_pieces: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,13 +91,15 @@ def embed_corpus(
     options: EmbedOptions | None = None,
     *,
     lang: str | None = None,
+    encoding: Encoding | None = None,
 ) -> Path:
     """Embed a corpus and return the path of its .npy: float16 (lines, dim), row i for line i, unit length.
 
     Empty and blank lines get the zero row. A finished embedding of the same text and model is left as it is; an
     interrupted one is resumed, and ends in the same bytes. Files of other programs are not written over.
 
-    The path ``-`` is stdin, which needs `lang` and an `out`.
+    The path ``-`` is stdin, which needs `lang` and an `out`. `encoding` encodes in place of the encoder, on other
+    machines for example.
 
     Raises:
         BitextmineError: the corpus cannot be read or decoded, or is empty; its language is unknown; a file of another
@@ -131,19 +109,15 @@ def embed_corpus(
     text = corpus if isinstance(corpus, Corpus) else Corpus(Source.of(corpus, run), lang)
     source = text.source
     assert source is not None
-    if options.out is not None:
-        if options.cache is not None:
-            raise UsageError("--out and --cache both say where the vectors go; give one of them")
-        local_path(options.out, "vectors are written in place, which only a file of this machine can be")
-        if Path(options.out).suffix != ".npy":
-            raise BitextmineError(f"--out {options.out}: the name of an embedding ends in .npy")
+    if options.out is not None and options.cache is not None:
+        raise UsageError("--out and --cache both say where the vectors go; give one of them")
     if source.is_nameless:
         stream = "stdin" if source.is_standard else "a pipe"
         if options.out is None:
             raise UsageError(f"a corpus from {stream} needs --out FILE.npy to say where its vectors go")
         if lang is None and not isinstance(corpus, Corpus):
             raise UsageError(f"a corpus from {stream} needs --lang, as there is no file name to tell it by")
-    job = _Job(text, encoder, run, options)
+    job = _Job(text, encoder, run, options, encoding)
     if options.out is None and options.cache is None:
         store.vectors_path(source, encoder.hash)  # before the corpus is read
     check_lines(text, job.name)
@@ -266,15 +240,12 @@ def encode_lines(
 class _Job:
     """One corpus to embed."""
 
-    def __init__(self, text: Corpus, encoder: Encoder, run: Run, options: EmbedOptions) -> None:
+    def __init__(
+        self, text: Corpus, encoder: Encoder, run: Run, options: EmbedOptions, encoding: Encoding | None
+    ) -> None:
         assert text.source is not None
-        self.text, self.source, self.encoder, self.run, self.options = (
-            text,
-            text.source,
-            encoder,
-            run,
-            options,
-        )
+        self.text, self.source, self.encoder = text, text.source, encoder
+        self.run, self.options, self.encoding = run, options, encoding
         self.name = "-" if text.source.is_nameless else text.name
         self.lang = text.lang
 
@@ -318,7 +289,7 @@ class _Job:
     def _make(self, npy: Path, reason: str | None) -> Path:
         """Embed the text; raises JournalBusyError and PlaceTaken, before the work, if another process was faster."""
         encoder, options, text, batch_tokens = self.encoder, self.options, self.text, self.run.batch_tokens
-        encoding = options.encoding
+        encoding = self.encoding
         if encoding is None:
             settings = encoder.network.settings(batch_tokens)
         else:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from bitextmine.console import counted
-from bitextmine.embeddings.embed import EmbedOptions
+from bitextmine.embeddings.options import EmbedOptions
 from bitextmine.embeddings.store import Manifest, check_vectors_path, vectors_path
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.encoder.encoder import PRECOMPUTED

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bitextmine.console import counted
 from bitextmine.declarations import keywords
+from bitextmine.embeddings.options import EmbedOptions
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpus import Corpus
 from bitextmine.files.source import Source
@@ -270,13 +271,7 @@ def embed_all(
     would refuse a corpus or an output.
     """
     from bitextmine.distributed.encoding import ClusterEncoding
-    from bitextmine.embeddings.embed import (
-        EmbedOptions,
-        check_embedding,
-        check_lines,
-        embed_corpus,
-        embed_lines,
-    )
+    from bitextmine.embeddings.embed import check_embedding, check_lines, embed_corpus, embed_lines
 
     _check_inputs(pairs, outputs, work)
     texts = list(dict.fromkeys(text for pair in pairs for text in pair))
@@ -289,16 +284,14 @@ def embed_all(
             check_lines(text, text.name)
     run = work.run
     with contextlib.ExitStack() as cluster:
-        there = None
+        encoding = None
         if run.executor.distributed:
-            there = cluster.enter_context(ClusterEncoding(run.executor, model, run.device))
-        options = EmbedOptions(
-            cache=work.cache, force=work.force, wait=work.wait, encoding=there, keep_pieces=keep_pieces
-        )
+            encoding = cluster.enter_context(ClusterEncoding(run.executor, model, run.device))
+        options = EmbedOptions(cache=work.cache, force=work.force, wait=work.wait, keep_pieces=keep_pieces)
         return {
             text: embed_lines(text, encoder, run, keep_pieces)
             if text.source is None
-            else embed_corpus(text, encoder, run, options)
+            else embed_corpus(text, encoder, run, options, encoding=encoding)
             for text in texts
         }
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from bitextmine.declarations import Kind, Opt, Options, Path
+from bitextmine.embeddings.options import Cache, Force, Wait
 from bitextmine.errors import UsageError
 from bitextmine.languages.codes import LanguageCode
 from bitextmine.mining.choices import Dedup, Duplicates, Margin, Retrieval, SearchWay, parse_threshold
@@ -21,20 +22,6 @@ Threshold = Annotated[
 PlainThreshold = Annotated[float | str | None, Kind("NUMBER|auto|none", parse_threshold, "float | str")]
 Neighbours = Annotated[int, Opt("-k", "Neighbours for the margin.", ge=1)]
 MarginOption = Annotated[Margin, Opt("--margin", "Margin of a pair.")]
-Cache = Annotated[
-    Path | None,
-    Opt(
-        "--cache",
-        "Folder for embeddings, for example when the corpora are read-only.",
-        metavar="FOLDER",
-        envvar="BITEXTMINE_CACHE",
-        default="beside each corpus, or $BITEXTMINE_CACHE",
-    ),
-]
-Wait = Annotated[
-    bool, Opt("--wait/--no-wait", "Wait for another process that is writing an embedding, or stop.")
-]
-Force = Annotated[bool, Opt("--force", "Embed again even if up to date, and overwrite foreign files.")]
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated
 
-from bitextmine.declarations import Opt
+from bitextmine.arguments import matching
+from bitextmine.declarations import Kind, Opt, Options
 
 SEARCH_MEMORY = Opt(
     "--memory",
@@ -74,10 +76,20 @@ def default_arithmetic(device: str) -> Arithmetic:
 
 
 INDEX_KINDS = ("auto", "flat", "ivf")
+IndexType = Annotated[
+    str,
+    Kind(
+        f"{'|'.join(INDEX_KINDS)}|FACTORY",
+        matching(  # FAISS factory strings all contain a capital letter
+            rf"(?i:{'|'.join(INDEX_KINDS)})|(?=[^A-Z]*[A-Z])[\w,.:()+\[\]-]+",
+            f"{', '.join(INDEX_KINDS)} or a factory string such as IVF1024,SQ8",
+        ),
+    ),
+]
 
 
 @dataclass(frozen=True)
-class IndexOptions:
+class IndexOptions(Options):
     """How an index is built, and how its recall is measured.
 
     Attributes:
@@ -90,10 +102,28 @@ class IndexOptions:
         shard_rows: rows per shard (None: as many as fit).
     """
 
-    kind: str = "auto"
-    recall_sample: int = 1000
-    recall_target: float = 0.99
-    k: int = 4
-    seed: int = 1
-    force: bool = False
+    kind: Annotated[
+        IndexType,
+        Opt(
+            "--type",
+            "Kind of index, or a FAISS factory string such as IVF1024,SQ8; auto: flat up to 250,000 lines, else ivf.",
+        ),
+    ] = "auto"
+    recall_sample: Annotated[int, Opt("--recall-sample", "Rows to measure recall on.", ge=1)] = 1000
+    recall_target: Annotated[
+        float,
+        Opt(
+            "--recall --recall-target",
+            "Raise the search effort (nprobe, efSearch) until recall@1 reaches this share.",
+            ge=0,
+            le=1,
+        ),
+    ] = 0.99
+    k: Annotated[int, Opt("-k", "Neighbours to measure recall with.", ge=1)] = 4
+    seed: Annotated[
+        int, Opt("--seed", "Random seed of the training rows and the recall sample.", ge=0, le=2**32 - 1)
+    ] = 1
+    force: Annotated[bool, Opt("--force", "Build again even if up to date, and overwrite foreign files.")] = (
+        False
+    )
     shard_rows: int | None = None

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bitextmine.console import counted
-from bitextmine.embeddings.embed import EmbedOptions, embed_corpus
+from bitextmine.embeddings.embed import embed_corpus
+from bitextmine.embeddings.options import EmbedOptions
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.encoder.encoder import Encoder, load_encoder
 from bitextmine.encoder.folder import PACKAGED

@@ -1,12 +1,12 @@
 """A corpus encoded in shards is the corpus encoded by one process, byte for byte."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bitextmine.distributed.encoding import ClusterEncoding
-from bitextmine.embeddings.embed import EmbedOptions, embed_corpus
+from bitextmine.embeddings.embed import embed_corpus
+from bitextmine.embeddings.options import EmbedOptions
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.encoder import load_encoder
 
@@ -38,7 +38,7 @@ def embedded(corpus, model, cluster, out):
     if cluster is None:
         return files(embed_corpus(corpus, encoder, options=options))
     with ClusterEncoding(cluster, model) as encoding:
-        return files(embed_corpus(corpus, encoder, options=replace(options, encoding=encoding)))
+        return files(embed_corpus(corpus, encoder, options=options, encoding=encoding))
 
 
 @pytest.mark.parametrize("rows", [64, 200, 5000])

@@ -5,7 +5,8 @@ import logging
 import numpy as np
 import pytest
 
-from bitextmine.embeddings.embed import EmbedOptions, corpus_pieces, embed_corpus
+from bitextmine.embeddings.embed import corpus_pieces, embed_corpus
+from bitextmine.embeddings.options import EmbedOptions
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.encoder import load_encoder
 from bitextmine.files.corpus import Corpus

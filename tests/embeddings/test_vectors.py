@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bitextmine.embeddings import vectors as module
-from bitextmine.embeddings.embed import EmbedOptions
+from bitextmine.embeddings.options import EmbedOptions
 from bitextmine.embeddings.store import open_embedding, short_hash
 from bitextmine.embeddings.vectors import adopt_vectors
 from bitextmine.errors import BitextmineError

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bitextmine.embeddings.embed import EmbedOptions, embed_corpus
+from bitextmine.embeddings.embed import embed_corpus
+from bitextmine.embeddings.options import EmbedOptions
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError

@@ -1,0 +1,59 @@
+"""The options of embeddings; nothing heavy is imported here, as ``--help`` is made of them."""
+
+import os
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from bitextmine.declarations import Kind, Opt, Options, Path
+from bitextmine.errors import UsageError
+from bitextmine.files.storage import is_remote
+
+
+def npy_file(value: Any) -> str | os.PathLike[str]:
+    """Return the path of an .npy file of this machine."""
+    if not isinstance(value, str | os.PathLike) or not os.fspath(value).endswith(".npy"):
+        raise UsageError(f"expected a file name that ends in .npy, found {value!r}")
+    if is_remote(value):
+        raise UsageError(f"expected a local path, as vectors are written in place, found {value}")
+    return value
+
+
+Cache = Annotated[
+    Path | None,
+    Opt(
+        "--cache",
+        "Folder for embeddings, for example when the corpora are read-only.",
+        metavar="FOLDER",
+        envvar="BITEXTMINE_CACHE",
+        default="beside each corpus, or $BITEXTMINE_CACHE",
+    ),
+]
+Wait = Annotated[
+    bool, Opt("--wait/--no-wait", "Wait for another process that is writing an embedding, or stop.")
+]
+Force = Annotated[bool, Opt("--force", "Embed again even if up to date, and overwrite foreign files.")]
+
+
+@dataclass(frozen=True)
+class EmbedOptions(Options):
+    """The place of an embedding, and when it is made again.
+
+    Attributes:
+        out, cache: the .npy, or a folder for embeddings, instead of beside the corpus (`store`).
+        wait: wait for an embedding that another process is writing.
+        force: embed again even if the embedding is up to date, over files of other programs, too.
+        overwrite: only write over files of other programs.
+        chunk_lines: lines encoded together (default: what suits the encoder).
+        keep_pieces: keep the tokenised lines with the corpus, for `embed.corpus_pieces`.
+    """
+
+    out: Annotated[
+        Annotated[Any, Kind("FILE.npy", npy_file, "str | os.PathLike[str]")] | None,
+        Opt("--out", "Output file, for a single corpus.", default="CORPUS.npy"),
+    ] = None
+    cache: Cache = None
+    wait: Wait = True
+    force: Force = False
+    overwrite: bool = False
+    chunk_lines: int | None = None
+    keep_pieces: bool = False
