@@ -15,8 +15,8 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.version import __version__
 
 if TYPE_CHECKING:
-    from bitextmine.adaptation.piles import AdaptOptions
-    from bitextmine.adaptation.run import adapt
+    from bitextmine.adaptation.adapt import adapt
+    from bitextmine.adaptation.options import AdaptOptions
     from bitextmine.alignment.align import align
     from bitextmine.alignment.options import AlignOptions
     from bitextmine.documents.kinds import SplitOptions
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bitextmine.evaluation.ranking import RetrievalReport
     from bitextmine.evaluation.retrieval import evaluate_retrieval
     from bitextmine.evaluation.sts import StsReport, evaluate_sts
-    from bitextmine.exporting.run import export_encoder as export
+    from bitextmine.exporting.export import export_encoder as export
     from bitextmine.mining.bitext import Bitext
     from bitextmine.mining.mine import mine
     from bitextmine.mining.options import MiningOptions, WorkOptions
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from bitextmine.scoring.options import FilterOptions, ScoreOptions
     from bitextmine.search.knn import knn
     from bitextmine.search.neighbours import Neighbours
-    from bitextmine.training.api import TrainOptions, train
+    from bitextmine.training.api import train
+    from bitextmine.training.options import TrainOptions
 
 __all__ = [
     "AdaptOptions",
@@ -74,16 +75,16 @@ __all__ = [
 
 # Where each name is looked up when it is first used; after a colon, its name there.
 _LAZY = {
-    "AdaptOptions": "bitextmine.adaptation.piles",
+    "AdaptOptions": "bitextmine.adaptation.options",
     "AlignOptions": "bitextmine.alignment.options",
     "FilterOptions": "bitextmine.scoring.options",
     "MiningOptions": "bitextmine.mining.options",
     "Run": "bitextmine.run",
     "ScoreOptions": "bitextmine.scoring.options",
     "SplitOptions": "bitextmine.documents.kinds",
-    "TrainOptions": "bitextmine.training.api",
+    "TrainOptions": "bitextmine.training.options",
     "WorkOptions": "bitextmine.mining.options",
-    "adapt": "bitextmine.adaptation.run",
+    "adapt": "bitextmine.adaptation.adapt",
     "align": "bitextmine.alignment.align",
     "mine": "bitextmine.mining.mine",
     "Bitext": "bitextmine.mining.bitext",
@@ -96,7 +97,7 @@ _LAZY = {
     "knn": "bitextmine.search.knn",
     "load_encoder": "bitextmine.encoder",
     "FilteredPairs": "bitextmine.scoring.api",
-    "export": "bitextmine.exporting.run:export_encoder",
+    "export": "bitextmine.exporting.export:export_encoder",
     "filter": "bitextmine.scoring.api",
     "report": "bitextmine.reporting:write_report",
     "score": "bitextmine.scoring.api",

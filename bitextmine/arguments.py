@@ -1,46 +1,17 @@
 """Checks of a caller's arguments; each raises UsageError that names the argument and the value found."""
 
-import dataclasses
 import math
 import operator
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+import tomllib
+from collections.abc import Callable
+from typing import Any
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.system import parse_size
 
-Options = TypeVar("Options")
 _TOO_LARGE = 1 << 63  # beyond 64-bit integers
-
-
-def take_options(
-    kind: type[Options], given: Mapping[str, Any], name: str = "options", documented: Sequence[str] = ()
-) -> Options:
-    """Return an object of options: the one in `given` under `name`, if any, with the other keywords in its fields.
-
-    So a function takes the object that its command makes, single fields, or both; then the fields win. `documented`
-    are the options for an error to list, if they are not the fields.
-
-    Raises:
-        UsageError: the object is of another class.
-        TypeError: a keyword is no field.
-    """
-    rest: dict[str, Any] = {**given}
-    dataclass: Any = kind
-    fields = [field.name for field in dataclasses.fields(dataclass)]
-    if unknown := rest.keys() - {name, *fields}:
-        more = "" if name == "run" else ", and those of Run (device, memory ...)"
-        raise TypeError(
-            f"unexpected argument {min(unknown)!r}; the options are {', '.join(documented or fields)}{more}"
-        )
-    if (chosen := rest.pop(name, None)) is None:
-        return kind(**rest)
-    if not isinstance(chosen, kind):
-        raise UsageError(f"{name}: expected {kind.__name__}, found {chosen!r}")
-    changed: Any = dataclasses.replace
-    return changed(chosen, **rest)
 
 
 def whole_number(name: str, value: Any, least: int | None = 1) -> int:
@@ -102,6 +73,19 @@ def matching(pattern: str, expected: str) -> Callable[[Any], str]:
         return value
 
     return check
+
+
+def key_value(value: Any) -> tuple[str, Any]:
+    """Return the parts of KEY=VALUE; the value is TOML, or text if it is not valid TOML."""
+    if not isinstance(value, str):
+        return value
+    key, equals, text = value.partition("=")
+    if not key or not equals:
+        raise UsageError(f"expected KEY=VALUE, found {value!r}")
+    try:
+        return key, tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):  # also too many digits or brackets
+        return key, text
 
 
 def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:

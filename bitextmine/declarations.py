@@ -42,6 +42,7 @@ class Opt:
         ge, gt, le, lt: limits of a number.
         metavar: placeholder of the value in the help (default: by the type).
         default: describes a default whose value says nothing.
+        alone: the value of the option without one.
         envvar: the environment variable that also sets it.
         remote: a URL may take the place of a path.
         hidden: leave it out of the help.
@@ -56,6 +57,7 @@ class Opt:
     lt: float | None = None
     metavar: str | None = None
     default: str | None = None
+    alone: str | None = None
     envvar: str | None = None
     remote: bool = False
     hidden: bool = False

@@ -4,9 +4,9 @@ One `Run` is made at the surface (a command or a function of the API) and passed
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal
 
-from bitextmine.arguments import matching, take_options
+from bitextmine.arguments import matching
 from bitextmine.console import progress
 from bitextmine.declarations import Kind, Opt, Options, Size
 from bitextmine.device import device_name
@@ -102,20 +102,3 @@ class Run(Options):
     def progress(self, total: int | None, title: str, unit: str = "lines") -> Any:
         """Return a progress bar (tqdm) on standard error; use it in a ``with`` statement and call ``update(n)``."""
         return progress(total, title, unit, show=self.show_progress)
-
-
-class RunKeywords(TypedDict, total=False):
-    """Keywords of functions that make a `Run`, or take one as ``run``."""
-
-    device: str
-    memory: int | str | None
-    threads: int | None
-    batch_tokens: int | None
-    errors: str
-    run: Run
-
-
-def take_run(options: dict[str, Any]) -> Run:
-    """Return the run that `RunKeywords` ask for, and remove them from ``options``."""
-    given = {name: options.pop(name) for name in RunKeywords.__annotations__ if name in options}
-    return take_options(Run, given, "run")

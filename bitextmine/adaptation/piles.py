@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.arguments import real_number, whole_number
+from bitextmine.adaptation.options import AdaptOptions
 from bitextmine.console import counted
 from bitextmine.encoder import Encoder
 from bitextmine.encoder.pieces import PieceRows
@@ -41,27 +41,6 @@ TRAINING: dict[str, Any] = {
 
 class TooSmall(BitextmineError):
     """Corpora with too little to learn from."""
-
-
-@dataclass(frozen=True)
-class AdaptOptions:
-    """Training settings for mined pairs; UsageError if a value has the wrong type or is out of range.
-
-    error_rate: estimated share of wrong pairs among those it trains on; rounds: maximum number of rounds of mining and
-    training; k: neighbours per line for the margin; seed: random seed.
-    """
-
-    error_rate: float = 0.05
-    rounds: int = 4
-    k: int = 4
-    seed: int = 1
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "error_rate", real_number("error_rate", self.error_rate))
-        if not 0 < self.error_rate < 1:
-            raise UsageError(f"error_rate: expected a rate between 0 and 1, found {self.error_rate:g}")
-        for name, least in (("rounds", 1), ("k", 2), ("seed", 0)):  # with one neighbour there is no margin
-            object.__setattr__(self, name, whole_number(name, getattr(self, name), least))
 
 
 # --- piles ---------------------------------------------------------------------------------------------------

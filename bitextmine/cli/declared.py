@@ -8,6 +8,7 @@ from typing import Any, get_type_hints
 
 import click
 
+from bitextmine.cli.shell import usage_errors
 from bitextmine.declarations import Choice, Declared, Opt, declare, declared, take
 from bitextmine.errors import UsageError
 from bitextmine.files.storage import is_remote
@@ -55,15 +56,6 @@ class _Value(click.ParamType):
         return value
 
 
-@contextlib.contextmanager
-def usage_errors(ctx: click.Context | None) -> Iterator[None]:
-    """Turn a UsageError into Click's."""
-    try:
-        yield
-    except UsageError as error:
-        raise click.UsageError(str(error), ctx) from None
-
-
 def command(group: click.Group, name: str, **more: Any) -> Callable[[Function], Function]:
     """Add a function to a group of commands; `more` are arguments of `shell.Command`, and its docstring is the help."""
 
@@ -89,8 +81,7 @@ def command(group: click.Group, name: str, **more: Any) -> Callable[[Function], 
         names = [param.name for param in params]
         assert len({*names}) == len(names), f"{name}: an option is declared twice: {names}"
         more.setdefault("help", inspect.getdoc(function))
-        checked = [str(param.name) for param in params if isinstance(param.type, _Value)]
-        group.command(name, params=params, remote=checked, **more)(call)  # URLs are checked in `_Value`
+        group.command(name, params=params, **more)(call)
         return function
 
     return add
@@ -130,6 +121,8 @@ def _param(option: Declared) -> click.Parameter:
     more = {"show_default": shown, "envvar": opt.envvar, **more}
     if not required:  # a default of None would count as a value
         more["default"] = default
+    if opt.alone is not None:
+        more |= {"is_flag": False, "flag_value": opt.alone}
     flags = [*opt.flags.split(), option.name]
     return click.Option(flags, help=_help(option), multiple=option.several, hidden=opt.hidden, **more)
 

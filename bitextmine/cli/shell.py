@@ -9,21 +9,28 @@ import errno
 import logging
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import click
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.storage import is_remote
 from bitextmine.version import __version__
 
 _INTERRUPTED = 130
 _CLOSED_PIPE = 141
-_TOO_LARGE = 1 << 63  # beyond 64-bit integers
 _NO_STDOUT = (
     "standard output is closed; redirect it (> FILE), or name an output file if the command takes one"
 )
+
+
+@contextlib.contextmanager
+def usage_errors(ctx: click.Context | None) -> Iterator[None]:
+    """Turn a UsageError into Click's."""
+    try:
+        yield
+    except UsageError as error:
+        raise click.UsageError(str(error), ctx) from None
 
 
 class _WithExample(click.Command):
@@ -41,49 +48,29 @@ class _WithExample(click.Command):
 
 
 class Command(_WithExample):
-    """A command with examples, a hint for interrupted runs, and checked values.
+    """A command with examples, and a hint to print if it is interrupted."""
 
-    Args:
-        resume: the hint to print if the command is interrupted.
-        remote: the parameters that accept URLs; all others are local.
-    """
-
-    def __init__(self, *args: Any, resume: str = "", remote: Collection[str] = (), **kwargs: Any) -> None:
+    def __init__(self, *args: Any, resume: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.resume = resume
-        self.remote = remote
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Refuse empty values, numbers beyond 64 bits, and URLs where a local path is needed."""
+        """Parse the command line; point out that an unknown option is a command."""
         try:
-            rest = super().parse_args(ctx, args)
+            return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             others = getattr(ctx.parent and ctx.parent.command, "commands", {})
             if (name := error.option_name.lstrip("-")) not in others:
                 raise
             message = f"{error.message} 'bitextmine {name}' is a command of its own."
             raise click.NoSuchOption(error.option_name, message, ctx=ctx) from None
-        for param in self.params:  # an empty value is probably an unset shell variable
-            value = ctx.params.get(param.name or "")
-            if value != param.default and ("" in value if isinstance(value, tuple) else value == ""):
-                raise click.BadParameter("the value is empty.", ctx, param)
-            if isinstance(value, int) and abs(value) >= _TOO_LARGE:
-                raise click.BadParameter("the number is too large.", ctx, param)
-            values = value if isinstance(value, tuple) else (value,)
-            if param.name not in self.remote and any(map(is_remote, values)):
-                raise click.BadParameter(
-                    f"{next(filter(is_remote, values))}: expected a local path, not a URL.", ctx, param
-                )
-        return rest
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; usage errors of a stage become Click's."""
+        """Run the command."""
         if ctx.params.get("output") == "-" and not _stdout_is_open():  # better now than after the work
             raise BitextmineError(_NO_STDOUT)
-        try:
+        with usage_errors(ctx):
             return super().invoke(ctx)
-        except UsageError as error:
-            raise click.UsageError(str(error), ctx) from None
 
 
 class Group(_WithExample, click.Group):

@@ -1,21 +1,28 @@
 """bitextmine train, adapt, encoder, export."""
 
-from __future__ import annotations
-
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
 import click
 
-from bitextmine.cli import options
+from bitextmine.adaptation.options import AdaptOptions
+from bitextmine.arguments import key_value
+from bitextmine.cli.declared import Only, command
 from bitextmine.cli.shell import Command, program
-from bitextmine.exporting import FORMATS
+from bitextmine.declarations import Kind, Opt
+from bitextmine.exporting import Target
+from bitextmine.mining.options import CorpusOptions
+from bitextmine.run import Run
+from bitextmine.search.options import SEARCH_MEMORY
+from bitextmine.shipped import Model
+from bitextmine.training.options import OUT, Data, Fitting, RecipeKeys, Reduction, TrainOptions
 
-if TYPE_CHECKING:
-    from bitextmine.run import Run
+Force = Annotated[bool, Opt("--force", "Overwrite --out.")]
 
 
-@program.command(
+@command(
+    program,
     "train",
     example=(
         "bitextmine train --pairs pairs.en-fr.tsv --out model",
@@ -25,58 +32,43 @@ if TYPE_CHECKING:
         "bitextmine train recipe.toml --out smaller --dim 128 --set train.temperature=0.1",
         "bitextmine train --from europe5 --pairs mine.en-fr.tsv --epochs 3 --out better",
     ),
-    remote=("pairs",),
     resume="run the same command again to resume from the last checkpoint",
 )
-@click.argument("names", metavar="[RECIPE]", nargs=-1)
-@options.text(
-    "--pairs",
-    "NAME.en-fr.tsv | NAME.en NAME.fr",
-    "Sentence pairs instead of the recipe's, in one file or two; the names state the languages. Repeatable.",
-    multiple=True,
-)
-@options.text(
-    "--from", "NAME|FOLDER", "Start from a built-in encoder or one made by 'bitextmine train'.", dest="start"
-)
-@options.text("--out", "FOLDER", "Model folder to create.  [required]")
-@click.option(
-    "--print-recipe",
-    is_flag=False,
-    flag_value="template",
-    metavar="[RECIPE]",
-    help="Print a recipe with all keys, meanings and defaults, or the built-in RECIPE, and exit.",
-)
-@options.data
-@options.count(
-    "--vocabulary", "Subword pieces.  [default: 32000]", dest="vocabulary__size", least=8, most=1_000_000
-)
-@options.count("--dim", "Dimensions per vector.  [default: 256]", dest="model__dim")
-@options.count("--layers", "Transformer layers.  [default: 0]", dest="model__layers", least=0)
-@options.number("--epochs", "Passes over the data.  [default: 5]", dest="train__epochs", min=0, min_open=True)
-@options.count("--batch", "Pairs per step.  [default: 4096]", dest="train__batch", least=2)
-@options.seed("Random seed.  [default: 1]", dest="train__seed", default=None)
-@options.text(
-    "--set",
-    "KEY=VALUE",
-    "Set any key of the recipe, such as train.temperature=0.05. Repeatable.",
-    dest="settings",
-    type=options.setting,
-    multiple=True,
-)
-@options.flag(
-    "--force", "Overwrite --out: a finished model, a checkpoint of another recipe, or foreign files."
-)
-@options.with_run(options.device)
-@click.pass_context
 def train(
-    ctx: click.Context,
-    /,
-    names: tuple[str, ...],
-    pairs: tuple[str, ...],
-    out: str | None,
-    print_recipe: str | None,
-    run: Run,
-    **given: Any,
+    *,
+    names: Annotated[tuple[str, ...], Opt("[RECIPE]")] = (),
+    pairs: Annotated[
+        tuple[str, ...],
+        Opt(
+            "--pairs",
+            "Sentence pairs instead of the recipe's, in one file or two; the names state the languages.",
+            metavar="NAME.en-fr.tsv | NAME.en NAME.fr",
+            remote=True,
+        ),
+    ] = (),
+    out: Annotated[str | None, Opt("--out", "Model folder to create.  [required]", metavar="FOLDER")] = None,
+    print_recipe: Annotated[
+        str | None,
+        Opt(
+            "--print-recipe",
+            "Print a recipe with all keys, meanings and defaults, or the built-in RECIPE, and exit.",
+            metavar="[RECIPE]",
+            alone="template",
+        ),
+    ] = None,
+    options: TrainOptions,
+    keys: RecipeKeys,
+    settings: Annotated[
+        tuple[Annotated[Any, Kind("KEY=VALUE", key_value)], ...],
+        Opt("--set", "Set any key of the recipe, such as train.temperature=0.05."),
+    ] = (),
+    force: Annotated[
+        bool,
+        Opt(
+            "--force", "Overwrite --out: a finished model, a checkpoint of another recipe, or foreign files."
+        ),
+    ] = False,
+    run: Annotated[Run, Only("device", "max_line")],
 ) -> None:
     """Train an encoder on sentence pairs.
 
@@ -85,7 +77,6 @@ def train(
     tokenizer.model, a model card, the recipe, and a log with a plot. With several GPUs: torchrun --nproc-per-node N -m
     bitextmine train ...
     """
-    from bitextmine.training.api import TrainOptions
     from bitextmine.training.api import train as train_encoder
     from bitextmine.training.recipe.load import join_sides, recipe_text
 
@@ -98,20 +89,19 @@ def train(
         return
     if out is None:
         raise click.MissingParameter(param_type="option", param_hint="'--out'")
-    more = dict(given.pop("settings"))
-    keys = {name: given.pop(name) for name in list(given) if "__" in name}
-    settings = {name.replace("__", "."): value for name, value in keys.items() if value is not None} | more
-    start, data, force = given["start"], given["data"], given["force"]
+    options = replace(options, recipe=recipe, pairs=sources, settings=keys.settings() | dict(settings))
     try:
-        train_encoder(out, options=TrainOptions(recipe, sources, start, settings, data), run=run, force=force)
+        train_encoder(out, options=options, run=run, force=force)
     except KeyboardInterrupt:
         if not (Path(out) / "work" / "checkpoint.pt").exists():
-            assert isinstance(ctx.command, Command)
-            ctx.command.resume = "no checkpoint yet: the same command trains from the start"
+            interrupted = click.get_current_context().command
+            assert isinstance(interrupted, Command)
+            interrupted.resume = "no checkpoint yet: the same command trains from the start"
         raise
 
 
-@program.command(
+@command(
+    program,
     "adapt",
     example=(
         "bitextmine adapt news.en news.de --out model",
@@ -120,44 +110,36 @@ def train(
         "bitextmine mine --src en --tgt de --dir crawl --model model -o pairs.tsv.gz",
     ),
     resume="run the same command again to resume",
-    remote=("corpora", "directory", "src_file", "tgt_file", "gold"),
 )
-@options.with_corpora(several_names=True)
-@options.model
-@options.new_model
-@options.number(
-    "--error-rate",
-    "Estimated share of wrong pairs to accept in the training data.",
-    **options.SHARE,
-    default=0.05,
-)
-@options.count("--rounds", "Maximum rounds of mining and training.", default=4)
-@options.neighbours("Neighbours for the margin.", least=2)
-@options.text(
-    "--gold",
-    "FILE",
-    "Known pairs, only to log true accuracy: source line, tab, target line, counted from 1; one file for each pair "
-    "of corpora.",
-    multiple=True,
-)
-@options.seed()
-@options.with_run(options.search_memory, options.device, options.batch_tokens, options.errors)
-def adapt(corpora: Any, model: str, out: str, gold: tuple[str, ...], run: Run, **options: Any) -> None:
+def adapt(
+    *,
+    corpora: CorpusOptions,
+    model: Model = "auto",
+    out: Annotated[str, OUT],
+    options: AdaptOptions,
+    gold: Annotated[
+        tuple[str, ...],
+        Opt(
+            "--gold",
+            "Known pairs, only to log true accuracy: source line, tab, target line, counted from 1; one file for each "
+            "pair of corpora.",
+            metavar="FILE",
+            remote=True,
+        ),
+    ] = (),
+    run: Annotated[Run, Only("device", "batch_tokens", "errors", "max_line", memory=SEARCH_MEMORY)],
+) -> None:
     """Adapt an encoder to your own text, without known pairs.
 
     Mines the corpora with the encoder, continues its training on the pairs that --error-rate allows, and repeats until
     retrieval of held-out pairs no longer improves. Writes a model folder for --model; adapt.jsonl in it logs each
     round. If no round helps, or there are too few pairs, writes no model and exits with code 1.
     """
-    from bitextmine.adaptation.piles import AdaptOptions, find_piles, read_golds
-    from bitextmine.adaptation.run import Adaptation
+    from bitextmine.adaptation.adapt import Adaptation
+    from bitextmine.adaptation.piles import find_piles, read_golds
 
-    plan = AdaptOptions(**options)
     piles = find_piles(corpora, run)
-    Adaptation(piles, Path(out), plan, run, model, read_golds(gold, piles, run)).adapt()
-
-
-overwrite_out = options.flag("--force", "Overwrite --out.")
+    Adaptation(piles, Path(out), options, run, model, read_golds(gold, piles, run)).adapt()
 
 
 @program.group(
@@ -167,78 +149,76 @@ def encoder() -> None:
     """Make a trained encoder smaller, or fit its scorer."""
 
 
-@encoder.command(
-    name="reduce",
+@command(
+    encoder,
+    "reduce",
     example=(
         "bitextmine encoder reduce europe5 corpus.en corpus.fr --dim 256 --storage int4 --out smaller",
         "bitextmine encoder reduce europe5 corpus.en corpus.fr --dim 240 --order-columns 48 --out smaller",
     ),
 )
-@click.argument("model", metavar="MODEL")
-@click.argument("texts", metavar="TEXT...", nargs=-1, required=True)
-@options.count("--lines", "Sentences to read from each text.", default=100_000)
-@options.count("--dim", "Dimensions per vector, including length and order columns.", default=256)
-@options.number(
-    "--length-share",
-    "Share of the vector's squared norm that encodes the sentence length.  [default: unchanged]",
-    **options.SHARE | {"min_open": False},
-)
-@options.count("--order-columns", "How many of --dim encode subword order.  [default: unchanged]", least=0)
-@options.number("--order-weight", "Weight of the order columns.  [default: unchanged, or 0.5]", min=0)
-@options.pick("--storage", ("int8", "int4", "float32"), "Number format of the subword vectors.", shown="int8")
-@options.new_model
-@overwrite_out
-@options.with_run(options.errors)
-def reduce(model: str, texts: tuple[str, ...], out: str, run: Run, force: bool, **reduction: Any) -> None:
+def reduce(
+    *,
+    model: Annotated[str, Opt("MODEL")],
+    texts: Annotated[tuple[str, ...], Opt("TEXT...")],
+    reduction: Reduction,
+    out: Annotated[str, OUT],
+    force: Force = False,
+    run: Annotated[Run, Only("errors", "max_line")],
+) -> None:
     """Reduce the dimensions of an encoder without training it again.
 
     Projects the subword vectors on the principal components of the sentence vectors of TEXT, corpora in the languages
     of the encoder. For encoders without layers.
     """
-    from bitextmine.training.reducing import Reduction, reduce_encoder
+    from bitextmine.training.reducing import reduce_encoder
 
-    kept = reduce_encoder(model, texts, out, Reduction(**reduction), run, force=force)
+    kept = reduce_encoder(model, texts, out, reduction, run, force=force)
     click.echo(f"keeps {kept:.4f} of the squared length")
 
 
-@encoder.command(
-    name="fit-scorer",
+@command(
+    encoder,
+    "fit-scorer",
     example=(
         "bitextmine encoder fit-scorer trained",
         "bitextmine encoder fit-scorer trained --recipe europe5 --data FOLDER",
     ),
 )
-@click.argument("trained", metavar="TRAINED")
-@options.text("--recipe", "RECIPE", "Recipe that TRAINED was trained with.  [default: TRAINED/recipe.json]")
-@options.data
-@options.text("--model", "MODEL", "Encoder to fit the scorer for, a name or a folder.  [default: TRAINED]")
-@options.text(
-    "--corpora",
-    "NAME=X,NAME",
-    "Corpora to use, by the start of their names, with weights (default 1).",
-    shown="europarl=4,laws,tatoeba=0.5",
-    type=options.weights,
-)
-@options.count("--held-out", "Skip corpora with fewer held-out pairs.", default=500)
-@options.count("--draws", "Mining tasks per corpus.", default=5)
-@options.text(
-    "--distractors",
-    "N",
-    "Untranslated sentences on each side of a task. Repeat it for further tasks.",
-    shown=(40_000, 5_000, 15_000, 1_000, 200),
-    type=click.IntRange(min=0),
-    multiple=True,
-)
-@options.seed("Random seed of the distractors.")
-@options.text(
-    "--out",
-    "FILE",
-    "Output file.  [default: scorer.safetensors in the encoder's folder, where 'mine' looks for it]",
-)
-@overwrite_out
-@options.with_run()
-def fit_scorer_command(
-    trained: str, recipe: str | None, out: str | None, force: bool, run: Run, **fitting: Any
+def fit_scorer(
+    *,
+    trained: Annotated[str, Opt("TRAINED")],
+    recipe: Annotated[
+        str | None,
+        Opt(
+            "--recipe",
+            "Recipe that TRAINED was trained with.",
+            metavar="RECIPE",
+            default="TRAINED/recipe.json",
+        ),
+    ] = None,
+    data: Data = None,
+    model: Annotated[
+        str | None,
+        Opt(
+            "--model",
+            "Encoder to fit the scorer for, a name or a folder.",
+            metavar="MODEL",
+            default="TRAINED",
+        ),
+    ] = None,
+    fitting: Fitting,
+    out: Annotated[
+        str | None,
+        Opt(
+            "--out",
+            "Output file.",
+            metavar="FILE",
+            default="scorer.safetensors in the encoder's folder, where 'mine' looks for it",
+        ),
+    ] = None,
+    force: Force = False,
+    run: Annotated[Run, Only("max_line")],
 ) -> None:
     """Fit the scorer that turns margins into log odds in 'mine'.
 
@@ -248,18 +228,15 @@ def fit_scorer_command(
     is the corpus name up to the first dot; a single kind is halved).
     """
     from bitextmine.encoder.folder import PACKAGED
-    from bitextmine.training.fit_scorer import Fitting, Trained, fit_scorer
+    from bitextmine.training.fit_scorer import Trained, fit_scorer
     from bitextmine.training.recipe import load_recipe
 
     if recipe is None and trained in PACKAGED:
         raise click.UsageError(
             f"--recipe is needed for a packaged encoder such as {trained}; TRAINED is then the folder of that training"
         )
-    data, model = fitting.pop("data"), fitting.pop("model")
     plan = load_recipe(recipe or Path(trained) / "recipe.json", folder=None if data is None else Path(data))
-    place, scorer, tasks = fit_scorer(
-        Trained(trained, plan, model), out, Fitting(**fitting), run=run, force=force
-    )
+    path, scorer, tasks = fit_scorer(Trained(trained, plan, model), out, fitting, run=run, force=force)
     click.echo(
         "| corpus | candidates | right | F1 by margin | F1 by a scorer fitted to the others | "
         "share right: estimated | in truth | calibration error |\n|---|---|---|---|---|---|---|---|"
@@ -270,27 +247,24 @@ def fit_scorer_command(
             f"{task.f1_by_scorer:.2f} | {100 * task.share:.2f}% | {100 * task.right / task.candidates:.2f}% | "
             f"{task.calibration_error:.4f} |"
         )
-    click.echo(f"\n{place}: scorer {scorer.hash}")
+    click.echo(f"\n{path}: scorer {scorer.hash}")
 
 
-@program.command(
+@command(
+    program,
     "export",
     example=(
         "bitextmine export europe5 --to sentence-transformers exported",
         "bitextmine export model --to onnx exported",
     ),
 )
-@click.argument("model", metavar="MODEL")
-@click.argument("out", metavar="OUT")
-@options.pick(
-    "--to",
-    FORMATS,
-    "sentence-transformers: a folder for SentenceTransformer(OUT, trust_remote_code=True), with a model card; "
-    "onnx: OUT/model.onnx and OUT/tokenizer.json.",
-    required=True,
-)
-@options.flag("--force", "Write into OUT even if it is not empty.")
-def export(model: str, out: str, to: str, force: bool) -> None:
+def export(
+    *,
+    model: Annotated[str, Opt("MODEL")],
+    out: Annotated[str, Opt("OUT")],
+    to: Target,
+    force: Annotated[bool, Opt("--force", "Write into OUT even if it is not empty.")] = False,
+) -> None:
     """Export an encoder to another library, with the same vectors.
 
     sentence-transformers: any encoder made by 'bitextmine train', and the packaged ones. Loading it needs bitextmine
@@ -299,6 +273,6 @@ def export(model: str, out: str, to: str, force: bool) -> None:
     onnx: encoders with a unigram vocabulary and without n-grams (model.ngrams = 0), so not the packaged ones: no
     tokenizer for ONNX Runtime makes n-grams across pieces.
     """
-    from bitextmine.exporting.run import export_encoder
+    from bitextmine.exporting.export import export_encoder
 
     click.echo(str(export_encoder(model, out, to=to, force=force)))

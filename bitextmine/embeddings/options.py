@@ -11,7 +11,7 @@ from bitextmine.files.storage import is_remote
 
 def npy_file(value: Any) -> str | os.PathLike[str]:
     """Return the path of an .npy file of this machine."""
-    if not isinstance(value, str | os.PathLike) or not os.fspath(value).endswith(".npy"):
+    if not isinstance(value, str | os.PathLike) or os.path.splitext(value)[1] != ".npy":
         raise UsageError(f"expected a file name that ends in .npy, found {value!r}")
     if is_remote(value):
         raise UsageError(f"expected a local path, as vectors are written in place, found {value}")

@@ -2,11 +2,11 @@
 
 import math
 import sys
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
+from bitextmine.arguments import key_value
 from bitextmine.declarations import Kind, Opt, Options, Path, one_of_names
 from bitextmine.errors import UsageError
 from bitextmine.files.formats.columns import Columns
@@ -20,19 +20,6 @@ from bitextmine.shipped import Model
 # Rows scored together, and the pairs among which a margin's neighbours are searched. A constant, so that a score does
 # not depend on the speed of a pipe.
 WINDOW = 4096
-
-
-def key_value(value: Any) -> tuple[str, Any]:
-    """Return the parts of KEY=VALUE; the value is TOML, or text if it is not valid TOML."""
-    if not isinstance(value, str):
-        return value
-    key, equals, text = value.partition("=")
-    if not key or not equals:
-        raise UsageError(f"expected KEY=VALUE, found {value!r}")
-    try:
-        return key, tomllib.loads(f"value = {text}")["value"]
-    except (ValueError, RecursionError):  # also too many digits or brackets
-        return key, text
 
 
 def column_limit(value: Any) -> tuple[str, float]:

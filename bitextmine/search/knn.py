@@ -1,13 +1,14 @@
 """Nearest neighbours of two arrays, exact, in both directions."""
 
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bitextmine.arguments import plain_array, take_options, whole_number, yes_or_no
+from bitextmine.arguments import plain_array, whole_number, yes_or_no
+from bitextmine.declarations import keywords
 from bitextmine.errors import BitextmineError
-from bitextmine.run import Run, RunKeywords
+from bitextmine.run import Run
 from bitextmine.search.exact import search_both
 from bitextmine.search.neighbours import Neighbours
 from bitextmine.search.options import SearchOptions
@@ -16,9 +17,8 @@ from bitextmine.system import available, size
 _ROWS = 1 << 14
 
 
-def knn(
-    x: ArrayLike, y: ArrayLike, k: int, *, normalize: bool = False, **options: Unpack[RunKeywords]
-) -> Neighbours:
+@keywords
+def knn(x: ArrayLike, y: ArrayLike, k: int, *, normalize: bool = False, run: Run) -> Neighbours:
     """Return the k rows of y with the largest inner product for each row of x, and the k rows of x for each of y.
 
     Args:
@@ -29,8 +29,8 @@ def knn(
         normalize: compare by cosine: divide every row by its length first, in float32. Without it the vectors are
             taken as they are; those that `bitextmine embed` writes and encoders return have length 1 already. A row
             of zeros stays one: its similarity to everything is 0.
-        options: fields of `bitextmine.run.Run`, or the object as ``run``: ``device``, ``threads``, and ``memory``, the
-            bytes that the search may take besides x and y (default: half of what is free).
+        run: or its fields: ``device``, ``threads``, and ``memory``, the bytes that the search may take besides x and y
+            (default: half of what is free).
 
     Returns:
         Neighbours: fwd_sim (n, k) float32 and fwd_id (n, k) int64, rows of y; bwd_sim (m, k) float32 and bwd_id (m, k)
@@ -59,7 +59,6 @@ def knn(
            [0, 1],
            [1, 0]])
     """
-    run = take_options(Run, {**options}, "run")
     how = SearchOptions(run.device_name, run.memory, run.threads, names=("x", "y"))
     neighbours = whole_number("k", k)
     normalize = yes_or_no("normalize", normalize)

@@ -13,7 +13,7 @@ its sentences is nearly equal to the translation of the other, which is known fr
 import dataclasses
 import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +41,7 @@ from bitextmine.run import Run
 from bitextmine.search.exact import search_both
 from bitextmine.search.neighbours import Neighbours
 from bitextmine.training.cache import PairCache, open_caches
+from bitextmine.training.options import Fitting
 from bitextmine.training.pairs import find_corpora
 from bitextmine.training.recipe import Recipe
 from bitextmine.training.sampling import with_ngrams
@@ -56,7 +57,6 @@ SAME = 0.8
 # Share of the right candidates given up, with the lowest scores: their pieces are not compared.
 GIVEN_UP = 0.01
 # Software manuals are left out, as they make the rest worse: their lines often differ in one word.
-CORPORA = {"europarl": 4.0, "laws": 1.0, "tatoeba": 0.5}
 # Of the two networks: units, steps of AdamW on all examples, weight decay, learning rate.
 MARGIN_FIT, PIECE_FIT = (8, 150, 0.01, 3e-2), (32, 600, 0.1, 1e-2)
 # Multiple of the log ratio margin added to the second network's score: that is fitted to text that the encoder was
@@ -65,24 +65,6 @@ LEAN = 30.0
 # Inputs this small pass a hidden unit unchanged up to a millionth.
 FAINT = 1e-3
 NETWORK_SEED = 1
-
-
-@dataclasses.dataclass(frozen=True)
-class Fitting:
-    """The data and settings of a fit.
-
-    Attributes:
-        corpora: prefixes of the names of corpora to use, and the total weight of each.
-        held_out: minimum number of held-out pairs of a corpus.
-        draws: tasks per corpus, with different distractors.
-        distractors: sentences without translation on either side, for the tasks in turn; seed: their random seed.
-    """
-
-    corpora: Mapping[str, float] = dataclasses.field(default_factory=lambda: dict(CORPORA))
-    held_out: int = 500
-    draws: int = 5
-    distractors: tuple[int, ...] = (40_000, 5_000, 15_000, 1_000, 200)
-    seed: int = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,7 +132,7 @@ def fit_scorer(
             f"{tokenizer.path}: not the vocabulary of {os.fspath(model)}; name an encoder that has it with --model"
         )
     weights, names = fitting.corpora, [corpus.name for corpus in recipe.data.corpora]
-    if weights == CORPORA and not any(name.startswith(tuple(CORPORA)) for name in names):
+    if weights == Fitting().corpora and not any(name.startswith(tuple(weights)) for name in names):
         weights = dict.fromkeys(names, 1.0)
     caches = [
         cache

@@ -25,6 +25,7 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.source import Source
 from bitextmine.run import Run
 from bitextmine.training.forward import sentence_vectors
+from bitextmine.training.options import Reduction
 from bitextmine.training.outputs import check_model_output, model_output
 from bitextmine.training.run import TrainingRun
 from bitextmine.training.sampling import sample_pieces
@@ -93,26 +94,6 @@ def _moments(training: TrainingRun, model: SentenceModel, run: Run) -> np.ndarra
 
 
 # --- of an existing encoder ----------------------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class Reduction:
-    """The shape of the smaller encoder; None leaves a value unchanged.
-
-    Attributes:
-        dim: dimensions of a sentence vector, including the columns for length and order.
-        lines: sentences to read of each text.
-        length_share: as model.length_share of a recipe.
-        order_columns: columns for word order; order_weight: theirs (0.5 if the encoder has none).
-        storage: of the piece vectors, one of STORAGES.
-    """
-
-    dim: int = 256
-    lines: int = 100_000
-    length_share: float | None = None
-    order_columns: int | None = None
-    order_weight: float | None = None
-    storage: str = "int8"
 
 
 def reduce_encoder(

@@ -15,7 +15,7 @@ from bitextmine.encoder.folder import write_folder
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import CHARACTERS, PIECES, weight_shapes
 from bitextmine.errors import BitextmineError
-from bitextmine.exporting.run import export_encoder
+from bitextmine.exporting.export import export_encoder
 
 LINES = [
     "The doctor buys a red bicycle in the harbour.",

@@ -10,7 +10,8 @@ from bitextmine.cli.training import fit_scorer_command
 from bitextmine.encoder.folder import verify_folder
 from bitextmine.errors import BitextmineError
 from bitextmine.mining.scorer import Scorer
-from bitextmine.training.fit_scorer import Fitting, Trained, fit_scorer
+from bitextmine.training.fit_scorer import Trained, fit_scorer
+from bitextmine.training.options import Fitting
 from bitextmine.training.recipe import load_recipe
 from bitextmine.training.trainer import train
 

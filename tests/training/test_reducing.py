@@ -14,7 +14,8 @@ from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import piece_vectors, read_weights
 from bitextmine.errors import UsageError
-from bitextmine.training.reducing import Reduction, reduce_encoder
+from bitextmine.training.options import Reduction
+from bitextmine.training.reducing import reduce_encoder
 from bitextmine.training.trainer import train
 
 TOKENIZER = packaged("default") / "tokenizer.model"

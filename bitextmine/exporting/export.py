@@ -4,16 +4,17 @@ import os
 import shutil
 from pathlib import Path
 
-from bitextmine.arguments import a_path, one_of
+from bitextmine.arguments import a_path
+from bitextmine.declarations import declare
 from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, read_folder, resolve
 from bitextmine.encoder.foreign import foreign_kind
 from bitextmine.encoder.weights import read_weights
 from bitextmine.errors import BitextmineError
-from bitextmine.exporting import FORMATS, ONNX
+from bitextmine.exporting import Target
 
 
 def export_encoder(
-    model: str | os.PathLike[str], out: str | os.PathLike[str], *, to: str, force: bool = False
+    model: str | os.PathLike[str], out: str | os.PathLike[str], *, to: Target, force: bool = False
 ) -> Path:
     """Write an encoder as a folder for another library.
 
@@ -30,18 +31,18 @@ def export_encoder(
         BitextmineError: the encoder is not bitextmine's, or the other library cannot express it; the folder is taken;
             a library is missing.
     """
-    one_of("to", to, FORMATS)
+    to = declare("to", Target).check(to)
     folder = resolve(model)
     out = Path(a_path("out", out))
     if foreign_kind(folder) is not None:
         raise BitextmineError(f"{model}: was not made by bitextmine; export it with the library that made it")
     config, _ = read_folder(folder)
-    if config.ngrams and to == ONNX:
+    if config.ngrams and to == "onnx":
         raise BitextmineError(
             f"{model}: has {config.ngrams} n-grams, which reach across the pieces of a word, and no tokenizer of ONNX "
             "Runtime makes those: use --to sentence-transformers, or train with model.ngrams 0"
         )
-    if config.transliterate and to == ONNX:
+    if config.transliterate and to == "onnx":
         raise BitextmineError(
             f"{model}: spells Greek and Cyrillic in Latin letters, which no tokenizer of ONNX Runtime does: use --to "
             "sentence-transformers, or train with model.transliterate false"
@@ -53,7 +54,7 @@ def export_encoder(
         out.mkdir(parents=True, exist_ok=True)
         if not force and any(out.iterdir()):
             raise BitextmineError(f"{out}: the folder is not empty; name another one, or pass --force")
-        if to == ONNX:
+        if to == "onnx":
             from bitextmine.exporting.onnx import write_graph, write_tokenizer
 
             write_graph(config, read_weights(config, folder / WEIGHTS), out / "model.onnx")

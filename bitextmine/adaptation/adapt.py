@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +22,8 @@ from bitextmine.adaptation.held_out import (
     is_better,
     measure,
 )
+from bitextmine.adaptation.options import AdaptOptions
 from bitextmine.adaptation.piles import (
-    AdaptOptions,
     TooSmall,
     check_piles,
     gold_shares,
@@ -33,8 +33,8 @@ from bitextmine.adaptation.piles import (
     read_golds,
     round_recipe,
 )
-from bitextmine.arguments import take_options
 from bitextmine.console import counted, markdown
+from bitextmine.declarations import keywords
 from bitextmine.embeddings.embed import embed_corpus
 from bitextmine.embeddings.options import EmbedOptions
 from bitextmine.embeddings.store import open_embedding
@@ -48,7 +48,7 @@ from bitextmine.files.journal import Journal, read_head
 from bitextmine.mining.dedup import line_key
 from bitextmine.mining.gold import Gold
 from bitextmine.mining.texts import Pair, text_of
-from bitextmine.run import Run, RunKeywords, take_run
+from bitextmine.run import Run
 from bitextmine.shipped import choose_model
 from bitextmine.signature import signature
 from bitextmine.training.outputs import CARD, RECIPE
@@ -87,23 +87,15 @@ class Adapted:
     rounds: tuple[dict[str, Any], ...] = field(repr=False)
 
 
-class AdaptKeywords(RunKeywords, total=False):
-    """`AdaptOptions`, `Run`, and the fields of both."""
-
-    options: AdaptOptions
-    error_rate: float
-    rounds: int
-    k: int
-    seed: int
-
-
+@keywords
 def adapt(
     corpora: Sequence[tuple[str | os.PathLike[str], str | os.PathLike[str]]],
     out: str | os.PathLike[str],
     *,
     model: str | os.PathLike[str] = "auto",
     gold: Sequence[str | os.PathLike[str]] = (),
-    **options: Unpack[AdaptKeywords],
+    options: AdaptOptions,
+    run: Run,
 ) -> Adapted:
     """Adapt an encoder to text, without known pairs; the same call resumes an interrupted run.
 
@@ -112,16 +104,13 @@ def adapt(
         out: the model folder to make.
         model: the encoder to start from, made by `bitextmine train` or packaged.
         gold: a file of known pairs for each pair of corpora, for the log alone.
-        options: fields of `AdaptOptions`, such as ``error_rate`` and ``rounds``, and of `Run`, such as ``device``; or
-            these objects as ``options`` and ``run``.
+        options: or its fields, such as ``error_rate`` and ``rounds``.
+        run: or its fields, such as ``device``.
 
     Raises:
         BitextmineError: a corpus or encoder cannot be used, or no round is better: no model is written then.
         UsageError: a value has the wrong type or is out of range.
     """
-    given: dict[str, Any] = {**options}
-    run = take_run(given)
-    settings = take_options(AdaptOptions, given)
     pairs = []
     if isinstance(corpora, (str, os.PathLike)) or not isinstance(corpora, Iterable):
         raise UsageError(f"corpora: expected pairs of paths, found {corpora!r}")
@@ -133,7 +122,7 @@ def adapt(
             raise UsageError(f"corpora: pair {number}: expected the paths of two corpora, found lines")
         pairs.append((src, tgt))
     piles = piles_of(pairs)
-    return Adaptation(piles, Path(out), settings, run, model, read_golds(gold, piles, run)).adapt()
+    return Adaptation(piles, Path(out), options, run, model, read_golds(gold, piles, run)).adapt()
 
 
 class Adaptation:

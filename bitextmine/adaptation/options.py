@@ -1,0 +1,26 @@
+"""The options of adapt; nothing heavy is imported here."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from bitextmine.declarations import Opt, Options
+
+
+@dataclass(frozen=True)
+class AdaptOptions(Options):
+    """Training settings for mined pairs; UsageError if a value has the wrong type or is out of range.
+
+    Attributes:
+        error_rate: estimated share of wrong pairs among those it trains on.
+        rounds: maximum number of rounds of mining and training.
+        k: neighbours per line for the margin.
+        seed: random seed.
+    """
+
+    error_rate: Annotated[
+        float,
+        Opt("--error-rate", "Estimated share of wrong pairs to accept in the training data.", gt=0, lt=1),
+    ] = 0.05
+    rounds: Annotated[int, Opt("--rounds", "Maximum rounds of mining and training.", ge=1)] = 4
+    k: Annotated[int, Opt("-k", "Neighbours for the margin.", ge=2)] = 4  # one gives no margin
+    seed: Annotated[int, Opt("--seed", "Random seed.", ge=0, le=2**32 - 1)] = 1

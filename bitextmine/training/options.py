@@ -1,0 +1,163 @@
+"""The options of training, of reducing an encoder and of fitting its scorer; nothing heavy is imported here."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from bitextmine.arguments import finite
+from bitextmine.declarations import Kind, Opt, Options, Path
+from bitextmine.errors import UsageError
+
+OUT = Opt("--out", "Model folder to create.", metavar="FOLDER")
+CORPORA = "europarl=4,laws,tatoeba=0.5"
+Data = Annotated[
+    Path | None,
+    Opt(
+        "--data",
+        "Folder of the corpora.",
+        metavar="FOLDER",
+        default="as in the recipe, or the current folder",
+    ),
+]
+Seed = Annotated[int, Opt("--seed", "Random seed.", ge=0, le=2**32 - 1)]
+
+
+def weights(value: Any) -> Mapping[str, float]:
+    """Return weights by name, also of text, NAME=WEIGHT,NAME; a weight is 1 if it is not given."""
+    if not isinstance(value, str):
+        return dict(value)
+    parsed = {}
+    for part in value.split(","):
+        name, _, text = part.partition("=")
+        weight = finite(text or 1)
+        if not name or not weight >= 0:
+            raise UsageError(f"expected NAME or NAME=WEIGHT, with a weight of at least 0, found {part!r}")
+        parsed[name] = weight
+    return parsed
+
+
+def given(accepts: str) -> Kind:
+    """Return the kind of a value that is checked where it is used."""
+    return Kind("", lambda value: value, accepts)
+
+
+@dataclass(frozen=True)
+class TrainOptions(Options):
+    """The text that an encoder is trained on, and how.
+
+    Attributes:
+        recipe: a TOML file, the recipe.json of a model, the name of a built-in recipe, or a `Recipe`, which takes no
+            other settings.
+        pairs: files named after their languages (pairs.en-fr.tsv), or two files each, ("pairs.en", "pairs.fr"), in
+            place of the recipe's.
+        start: an encoder to start from.
+        settings: keys of the recipe, such as ``{"train.epochs": 3}``.
+        data: the folder of the recipe's corpora.
+    """
+
+    recipe: Annotated[Any, given("str | os.PathLike[str] | Recipe | None")] = None
+    pairs: Annotated[Any, given("str | os.PathLike[str] | Sequence[Pairs]")] = ()
+    start: Annotated[
+        str | os.PathLike[str] | None,
+        Opt(
+            "--from",
+            "Start from a built-in encoder or one made by 'bitextmine train'.",
+            metavar="NAME|FOLDER",
+        ),
+    ] = None
+    settings: Annotated[Any, given("Mapping[str, Any] | None")] = None
+    data: Data = None
+
+
+@dataclass(frozen=True)
+class RecipeKeys(Options):
+    """Keys of the recipe that are options of their own; None leaves a key to the recipe."""
+
+    vocabulary: Annotated[
+        int | None, Opt("--vocabulary", "Subword pieces.", ge=8, le=1_000_000, default="32000")
+    ] = None
+    dim: Annotated[int | None, Opt("--dim", "Dimensions per vector.", ge=1, default="256")] = None
+    layers: Annotated[int | None, Opt("--layers", "Transformer layers.", ge=0, default="0")] = None
+    epochs: Annotated[float | None, Opt("--epochs", "Passes over the data.", gt=0, default="5")] = None
+    batch: Annotated[int | None, Opt("--batch", "Pairs per step.", ge=2, default="4096")] = None
+    seed: Annotated[int | None, Opt("--seed", "Random seed.", ge=0, le=2**32 - 1, default="1")] = None
+
+    def settings(self) -> dict[str, Any]:
+        """Return the keys that are given, with their values."""
+        keys = {
+            "vocabulary.size": self.vocabulary,
+            "model.dim": self.dim,
+            "model.layers": self.layers,
+            "train.epochs": self.epochs,
+            "train.batch": self.batch,
+            "train.seed": self.seed,
+        }
+        return {key: value for key, value in keys.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Reduction(Options):
+    """The shape of the smaller encoder; None leaves a value unchanged.
+
+    Attributes:
+        dim: dimensions of a sentence vector, including the columns for length and order.
+        lines: sentences to read of each text.
+        length_share: as model.length_share of a recipe.
+        order_columns: columns for word order; order_weight: theirs (0.5 if the encoder has none).
+        storage: of the piece vectors.
+    """
+
+    dim: Annotated[int, Opt("--dim", "Dimensions per vector, including length and order columns.", ge=1)] = (
+        256
+    )
+    lines: Annotated[int, Opt("--lines", "Sentences to read from each text.", ge=1)] = 100_000
+    length_share: Annotated[
+        float | None,
+        Opt(
+            "--length-share",
+            "Share of the vector's squared norm that encodes the sentence length.",
+            ge=0,
+            lt=1,
+            default="unchanged",
+        ),
+    ] = None
+    order_columns: Annotated[
+        int | None,
+        Opt("--order-columns", "How many of --dim encode subword order.", ge=0, default="unchanged"),
+    ] = None
+    order_weight: Annotated[
+        float | None, Opt("--order-weight", "Weight of the order columns.", ge=0, default="unchanged, or 0.5")
+    ] = None
+    storage: Annotated[
+        Literal["int8", "int4", "float32"], Opt("--storage", "Number format of the subword vectors.")
+    ] = "int8"
+
+
+@dataclass(frozen=True)
+class Fitting(Options):
+    """The data and settings of a fit of the scorer.
+
+    Attributes:
+        corpora: prefixes of the names of corpora to use, and the total weight of each.
+        held_out: minimum number of held-out pairs of a corpus.
+        draws: tasks per corpus, with different distractors.
+        distractors: sentences without translation on either side, for the tasks in turn; seed: their random seed.
+    """
+
+    corpora: Annotated[
+        Any,
+        Kind("NAME=X,NAME", weights, "Mapping[str, float]"),
+        Opt(
+            "--corpora",
+            "Corpora to use, by the start of their names, with weights (default 1).",
+            default=CORPORA,
+        ),
+    ] = field(default_factory=lambda: weights(CORPORA))
+    held_out: Annotated[int, Opt("--held-out", "Skip corpora with fewer held-out pairs.", ge=1)] = 500
+    draws: Annotated[int, Opt("--draws", "Mining tasks per corpus.", ge=1)] = 5
+    distractors: Annotated[
+        tuple[int, ...],
+        Opt("--distractors", "Untranslated sentences on each side of the tasks, in turn.", ge=0),
+    ] = (40_000, 5_000, 15_000, 1_000, 200)
+    seed: Annotated[int, Opt("--seed", "Random seed of the distractors.", ge=0, le=2**32 - 1)] = 1
