@@ -68,14 +68,8 @@ def command(group: click.Group, name: str, **more: Any) -> Callable[[Function], 
         def call(**given: Any) -> Any:
             if (ray := given.pop("ray", None)) is not None:
                 given["executor"] = f"ray://{ray}"
-            return function(
-                **{
-                    option.name: take(option.type, given)
-                    if option.group
-                    else option.check(given.pop(option.name))
-                    for option in options
-                }
-            )
+            single = {each.name: each.check(given.pop(each.name)) for each in options if not each.group}
+            return function(**single, **{each.name: take(each.type, given) for each in options if each.group})
 
         params = [param for option in options for param in _params(option)]
         names = [param.name for param in params]
