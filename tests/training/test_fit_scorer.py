@@ -1,12 +1,10 @@
 """The scorer of `mine --rescore`, fitted to what a tiny encoder mines of the pairs that its training held out."""
 
-import dataclasses
 import shutil
 
 import numpy as np
 import pytest
 
-from bitextmine.cli.training import fit_scorer_command
 from bitextmine.encoder.folder import verify_folder
 from bitextmine.errors import BitextmineError
 from bitextmine.mining.scorer import Scorer
@@ -102,16 +100,6 @@ def test_a_single_kind_of_text_is_halved(trained, bitextmine, tmp_path):
         halves = [""] if len(names) > 1 else [", half 1", ", half 2"]
         assert [row[0] for row in rows] == [f"| {name}.en-fr.tsv{half}" for name in names for half in halves]
         assert all(float(row[4]) > 60 for row in rows), "F1 by a scorer fitted to the other half"
-
-
-def test_the_command_fits_as_the_library_does_by_default():
-    """The defaults stand in both, as the command's must not wait for torch."""
-    defaults = Fitting()
-    given = {parameter.name: parameter.default for parameter in fit_scorer_command.params}
-    names = [field.name for field in dataclasses.fields(Fitting) if field.name != "corpora"]
-    assert {name: given[name] for name in names} == {name: getattr(defaults, name) for name in names}
-    corpora = dict(part.partition("=")[::2] for part in given["corpora"].split(","))
-    assert {name: float(weight or 1) for name, weight in corpora.items()} == dict(defaults.corpora)
 
 
 def line_of(task):

@@ -98,8 +98,8 @@ def test_what_reducing_refuses(encoder, tmp_path):
     model, out = packaged("europe5"), ("--out", tmp_path / "x")
     shape = read_folder(model)[0]
     for options, message in (
-        (("--order-weight", -1), "'--order-weight': -1.0 is not in the range"),
-        (("--length-share", 2), "'--length-share': 2.0 is not in the range"),
+        (("--order-weight", -1), "--order-weight must be at least 0, found -1"),
+        (("--length-share", 2), "--length-share must be below 1, found 2"),
         (("--dim", 8), "--dim 8: model: "),
     ):
         assert message in encoder("reduce", model, "x", *options, *out, code=2).err
