@@ -1,6 +1,7 @@
 """The options of embeddings; nothing heavy is imported here, as ``--help`` is made of them."""
 
 import os
+import pathlib
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ from bitextmine.files.storage import is_remote
 
 def npy_file(value: Any) -> str | os.PathLike[str]:
     """Return the path of an .npy file of this machine."""
-    if not isinstance(value, str | os.PathLike) or os.path.splitext(value)[1] != ".npy":
+    if not isinstance(value, str | os.PathLike) or pathlib.Path(value).suffix != ".npy":
         raise UsageError(f"expected a file name that ends in .npy, found {value!r}")
     if is_remote(value):
         raise UsageError(f"expected a local path, as vectors are written in place, found {value}")

@@ -1,5 +1,6 @@
 """The scorer of `mine --rescore`, fitted to what a tiny encoder mines of the pairs that its training held out."""
 
+import dataclasses
 import shutil
 
 import numpy as np
