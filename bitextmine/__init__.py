@@ -6,72 +6,11 @@ the commands make of their options (`MiningOptions`, `TrainOptions`, ..., `Run`)
 None of them is imported, nor NumPy or torch, before it is used.
 """
 
-from __future__ import annotations
-
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.version import __version__
-
-if TYPE_CHECKING:
-    from bitextmine.adaptation.adapt import adapt
-    from bitextmine.adaptation.options import AdaptOptions
-    from bitextmine.alignment.align import align
-    from bitextmine.alignment.options import AlignOptions
-    from bitextmine.documents.kinds import SplitOptions
-    from bitextmine.documents.split import Sentence, split
-    from bitextmine.encoder import Encoder, load_encoder
-    from bitextmine.evaluation.ranking import RetrievalReport
-    from bitextmine.evaluation.retrieval import evaluate_retrieval
-    from bitextmine.evaluation.sts import StsReport, evaluate_sts
-    from bitextmine.exporting.export import export_encoder as export
-    from bitextmine.mining.bitext import Bitext
-    from bitextmine.mining.mine import mine
-    from bitextmine.mining.options import MiningOptions, WorkOptions
-    from bitextmine.reporting import write_report as report
-    from bitextmine.run import Run
-    from bitextmine.scoring.api import FilteredPairs, filter, score
-    from bitextmine.scoring.options import FilterOptions, ScoreOptions
-    from bitextmine.search.knn import knn
-    from bitextmine.search.neighbours import Neighbours
-    from bitextmine.training.api import train
-    from bitextmine.training.options import TrainOptions
-
-__all__ = [
-    "AdaptOptions",
-    "AlignOptions",
-    "Bitext",
-    "BitextmineError",
-    "Encoder",
-    "FilterOptions",
-    "FilteredPairs",
-    "MiningOptions",
-    "Neighbours",
-    "RetrievalReport",
-    "Run",
-    "ScoreOptions",
-    "Sentence",
-    "SplitOptions",
-    "StsReport",
-    "TrainOptions",
-    "UsageError",
-    "WorkOptions",
-    "__version__",
-    "adapt",
-    "align",
-    "evaluate_retrieval",
-    "evaluate_sts",
-    "export",
-    "filter",
-    "knn",
-    "load_encoder",
-    "mine",
-    "report",
-    "score",
-    "split",
-    "train",
-]
 
 # Where each name is looked up when it is first used; after a colon, its name there.
 _LAZY = {
@@ -105,6 +44,10 @@ _LAZY = {
     "Sentence": "bitextmine.documents.split",
     "split": "bitextmine.documents.split",
 }
+
+
+__all__ = ["BitextmineError", "UsageError", "__version__"]
+__all__ += sorted(_LAZY)
 
 
 def __getattr__(name: str) -> Any:

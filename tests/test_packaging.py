@@ -14,6 +14,8 @@ import pytest
 
 from bitextmine import __version__
 
+from .stubs import STUB, stub
+
 
 @pytest.fixture(scope="module")
 def sdist(root, tmp_path_factory):
@@ -136,7 +138,7 @@ from bitextmine.run import Run
 encoder: bitextmine.Encoder = bitextmine.load_encoder("europe5")
 sentences: list[str] = [sentence.text for sentence in bitextmine.split("book.en.txt", by_language=True)]
 options = bitextmine.MiningOptions(threshold="none")
-found: bitextmine.Bitext = bitextmine.mine(["a"], ["b"], model=encoder, options=options, run=Run("cpu"))
+found: bitextmine.Bitext = bitextmine.mine(["a"], ["b"], model=encoder, options=options, k=8, run=Run("cpu"))
 best: list[tuple[str, str]] = [(pair.src, pair.tgt) for pair in found]
 for link in bitextmine.align(sentences, "book.fr.txt", model=encoder, run=Run(errors="replace")):
     best.append((link.src, link.tgt))
@@ -149,7 +151,12 @@ model: Path = bitextmine.train("model", pairs=["a.en-fr.tsv"], settings={"train.
 adapted: Path = bitextmine.adapt([("a.en", "a.fr")], "adapted", model=model, rounds=2).folder
 folder: Path = bitextmine.export(adapted, "out", to="onnx")
 bitextmine.train(1)  # an error
+bitextmine.mine(["a"], ["b"], margin="nosuch")  # another
 '''
+
+
+def test_the_types_are_those_of_the_functions():
+    assert STUB.read_text(encoding="utf-8") == stub(), "run python tests/stubs.py"
 
 
 def test_types_reach_the_code_of_users(installed, tmp_path):
@@ -162,6 +169,8 @@ def test_types_reach_the_code_of_users(installed, tmp_path):
     done = subprocess.run(
         [*strict, installed / "python", "user.py"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    (error, summary) = done.stdout.splitlines()
-    assert f'user.py:{USER.count(chr(10))}: error: Argument 1 to "train"' in error
-    assert summary.startswith("Found 1 error")
+    first, second, summary = done.stdout.splitlines()
+    lines = USER.count("\n")
+    assert f'user.py:{lines - 1}: error: Argument 1 to "train"' in first
+    assert f'user.py:{lines}: error: Argument "margin" to "mine"' in second
+    assert summary.startswith("Found 2 errors")
