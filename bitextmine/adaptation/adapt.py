@@ -150,7 +150,7 @@ class Adaptation:
         self.start, self.folder, self.work = start_name(model), files.resolve(model), out / "work"
         # Refuses encoders of another kind before any work.
         self.training = round_recipe(self.start, self.work, [("pairs.tsv", ("en", "fr"))], 1, options).train
-        self.texts = list(dict.fromkeys(text for one in piles for text in one))
+        self.texts = list(dict.fromkeys(itertools.chain.from_iterable(piles)))
         self.rounds: list[dict[str, Any]] = []
 
     def adapt(self) -> Adapted:
@@ -177,8 +177,8 @@ class Adaptation:
         """Return the journal of the output folder, which is new or from the same adaptation."""
         if self.out.exists() and not self.out.is_dir():
             raise BitextmineError(f"{self.out}: a file is there; name a folder for the encoder")
-        for one, gold in itertools.zip_longest(self.piles, self.gold):
-            check_piles(one, gold)
+        for pair, gold in itertools.zip_longest(self.piles, self.gold):
+            check_piles(pair, gold)
         path = self.work / "journal"
         identity = {"digest": self._digest()}
         head = read_head(path)
@@ -211,7 +211,9 @@ class Adaptation:
         return digest.hexdigest()[:16]
 
     def _record(self, step: str, number: int = 0) -> dict[str, Any] | None:
-        return next((one for one in self.journal if (one["step"], one["round"]) == (step, number)), None)
+        return next(
+            (record for record in self.journal if (record["step"], record["round"]) == (step, number)), None
+        )
 
     def _once(self, step: str, number: int, make: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
         """Return the record of a step, made now if the journal does not have it."""
@@ -290,11 +292,11 @@ class Adaptation:
         folder.mkdir(exist_ok=True)
         encoder = load_encoder(self._encoder_folder(number), self.run.device)
         how = (encoder, self.options, self.run)
-        found = [mine_piles(one, self._embedded(one, encoder), *how) for one in self.piles]
+        mined_piles = [mine_piles(pair, self._embedded(pair, encoder), *how) for pair in self.piles]
 
         def hold_out(_: int) -> dict[str, Any]:
             chosen = []
-            for pair, mined in zip(self.piles, found, strict=True):
+            for pair, mined in zip(self.piles, mined_piles, strict=True):
                 sources = list(pair[0].take(mined.src))
                 at = choose_held_out(mined, sources, self.options.error_rate, MOST // len(self.piles))
                 chosen.append([mined.src[at].tolist(), mined.tgt[at].tolist()])
@@ -308,7 +310,7 @@ class Adaptation:
             for line in text.take(np.array(lines, dtype=np.int64))
         }
         written = []
-        for i, ((src, tgt), mined) in enumerate(zip(self.piles, found, strict=True)):
+        for i, ((src, tgt), mined) in enumerate(zip(self.piles, mined_piles, strict=True)):
             rows = [
                 f"{one_cell(line)}\t{one_cell(other)}\n"
                 for line, other in zip(src.take(mined.src), tgt.take(mined.tgt), strict=True)
@@ -317,13 +319,13 @@ class Adaptation:
             with replacing(folder / self._name(i)) as file:
                 file.write("".join(rows).encode("utf-8", "replace"))
             written.append(len(rows))
-        sizes = np.array([len(mined) for mined in found])
-        estimates = [(mined.precision[-1] if len(mined) else 0, *mined.interval) for mined in found]
+        sizes = np.array([len(mined) for mined in mined_piles])
+        estimates = [(mined.precision[-1] if len(mined) else 0, *mined.interval) for mined in mined_piles]
         shares = 100 * np.average(estimates, axis=0, weights=np.maximum(sizes, 1e-9))
         precision, *interval = shares.round(2).tolist()
         entry = {"pairs": int(sizes.sum()), "estimated_precision": precision, "precision_interval": interval}
         if self.gold:
-            by_gold = [gold_shares(*each) for each in zip(found, self.piles, self.gold, strict=True)]
+            by_gold = [gold_shares(*each) for each in zip(mined_piles, self.piles, self.gold, strict=True)]
             for key in ("precision", "recall"):
                 entry[f"gold_{key}"] = round(float(np.mean([share[key] for share in by_gold])), 2)
         return {"entry": entry, "written": written}
@@ -335,31 +337,31 @@ class Adaptation:
         encoder = load_encoder(self._encoder_folder(number), self.run.device)
         parts: list[Measured] = []
         gold: dict[str, float] = {}
-        for i, one in enumerate(self.piles):
-            src, tgt = (open_embedding(npy)[0] for npy in self._embedded(one, encoder).values())
+        for i, pair in enumerate(self.piles):
+            src, tgt = (open_embedding(npy)[0] for npy in self._embedded(pair, encoder).values())
             lines = [np.array(side, dtype=np.int64) for side in self._held_out()[i]]
             if len(lines[0]):
-                texts = [list(text.take(at)) for text, at in zip(one, lines, strict=True)]
+                texts = [list(text.take(at)) for text, at in zip(pair, lines, strict=True)]
                 parts.append(measure(encoder, texts, lines, (src, tgt), self.options.seed))
             if self.gold:
-                known, langs = self.gold[i], [text.lang for text in one]
+                known, langs = self.gold[i], [text.lang for text in pair]
                 for name, queries, pool, asked, right in (
                     ("-".join(langs), src, tgt, known.src, known.tgt),
                     ("-".join(langs[::-1]), tgt, src, known.tgt, known.src),
                 ):
                     hits = found_again(queries[asked].astype(np.float32), right, pool)
                     gold[name] = round(100 * float(hits.mean()), 2)
-        found = Measured(
+        measured = Measured(
             *(np.concatenate([getattr(part, name) for part in parts]) for name in ("whole", "half"))
         )
-        whole, half = (round(share, 2) for share in found.percent())
+        whole, half = (round(share, 2) for share in measured.percent())
         entry: dict[str, Any] = {
-            "held_out_pairs": len(found.whole) // 2,
+            "held_out_pairs": len(measured.whole) // 2,
             "p_at_1": whole,
             "p_at_1_half": half,
         }
         entry |= {"gold_p_at_1": gold} if gold else {}
-        return {"entry": entry, "whole": found.whole.astype(int).tolist(), "half": found.half.tolist()}
+        return {"entry": entry, "whole": measured.whole.astype(int).tolist(), "half": measured.half.tolist()}
 
     # --- the result ------------------------------------------------------------------------------------------
 
@@ -414,9 +416,9 @@ class Adaptation:
         """Add a round to adapt.jsonl and to the log."""
         self.rounds = [*self.rounds[: entry["round"]], entry]
         with replacing(self.out / LOG) as file:
-            file.write("".join(f"{json.dumps(one)}\n" for one in self.rounds).encode())
-        said = [f"{name} {_cell(entry[key])}" for key, name in FIGURES.items() if key in entry]
-        log.info("%s", "; ".join(said))
+            file.write("".join(f"{json.dumps(record)}\n" for record in self.rounds).encode())
+        figures = [f"{name} {_cell(entry[key])}" for key, name in FIGURES.items() if key in entry]
+        log.info("%s", "; ".join(figures))
 
     # --- parts -----------------------------------------------------------------------------------------------
 
@@ -430,11 +432,11 @@ class Adaptation:
         """Embed both sides into the work folder; embeddings beside the corpora stay."""
         folder = self.work / "embeddings"
         folder.mkdir(exist_ok=True)
-        found = {}
+        embedded = {}
         for text in piles:
-            place = EmbedOptions(out=folder / f"{self.texts.index(text)}.{text.lang}.npy")
-            found[text] = embed_corpus(text, encoder, self.run, place)
-        return found
+            options = EmbedOptions(out=folder / f"{self.texts.index(text)}.{text.lang}.npy")
+            embedded[text] = embed_corpus(text, encoder, self.run, options)
+        return embedded
 
 
 def _measured(record: dict[str, Any]) -> Measured:

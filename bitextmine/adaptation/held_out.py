@@ -87,9 +87,9 @@ def measure(
         halves = [half_of(line, seed + draw) for draw in range(DRAWS) for line in texts[side]]
         queries = np.concatenate([matrices[side][lines[side]].astype(np.float32), encoder.encode(halves)])
         right = np.concatenate([lines[1 - side]] * (1 + DRAWS))
-        found = found_again(queries, right, matrices[1 - side]).reshape(1 + DRAWS, -1)
-        whole.append(found[0])
-        half.append(found[1:].sum(axis=0, dtype=np.int64))
+        hits = found_again(queries, right, matrices[1 - side]).reshape(1 + DRAWS, -1)
+        whole.append(hits[0])
+        half.append(hits[1:].sum(axis=0, dtype=np.int64))
     return Measured(np.concatenate(whole), np.concatenate(half))
 
 
@@ -100,8 +100,8 @@ def found_again(queries: NDArray[np.float32], right: NDArray[np.int64], pool: ND
     for start in range(0, len(pool), BLOCK_ROWS):
         block = np.asarray(pool[start : start + BLOCK_ROWS], dtype=np.float32)
         np.maximum(best, (queries @ block.T).max(axis=1), out=best)
-    found: NDArray[np.bool_] = best <= own + np.float32(1e-5)
-    return found
+    hits: NDArray[np.bool_] = best <= own + np.float32(1e-5)
+    return hits
 
 
 def is_better(new: Measured, old: Measured) -> bool:

@@ -134,16 +134,16 @@ def mine_piles(
     wanted = MiningOptions(k=options.k, threshold=f"precision={1 - options.error_rate:g}", rescore=rescore)
     work = WorkOptions(run, cache=next(iter(embedded.values())).parent)
     try:
-        found = mine_texts(piles, wanted, work, model=encoder, embedded=embedded)
+        mined = mine_texts(piles, wanted, work, model=encoder, embedded=embedded)
     except NoEstimate:
         nothing = np.zeros(0, dtype=np.int64)
         return MinedPairs(nothing, nothing, np.zeros(0))
-    found.discard_checkpoint()
-    assert found.estimate is not None
-    assert found.threshold is not None
-    precision = found.estimate.precisions()[: len(found)]
+    mined.discard_checkpoint()
+    assert mined.estimate is not None
+    assert mined.threshold is not None
+    precision = mined.estimate.precisions()[: len(mined)]
     return MinedPairs(
-        found.src_index, found.tgt_index, precision, found.estimate.precision_interval(found.threshold)
+        mined.src_index, mined.tgt_index, precision, mined.estimate.precision_interval(mined.threshold)
     )
 
 
@@ -164,8 +164,8 @@ def gold_shares(mined: MinedPairs, piles: Pair, gold: Gold) -> dict[str, float]:
     mentioned = np.isin(mined.src, src) | np.isin(mined.tgt, tgt)
     best_first = -np.arange(len(mined), dtype=np.float64)
     sample = mentioned_share(best_first, right, mentioned) >= SAMPLE
-    found, judged = int(right.sum()), len(mined) if sample else int(mentioned.sum())
-    return {"precision": 100 * found / max(1, judged), "recall": 100 * found / max(1, len(known))}
+    hits, judged = int(right.sum()), len(mined) if sample else int(mentioned.sum())
+    return {"precision": 100 * hits / max(1, judged), "recall": 100 * hits / max(1, len(known))}
 
 
 # --- training ------------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def round_recipe(
     steps = min(MOST_STEPS, max(FEWEST_STEPS, math.ceil(EPOCHS * pairs / BATCH)))
     settings = {**TRAINING, "steps": steps, "seed": options.seed}
     recipe = recipes.Recipe(
-        recipes.Data(tuple(recipes.Corpus(langs, name) for name, langs in corpora), valid_pairs=0),
+        recipes.Data(tuple(recipes.PairCorpus(langs, name) for name, langs in corpora), valid_pairs=0),
         model=recipes.Model(start_from=start),
         train=recipes.Training(**settings),
         base=folder,

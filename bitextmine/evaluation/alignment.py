@@ -166,14 +166,14 @@ def evaluate_alignment(
         raise UsageError("only one of the files can be standard input")
     test: list[list[Pair]] = []
     true: list[list[Pair]] = []
-    for one, other in zip(*sides, strict=True):
-        documents, right = read_alignments(one), read_alignments(other)
+    for alignment, standard in zip(*sides, strict=True):
+        documents, right = read_alignments(alignment), read_alignments(standard)
         if not any(map(_two_sided, right)):
-            raise BitextmineError(f"{other}: no two-sided link; is this the gold?")
+            raise BitextmineError(f"{standard}: no two-sided link; is this the gold?")
         if len(documents) != len(right):
             raise BitextmineError(
-                f"{one}: {len(documents)} documents, with blank lines between them, and "
-                f"{other} has {len(right)}; give the same documents in the same order"
+                f"{alignment}: {len(documents)} documents, with blank lines between them, and "
+                f"{standard} has {len(right)}; give the same documents in the same order"
             )
         test += documents
         true += right

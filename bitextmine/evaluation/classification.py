@@ -115,7 +115,7 @@ def evaluate_classification(
     paths = [Source.of(path, run) for path in (train, *tests, *([] if dev is None else [dev]))]
     read = [read_labelled(path) for path in paths]
     names = sorted(set(read[0][0]))
-    labels = [_numbered(path, found, names, train) for path, (found, _) in zip(paths, read, strict=True)]
+    labels = [_numbered(path, column, names, train) for path, (column, _) in zip(paths, read, strict=True)]
     counts = np.bincount(labels[0])
     if len(names) < 2:
         raise BitextmineError(f"{train}: one label, {names[0]!r}; two or more are needed")
@@ -190,8 +190,8 @@ def _encode(
     for path, lines in zip(paths, texts, strict=True):
         warn_unfamiliar(encoder, str(path), "", sampled(lines))
         pieces, more, inverse = encoder.tokenize(lines)
-        found = encoder.encode_pieces(pieces, batch_tokens=run.batch_tokens).astype(np.float64)
-        vectors.append(found if inverse is None else found[inverse])
+        rows = encoder.encode_pieces(pieces, batch_tokens=run.batch_tokens).astype(np.float64)
+        vectors.append(rows if inverse is None else rows[inverse])
         cut += more
     return vectors, cut
 
@@ -203,13 +203,13 @@ def _train(
     held_out = _tenth_of_each(documents.labels, rng)
     learn = documents.take(np.delete(np.arange(len(documents.labels)), held_out))
     dev = dev or documents.take(held_out)
-    best, found, weights = -1.0, (0.0, np.empty(0)), None
+    best, chosen, weights = -1.0, (0.0, np.empty(0)), None
     for strength in STRENGTHS:
         weights = fit(learn.vectors, learn.labels, classes, strength, weights)
         accuracy = dev.accuracy(weights)
         if accuracy > best:
-            best, found = accuracy, (strength, weights)
-    return found
+            best, chosen = accuracy, (strength, weights)
+    return chosen
 
 
 def _tenth_of_each(labels: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
@@ -252,8 +252,8 @@ def fit(
 
     begin = np.zeros((classes, d + 1)) if start is None else start
     limits = {"maxiter": 2000, "ftol": 1e-12, "gtol": 1e-7}
-    found = minimize(loss, begin.ravel(), jac=True, method="L-BFGS-B", options=limits)
-    return np.asarray(found.x).reshape(classes, d + 1)
+    solution = minimize(loss, begin.ravel(), jac=True, method="L-BFGS-B", options=limits)
+    return np.asarray(solution.x).reshape(classes, d + 1)
 
 
 def predict(weights: NDArray[np.float64], vectors: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -91,14 +91,14 @@ def _gold_pairs(
     """Return the pairs of numbered rows (sentence1, sentence2, score); names: the first three fields."""
     where = names[0]
     first, second, gold, lines = [], [], [], []
-    for number, (one, two, score) in rows:
+    for number, (sentence1, sentence2, score) in rows:
         at = f"{where}: {noun} {number}"
-        if not one.strip() or not two.strip():
+        if not sentence1.strip() or not sentence2.strip():
             raise BitextmineError(f"{at}: a sentence is blank")
         if math.isnan(value := finite(score)):
             raise BitextmineError(f"{at}: the gold score {score!r} is not a finite number")
-        first.append(one)
-        second.append(two)
+        first.append(sentence1)
+        second.append(sentence2)
         gold.append(value)
         lines.append(number)
     if len(gold) < FEWEST:

@@ -183,8 +183,8 @@ def _counts_by_source(
     kept_src: NDArray[np.int64], correct: NDArray[np.bool_], gold_src: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return correct, kept and gold pairs (sources, 3) of each source sentence that has any."""
-    sources, place = np.unique(np.concatenate([kept_src, gold_src]), return_inverse=True)
-    kept, gold = place[: len(kept_src)], place[len(kept_src) :]
+    sources, row = np.unique(np.concatenate([kept_src, gold_src]), return_inverse=True)
+    kept, gold = row[: len(kept_src)], row[len(kept_src) :]
     counts = [np.bincount(part, minlength=len(sources)) for part in (kept[correct], kept, gold)]
     return np.stack(counts, axis=1)
 

@@ -58,8 +58,8 @@ def queries_of(sentences: Mapping[str, Sequence[str]]) -> Queries:
                 raise BitextmineError(f"queries: row {number}: no sentence in '{language}'")
     counts = {language: len(lines) for language, lines in columns.items()}
     if len(set(counts.values())) > 1 or not all(counts.values()):
-        found = ", ".join(f"{count} in '{language}'" for language, count in counts.items())
-        raise BitextmineError(f"queries: {found}; every language needs as many sentences, and at least one")
+        sizes = ", ".join(f"{count} in '{language}'" for language, count in counts.items())
+        raise BitextmineError(f"queries: {sizes}; every language needs as many sentences, and at least one")
     return columns
 
 

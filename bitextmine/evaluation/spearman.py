@@ -23,7 +23,7 @@ def redrawn(columns: Sequence[tuple[NDArray, NDArray]], resamples: int, seed: in
     Each of `columns` is x (n,) and y (n,); columns of one length are drawn at the same places. A draw of only equal
     values gives NaN.
     """
-    found = np.empty((len(columns), resamples))
+    correlations = np.empty((len(columns), resamples))
     for n in {len(x) for x, _ in columns}:
         ready = [(at, _Column(x), _Column(y)) for at, (x, y) in enumerate(columns) if len(x) == n]
         rng = np.random.default_rng(seed)
@@ -32,8 +32,8 @@ def redrawn(columns: Sequence[tuple[NDArray, NDArray]], resamples: int, seed: in
             stop = min(start + rows, resamples)
             times = rng.multinomial(n, np.full(n, 1 / n), size=stop - start)
             for at, x, y in ready:
-                found[at, start:stop] = _correlations(x, y, times)
-    return found
+                correlations[at, start:stop] = _correlations(x, y, times)
+    return correlations
 
 
 class _Column:

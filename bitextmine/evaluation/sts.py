@@ -223,9 +223,9 @@ def _cosines(
     vectors = encoder.encode_pieces(pieces, batch_tokens=batch_tokens).astype(np.float64)
     # The cosine of equal sentences must be 1 to the bit, so that they tie.
     squares = np.einsum("ij,ij->i", vectors, vectors)
-    found = []
+    cosines = []
     for a, b in rows:
         products = np.einsum("ij,ij->i", vectors[a], vectors[b])
         length = np.sqrt(squares[a] * squares[b])
-        found.append(np.divide(products, length, out=np.zeros(len(a)), where=length > 0))
-    return found, cut
+        cosines.append(np.divide(products, length, out=np.zeros(len(a)), where=length > 0))
+    return cosines, cut

@@ -68,12 +68,12 @@ def write_report(
     rule = parse_threshold(threshold)
     origin = load_provenance(source, manifest)
     cut = rule if isinstance(rule, float) else origin.threshold if rule == "auto" else None
-    found = survey(source, columns=columns, threshold=cut)
+    surveyed = survey(source, columns=columns, threshold=cut)
     if isinstance(rule, float):
         origin.threshold_by = "given"
     with destination.open() as out:
-        out.write(render(found, origin).encode())
-    return found.rows
+        out.write(render(surveyed, origin).encode())
+    return surveyed.rows
 
 
 def render(found: Survey, origin: Provenance) -> str:
@@ -233,8 +233,8 @@ def thresholds(scores: ScoreCounts, threshold: float | None) -> Sequence[float]:
         low, high = min(low, threshold), max(high, threshold)
     step = nice_step(max((high - low) / 16, 1 / _SCALE))
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    found = {round(i * step, 9) for i in range(first, last + 1)}
-    return sorted(found if threshold is None else found | {threshold})
+    steps = {round(i * step, 9) for i in range(first, last + 1)}
+    return sorted(steps if threshold is None else steps | {threshold})
 
 
 def _labels(low: float, high: float, about: int, least: float = 0) -> list[dict[str, Any]]:

@@ -74,38 +74,40 @@ def load_provenance(source: Source, manifest: str | os.PathLike[str] | None = No
         BitextmineError: the given manifest is missing or describes no pairs. One found beside the file is skipped in
             that case, with a note.
     """
-    found = Provenance(str(source) if source.is_standard else source.path.name)
+    origin = Provenance(str(source) if source.is_standard else source.path.name)
     beside = to_path(manifest if manifest is not None else f"{source.text}.json")
     if manifest is None and (source.is_standard or not beside.is_file()):
-        return found
+        return origin
     try:
         content = read_json(beside)
         signature = content.get("signature")
         if content.get("kind") != "bitext" or not isinstance(signature, str):
             raise BitextmineError(f"{beside}: describes {content.get('kind')!r}, not a file of mined pairs")
         try:
-            found.parts = parse_signature(signature)
+            origin.parts = parse_signature(signature)
         except BitextmineError as error:
             raise BitextmineError(f"{beside}: {error}") from None
     except BitextmineError as error:
         if manifest is not None:
             raise
-        found.problem = f"The manifest beside the file was not used: {error}."
-        return found
-    found.manifest, found.content, found.signature = beside.name, content, signature
+        origin.problem = f"The manifest beside the file was not used: {error}."
+        return origin
+    origin.manifest, origin.content, origin.signature = beside.name, content, signature
     cut = content.get("threshold")
-    found.threshold = _finite(cut.get("value")) if isinstance(cut, Mapping) else None
-    rule = found.parts.get("threshold_by", "")
+    origin.threshold = _finite(cut.get("value")) if isinstance(cut, Mapping) else None
+    rule = origin.parts.get("threshold_by", "")
     kind, _, number = rule.partition("-")
     if kind in _ESTIMATED:
-        found.threshold_by = f"set by mining for {_ESTIMATED[kind]} of {number}"
+        origin.threshold_by = f"set by mining for {_ESTIMATED[kind]} of {number}"
     elif rule[:1] == "f" and rule[1:2].isdigit():
-        found.threshold_by = f"set by mining for the best expected {rule.upper()}"
+        origin.threshold_by = f"set by mining for the best expected {rule.upper()}"
     else:
-        found.threshold_by = _RULES.get(rule, found.threshold_by)
+        origin.threshold_by = _RULES.get(rule, origin.threshold_by)
     notes = content.get("notes")
-    found.notes = [note for note in notes if isinstance(note, str)][:_MOST] if isinstance(notes, list) else []
-    return found
+    origin.notes = (
+        [note for note in notes if isinstance(note, str)][:_MOST] if isinstance(notes, list) else []
+    )
+    return origin
 
 
 def _finite(value: object) -> float | None:

@@ -175,9 +175,9 @@ class Survey:
             best.offer(np.where(flag, order, np.nan), pair)
         keys = [column.tolist() for column in hashes]
         self._count_repeats(keys, np.flatnonzero(~flags["empty"]).tolist(), pair)
-        some = np.logical_or.reduce(list(flags.values()))
+        flagged = np.logical_or.reduce(list(flags.values()))
         rows = list(zip(*keys, strict=True))
-        self.sample.offer(len(rows), lambda i: _Drawn(pair(i), rows[i], bool(some[i])))
+        self.sample.offer(len(rows), lambda i: _Drawn(pair(i), rows[i], bool(flagged[i])))
         self.rows += len(rows)
 
     def _count_repeats(
@@ -202,17 +202,17 @@ class Survey:
         for key, (scores, best) in self._counted.items():
             self.flagged[key].high = None if self.high is None else scores.at_least(self.high)
             self.flagged[key].examples = list(best)
-        some = np.array([d.flagged for d in drawn], dtype=bool)
+        flagged = np.array([d.flagged for d in drawn], dtype=bool)
         for (key, watched), column in zip(self._watched.items(), range(3), strict=True):
             many = np.array(watched.counts.get(d.hashes[column] for d in drawn)) >= MANY
-            some |= many
+            flagged |= many
             self.repeated[key] = watched.top(_SHOWN)
             self.flagged[key] = self._scaled(many)
             # The sample may miss the rare; the table knows of this many at least.
             self.flagged[key].rows = max(self.flagged[key].rows, watched.counts.total(MANY))
         if drawn:
-            some |= self._identify()
-        self.any_flag = self._scaled(some)
+            flagged |= self._identify()
+        self.any_flag = self._scaled(flagged)
         self._choose_levels()
 
     def _identify(self) -> NDArray[np.bool_]:
@@ -297,8 +297,8 @@ class _Watched:
 
     def top(self, n: int) -> list[Repeated]:
         """Return the keys that occur most often, MANY times or more; of equal counts the first in the file."""
-        found = [Repeated(times, *self._examples[key]) for times, key in self._ranked() if times >= MANY]
-        return sorted(found, key=lambda r: (-r.times, r.pair.row))[:n]
+        repeated = [Repeated(times, *self._examples[key]) for times, key in self._ranked() if times >= MANY]
+        return sorted(repeated, key=lambda r: (-r.times, r.pair.row))[:n]
 
 
 def survey(source: Source, *, columns: Columns | None = None, threshold: float | None = None) -> Survey:
@@ -311,22 +311,22 @@ def survey(source: Source, *, columns: Columns | None = None, threshold: float |
         BitextmineError: the file cannot be read, its columns cannot be told, or nearly no row is a pair.
     """
     table = open_table(source, replace(columns or Columns(), errors=source.errors))
-    found = Survey(table, threshold)
+    content = Survey(table, threshold)
     digest = hashlib.sha256()
     if table.rows.header_line:
         digest.update("\t".join(table.names).encode() + b"\n")
     with progress(None, "report", "rows") as bar:
         for block in table.rows.blocks(_BLOCK, _BLOCK_BYTES):
-            found.add(block)
-            if found.is_text:
+            content.add(block)
+            if content.is_text:
                 digest.update(b"".join(line.removesuffix(b"\r") + b"\n" for line in block.lines()))
             bar.update(len(block))
-    found.finish()
-    if not found.is_text:
+    content.finish()
+    if not content.is_text:
         with source.open() as file:
             digest = hashlib.file_digest(file, "sha256")
-    found.digest = digest.hexdigest()
-    return found
+    content.digest = digest.hexdigest()
+    return content
 
 
 def _side_languages(texts: Sequence[str]) -> SideLanguages:

@@ -26,7 +26,7 @@ from bitextmine.system import ahead, processors
 from bitextmine.training.outputs import staged_folder
 from bitextmine.training.pairfile import PairFile, PairWriter, TokenPairs, choose, sentence_keys
 from bitextmine.training.pairs import corpus_files, filter_codes, identifier, pair_chunks
-from bitextmine.training.recipe import Corpus, Recipe
+from bitextmine.training.recipe import PairCorpus, Recipe
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class PairCache:
     up. cut: sentences longer than model.max_pieces.
     """
 
-    corpus: Corpus
+    corpus: PairCorpus
     train: PairFile
     valid: PairFile
     counts: dict[str, int]
@@ -71,8 +71,8 @@ class PairCache:
     def __str__(self) -> str:
         read, kept, held_out = self.counts["read"], self.counts["kept"], len(self.valid)
         why = ", ".join(f"{self.counts[reason]:,} {reason}" for reason in DROPPED if self.counts[reason])
-        said = f"{self.corpus.name}: {read:,} pairs read, {kept:,} kept ({held_out:,} of them held out)"
-        return said + (f"; dropped: {why}" if why else "")
+        summary = f"{self.corpus.name}: {read:,} pairs read, {kept:,} kept ({held_out:,} of them held out)"
+        return summary + (f"; dropped: {why}" if why else "")
 
 
 def open_caches(
@@ -103,8 +103,8 @@ def open_caches(
     for cache in caches:
         log.info("%s", cache)
         if cache.cut:
-            found, most = counted(cache.cut, "sentence"), recipe.model.max_pieces
-            log.warning("%s: %s cut to %d pieces (model.max_pieces)", cache.corpus.name, found, most)
+            sentences, most = counted(cache.cut, "sentence"), recipe.model.max_pieces
+            log.warning("%s: %s cut to %d pieces (model.max_pieces)", cache.corpus.name, sentences, most)
         if not len(cache.train):
             raise BitextmineError(
                 f"{cache.corpus.name}: no pair is left to train on after holding out {len(cache.valid)}"
@@ -124,13 +124,13 @@ def balanced(caches: Sequence[PairCache], recipe: Recipe) -> list[PairCache]:
     for cache in caches:
         pairs.update(dict.fromkeys(cache.corpus.langs, len(cache.train)))
     most = max(pairs.values())
-    found = []
+    weighted = []
     for cache in caches:
         rare = (min(pairs[lang] for lang in cache.corpus.langs) / most) ** -balance
         small = min(MOST_OFTEN, max(1.0, recipe.train.batch / len(cache.train)))
         corpus = dataclasses.replace(cache.corpus, weight=cache.corpus.weight * rare * small)
-        found.append(dataclasses.replace(cache, corpus=corpus))
-    return found
+        weighted.append(dataclasses.replace(cache, corpus=corpus))
+    return weighted
 
 
 # --- filters -------------------------------------------------------------------------------------------------
@@ -163,24 +163,26 @@ class LineFilter:
             return pieces, cut, whole.lengths, sentence_keys(pieces), right
 
         with ThreadPoolExecutor(2, thread_name_prefix="tokenise") as pool:
-            (src, cut, *one), (tgt, more, *other) = pool.map(side, (0, 1))
+            (src, cut, *src_facts), (tgt, more, *tgt_facts) = pool.map(side, (0, 1))
         self.cut += cut + more
-        shorter, longer = np.minimum(one[0], other[0]), np.maximum(one[0], other[0])
+        shorter, longer = np.minimum(src_facts[0], tgt_facts[0]), np.maximum(src_facts[0], tgt_facts[0])
         wrong = (
             shorter == 0,
             longer + SLACK > MAX_RATIO * (shorter + SLACK),
-            one[1] == other[1],
-            np.logical_not(one[2] & other[2]),
-            self._fragments(texts) & (one[1] >= np.uint64(min(self.share * 2**64, 2**64 - 1))),
+            src_facts[1] == tgt_facts[1],
+            np.logical_not(src_facts[2] & tgt_facts[2]),
+            self._fragments(texts) & (src_facts[1] >= np.uint64(min(self.share * 2**64, 2**64 - 1))),
         )
         left = np.ones(len(shorter), dtype=bool)
-        for reason, found in zip(FILTERED, wrong, strict=True):
-            self.counts[reason] += int((left & found).sum())
-            left &= ~found
+        for reason, dropped in zip(FILTERED, wrong, strict=True):
+            self.counts[reason] += int((left & dropped).sum())
+            left &= ~dropped
         keep = np.flatnonzero(left)
         self.counts["read"] += len(left)
         self.counts["kept"] += len(keep)
-        return TokenPairs(src.take(keep), tgt.take(keep), np.stack([one[1][keep], other[1][keep]])), keep
+        return TokenPairs(
+            src.take(keep), tgt.take(keep), np.stack([src_facts[1][keep], tgt_facts[1][keep]])
+        ), keep
 
     def _fragments(self, texts: tuple[list[str], list[str]]) -> np.ndarray:
         """Return which pairs have neither capitals nor a full stop, on both sides (n,) bool."""
@@ -236,7 +238,7 @@ def _tokenized(
     return PairCache(corpus, file, file, counts, content["cut"])
 
 
-def _key(recipe: Recipe, corpus: Corpus, tokenizer: Tokenizer) -> str:
+def _key(recipe: Recipe, corpus: PairCorpus, tokenizer: Tokenizer) -> str:
     digest = hashlib.sha256()
     for source in corpus_files(recipe, corpus):
         with explained(f"{source}: cannot read"), source.open() as file:
@@ -259,22 +261,22 @@ def _key(recipe: Recipe, corpus: Corpus, tokenizer: Tokenizer) -> str:
 
 def _select(folder: Path, recipe: Recipe, corpora: list[PairCache], run: Run) -> list[PairCache]:
     """Return the corpora with pairs held out."""
-    files, valid_pairs = [one.train for one in corpora], recipe.data.valid_pairs
+    files, valid_pairs = [corpus.train for corpus in corpora], recipe.data.valid_pairs
     rules = json.dumps([VERSION, True, valid_pairs, *(file.pieces.stem for file in files)])
-    place = folder / f"selection-{hashlib.sha256(rules.encode()).hexdigest()[:20]}"
-    if not (place / "selection.json").exists():
+    selection = folder / f"selection-{hashlib.sha256(rules.encode()).hexdigest()[:20]}"
+    if not (selection / "selection.json").exists():
         total = 3 * sum(map(len, files))
-        with run.progress(total, "find repeats", "pairs") as bar, staged_folder(place) as made:
+        with run.progress(total, "find repeats", "pairs") as bar, staged_folder(selection) as made:
             outputs = [(made / f"{i}.train", made / f"{i}.valid") for i in range(len(files))]
             content = choose(files, outputs, valid_pairs, bar.update)
             write_json(made / "selection.json", {"kind": "bitextmine-pair-selection", "corpora": content})
     caches = []
-    parts = read_json(place / "selection.json")["corpora"]
-    for i, (one, file, part) in enumerate(zip(corpora, files, parts, strict=True)):
+    parts = read_json(selection / "selection.json")["corpora"]
+    for i, (corpus, file, part) in enumerate(zip(corpora, files, parts, strict=True)):
         lost = {"repeated": part["repeated"], "sharing a held-out sentence": part["shared"]}
-        counts = {**one.counts, "kept": part["train"] + part["valid"], **lost}
+        counts = {**corpus.counts, "kept": part["train"] + part["valid"], **lost}
         train, valid = (
-            PairFile(file.pieces, place / f"{i}.{name}", file.dtype) for name in ("train", "valid")
+            PairFile(file.pieces, selection / f"{i}.{name}", file.dtype) for name in ("train", "valid")
         )
-        caches.append(PairCache(one.corpus, train, valid, counts, one.cut))
+        caches.append(PairCache(corpus.corpus, train, valid, counts, corpus.cut))
     return caches

@@ -184,11 +184,13 @@ class Job:
                 if "loss" in entry:
                     print(json.dumps(entry), file=log_file)
                     measured = f", P@1 {training.scores['mean']:.1f}" if "mean" in training.scores else ""
-                    said = f"loss {entry['loss']:.3f}{measured}"
-                    bar.set_postfix_str(said)
+                    progress = f"loss {entry['loss']:.3f}{measured}"
+                    bar.set_postfix_str(progress)
                     if bar.disable and "p_at_1" in entry:
                         rate = entry["pairs_per_second"]
-                        log.info("step %d of %d: %s, %.0f pairs/s", training.step, training.steps, said, rate)
+                        log.info(
+                            "step %d of %d: %s, %.0f pairs/s", training.step, training.steps, progress, rate
+                        )
                 waited = time.monotonic() - last_saved > self.recipe.train.checkpoint_seconds
                 if waited or training.step == training.steps:
                     training.check_weights()
@@ -221,7 +223,9 @@ def _warn_of_little(training: TrainingRun) -> None:
             t.batch,
             t.epochs,
         )
-    if training.recipe.data.valid_pairs and all(len(one.valid) < SMALLEST_POOL for one in training.caches):
+    if training.recipe.data.valid_pairs and all(
+        len(cache.valid) < SMALLEST_POOL for cache in training.caches
+    ):
         log.warning(
             "P@1 is not measured: no corpus has %d held-out pairs (at most data.valid_pairs and a twentieth of a "
             "corpus are held out): give one of %s pairs or more",

@@ -131,9 +131,9 @@ def plot_log(log_path: Path, picture: Path) -> bool:
     scores: dict[str, list[tuple[int, float]]] = {}
     for entry in read_log(log_path):
         numbers = {name: value for name, value in entry.items() if isinstance(value, (int, float))}
-        for curves, found in ((losses, numbers), (scores, entry.get("p_at_1", {}))):
-            for name in found.keys() - NO_LOSSES:
-                curves.setdefault(name, []).append((entry["step"], found[name]))
+        for curves, values in ((losses, numbers), (scores, entry.get("p_at_1", {}))):
+            for name in values.keys() - NO_LOSSES:
+                curves.setdefault(name, []).append((entry["step"], values[name]))
     figure = Figure(figsize=(11, 4.4), dpi=120, layout="constrained")  # pyplot would look for a screen
     FigureCanvasAgg(figure)
     drawn = (losses, "loss"), (scores, "P@1 on held-out pairs, %")

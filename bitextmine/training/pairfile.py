@@ -196,7 +196,7 @@ def choose(
     held_out = [_held_out(file, part, valid_pairs, on_pairs) for file, part in zip(files, parts, strict=True)]
     keys = [file.take(rows).keys.ravel() for file, rows in zip(files, held_out, strict=True)]
     shared = np.unique(np.concatenate([np.zeros(0, np.uint64), *keys]))
-    found = []
+    counted = []
     for file, part, rows, paths in zip(files, parts, held_out, outputs, strict=True):
         train = 0
         with paths[0].open("wb") as to_train, paths[1].open("wb") as to_valid:
@@ -209,8 +209,8 @@ def choose(
                 on_pairs(len(records))
         valid, dropped = len(rows), int(part.sum())
         counts = train, valid, dropped, len(file) - train - valid - dropped
-        found.append(dict(zip(("train", "valid", "repeated", "shared"), counts, strict=True)))
-    return found
+        counted.append(dict(zip(("train", "valid", "repeated", "shared"), counts, strict=True)))
+    return counted
 
 
 def _mark_repeats(files: Sequence[PairFile], number: int, passes: int, repeated: np.ndarray) -> None:

@@ -10,12 +10,12 @@ from bitextmine.files.formats.columns import Columns
 from bitextmine.files.formats.table import open_table
 from bitextmine.files.source import Source, TwoFiles
 from bitextmine.languages import identify as languages
-from bitextmine.training.recipe import Corpus, Recipe, resolve_corpora
+from bitextmine.training.recipe import PairCorpus, Recipe, resolve_corpora
 
 FIRST = 400  # pairs that are read before any work
 
 
-def corpus_files(recipe: Recipe, corpus: Corpus) -> list[Source]:
+def corpus_files(recipe: Recipe, corpus: PairCorpus) -> list[Source]:
     """Return the file of a TSV corpus, or the two of a paired one; BitextmineError for a pipe."""
     files = [recipe.corpus(name) for name in corpus.files]
     for file in (file for file in files if file.reads_once):
@@ -23,7 +23,7 @@ def corpus_files(recipe: Recipe, corpus: Corpus) -> list[Source]:
     return files
 
 
-def pair_chunks(recipe: Recipe, corpus: Corpus, size: int) -> Iterator[tuple[list[str], list[str]]]:
+def pair_chunks(recipe: Recipe, corpus: PairCorpus, size: int) -> Iterator[tuple[list[str], list[str]]]:
     """Yield the sources and targets of a corpus in file order, ``size`` pairs at a time.
 
     Raises BitextmineError if a row is not a pair, paired files differ in length, UTF-8 is invalid (unless data.errors
@@ -37,9 +37,9 @@ def pair_chunks(recipe: Recipe, corpus: Corpus, size: int) -> Iterator[tuple[lis
             both = TwoFiles.join(first, second[0], errors=first.errors, max_line=first.max_line)
             yield from _rows(both, None, size)
     except InvalidUtf8 as e:
-        found = _first_invalid(first, *second) if second else e
+        error = _first_invalid(first, *second) if second else e
         replace = 'set data.errors = "replace" in the recipe'
-        raise InvalidUtf8(found.file, found.line, found.problem, found.cure, replace) from None
+        raise InvalidUtf8(error.file, error.line, error.problem, error.cure, replace) from None
 
 
 def _first_invalid(*files: Source) -> InvalidUtf8:
@@ -117,7 +117,7 @@ def identifier() -> languages.Languages:
     return languages.Languages("data.language_filter")
 
 
-def filter_codes(corpus: Corpus, number: int) -> tuple[str, str]:
+def filter_codes(corpus: PairCorpus, number: int) -> tuple[str, str]:
     """Return the identifier's codes of both languages of corpus ``number``; BitextmineError if it has none."""
     known = identifier()
     codes = [known.code(lang) for lang in corpus.langs]

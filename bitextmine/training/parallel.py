@@ -106,24 +106,24 @@ def join_world(device: str = "auto") -> Iterator[World]:
     if size == 1:
         yield World(device=pick_device(device))
         return
-    place = pick_device(device)
+    own = pick_device(device)
     neighbours = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    if place.type == "cuda" and place.index is not None and neighbours > 1:
+    if own.type == "cuda" and own.index is not None and neighbours > 1:
         raise UsageError(
             f"device {device!r}: torchrun starts {neighbours} processes on this machine, and each needs a GPU of its "
             "own; use cuda or auto"
         )
-    if str(place) == "cuda":
-        place = pick_device(f"cuda:{os.environ['LOCAL_RANK']}")
-        torch.cuda.set_device(place)
+    if str(own) == "cuda":
+        own = pick_device(f"cuda:{os.environ['LOCAL_RANK']}")
+        torch.cuda.set_device(own)
     # Optimizers import it. Imported later, it would keep the group in its default arguments: gloo's threads would
     # outlive the group and could abort the process at its end.
     importlib.import_module("torch.distributed.nn.functional")
 
     # gloo for tensors in main memory: scores, losses, waiting.
-    backend = "cpu:gloo,cuda:nccl" if place.type == "cuda" else "gloo"
+    backend = "cpu:gloo,cuda:nccl" if own.type == "cuda" else "gloo"
     dist.init_process_group(backend, timeout=LONGEST_WAIT)
-    world = World(dist.get_rank(), dist.get_world_size(), place)
+    world = World(dist.get_rank(), dist.get_world_size(), own)
     logger = logging.getLogger("bitextmine")
     level = logger.level
     if not world.first:

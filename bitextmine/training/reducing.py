@@ -46,10 +46,12 @@ def principal_axes(moments: NDArray[np.float64], dim: int) -> tuple[NDArray[np.f
 def with_norm_power(vectors: NDArray[np.float32], power: float) -> NDArray[np.float32]:
     """Return vectors (n, d) with norms raised to ``power``, scaled to keep the median of the norms above 0."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    some = lengths > 0
-    if not some.any():
+    nonzero = lengths > 0
+    if not nonzero.any():
         return vectors
-    factor = np.power(lengths / np.median(lengths[some]), power - 1, out=np.ones_like(lengths), where=some)
+    factor = np.power(
+        lengths / np.median(lengths[nonzero]), power - 1, out=np.ones_like(lengths), where=nonzero
+    )
     return vectors * factor
 
 

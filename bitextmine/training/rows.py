@@ -49,7 +49,7 @@ class RowAdamW(torch.optim.AdamW):
         state = self.state[p]
         if "last" not in state:
             return
-        group = next(g for g in self.param_groups if any(p is one for one in g["params"]))
+        group = next(g for g in self.param_groups if any(p is parameter for parameter in g["params"]))
         (b1, b2), step = group["betas"], float(state["step"])
         rows = (state["last"] < step).nonzero()[:, 0] if rows is None else rows[state["last"][rows] < step]
         last = state["last"][rows].double()
@@ -105,8 +105,8 @@ def _adam_rows(p: Tensor, state: dict[str, Any], grad: Tensor | None, rows: Tens
     """
     tables = [p.data, state["exp_avg"], state["exp_avg_sq"]]
     library = compiled.library("encoder")
-    if library is not None and all(one.device.type == "cpu" and one.is_contiguous() for one in tables):
-        w, m, v = (one.numpy() for one in tables)
+    if library is not None and all(table.device.type == "cpu" and table.is_contiguous() for table in tables):
+        w, m, v = (table.numpy() for table in tables)
         at, each = rows.contiguous().numpy(), factors.contiguous().numpy()
         given = None if grad is None else grad.numpy()
 

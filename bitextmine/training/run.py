@@ -32,9 +32,9 @@ from bitextmine.training.recipe import Recipe, Training
 from bitextmine.training.rows import RowAdamW
 from bitextmine.training.sampling import (
     Edits,
+    PairSource,
     Phases,
     Sampler,
-    Source,
     hash_seed,
     join_languages,
     split_table,
@@ -158,7 +158,7 @@ class TrainingRun:
         split_steps = frozenset(step for step in range(self.untaught) if step % self.cycle < split)
         edited = any(OBJECTIVES[name].edits for name in t.objective)
         edits = Edits(self.inputs.tokenizer.pieces()) if edited else None
-        drawn: list[PairCache | Source] = [*self.caches]
+        drawn: list[PairCache | PairSource] = [*self.caches]
         for lang, share in recipe.data.pivot.items():
             drawn += join_languages(self.caches, lang, share)
         phases = Phases(split_steps, easy=round(self.untaught * t.hard_from))
@@ -373,9 +373,9 @@ def validate(
     """
     was_training = model.training
     model.eval()
-    found: dict[str, float] = {}
+    scores: dict[str, float] = {}
     with torch.inference_mode():
-        for cache in (one for one in caches if len(one.valid) >= SMALLEST_POOL):
+        for cache in (cache for cache in caches if len(cache.valid) >= SMALLEST_POOL):
             pairs = cache.valid.take(np.arange(len(cache.valid)), recipe.model.max_pieces)
             src, tgt = (_units(model, side, recipe, ngrams) for side in (pairs.src, pairs.tgt))
             similar = src @ tgt.T
@@ -386,11 +386,11 @@ def validate(
                 ((best == right) | (key[best] == key)).float().mean().item()
                 for best, key in ((similar.argmax(1), keys[1]), (similar.argmax(0), keys[0]))
             ]
-            found[cache.corpus.name] = 50 * (hits[0] + hits[1])
-    if found:
-        found["mean"] = sum(found.values()) / len(found)
+            scores[cache.corpus.name] = 50 * (hits[0] + hits[1])
+    if scores:
+        scores["mean"] = sum(scores.values()) / len(scores)
     model.train(was_training)
-    return found
+    return scores
 
 
 def _units(model: SentenceModel, pieces: Pieces, recipe: Recipe, ngrams: Ngrams | None) -> torch.Tensor:

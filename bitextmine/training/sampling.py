@@ -17,7 +17,7 @@ from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.languages.codes import languages
 from bitextmine.training.cache import PairCache
 from bitextmine.training.pairfile import Edited, TokenPairs, blocks
-from bitextmine.training.recipe import Corpus, Recipe
+from bitextmine.training.recipe import PairCorpus, Recipe
 
 log = logging.getLogger(__name__)
 
@@ -59,10 +59,10 @@ def permuted(positions: np.ndarray, n: int, seed: int) -> np.ndarray:
     return out.astype(np.int64)
 
 
-class Source(NamedTuple):
+class PairSource(NamedTuple):
     """Pairs to draw from, as from a `PairCache`: train has a length, and `take` as a `PairFile` does."""
 
-    corpus: Corpus
+    corpus: PairCorpus
     train: Any
 
 
@@ -85,7 +85,7 @@ class Sampler:
 
     def __init__(
         self,
-        caches: Sequence[PairCache | Source],
+        caches: Sequence[PairCache | PairSource],
         recipe: Recipe,
         splits: Splits | None = None,
         phases: Phases = EVERYTHING,
@@ -208,7 +208,7 @@ class JoinedPairs:
         return Pieces.join(parts).take(back), np.concatenate(keys)[back]
 
 
-def join_languages(caches: Sequence[PairCache], pivot: str, share: float) -> list[Source]:
+def join_languages(caches: Sequence[PairCache], pivot: str, share: float) -> list[PairSource]:
     """Join the training pairs of every two languages by their sentences in the language ``pivot``.
 
     Nothing is written: joined pairs are read from the files of both corpora. Their weights are such that they make up
@@ -232,7 +232,9 @@ def join_languages(caches: Sequence[PairCache], pivot: str, share: float) -> lis
         "%d pairs of languages joined by their sentences in %s: %s pairs", len(found), pivot, f"{pairs:,}"
     )
     return [
-        Source(Corpus(langs, f"{'-'.join(langs)} by {pivot}", weight=scale * len(joined) ** -0.5), joined)
+        PairSource(
+            PairCorpus(langs, f"{'-'.join(langs)} by {pivot}", weight=scale * len(joined) ** -0.5), joined
+        )
         for langs, joined in found.items()
     ]
 
@@ -267,14 +269,14 @@ def split_table(tokenizer: Tokenizer) -> Splits:
     parts = np.zeros((len(pieces), CHOICES, 2), dtype=np.int32)
     choices = np.zeros(len(pieces), dtype=np.int64)
     for piece, i in known.items():
-        found = []
+        halves = []
         for at in range(1, len(piece)):
             left, right = known.get(piece[:at]), known.get(piece[at:])
             if left is not None and right is not None:
-                found.append((-(scores[left] + scores[right]), left, right))
-        found.sort()
-        choices[i] = min(len(found), CHOICES)
-        for row, (_, left, right) in enumerate(found[:CHOICES]):
+                halves.append((-(scores[left] + scores[right]), left, right))
+        halves.sort()
+        choices[i] = min(len(halves), CHOICES)
+        for row, (_, left, right) in enumerate(halves[:CHOICES]):
             parts[i, row] = left, right
     return Splits(parts, choices)
 
@@ -367,11 +369,11 @@ class Edits:
 
 def _any(pieces: Pieces, wanted: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return, for each sentence, the position in pieces.ids of one wanted piece at random, or -1."""
-    found = np.full(len(pieces), -1)
+    positions = np.full(len(pieces), -1)
     at = np.flatnonzero(wanted)
     at = at[np.argsort(rng.random(len(at)), kind="stable")]
-    found[np.searchsorted(pieces.offsets, at, side="right") - 1] = at
-    return found
+    positions[np.searchsorted(pieces.offsets, at, side="right") - 1] = at
+    return positions
 
 
 # --- piece frequencies ---------------------------------------------------------------------------------------

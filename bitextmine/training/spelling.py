@@ -35,7 +35,7 @@ def spellings(piece: str) -> list[str]:
 
     Those of its spelling in Latin letters are among them.
     """
-    found: dict[str, None] = {}
+    ngrams: dict[str, None] = {}
     plain = folded(piece)
     for spelled in dict.fromkeys((plain, plain.translate(LATIN))):
         for end in range(1, len(spelled) + 1):
@@ -45,17 +45,17 @@ def spellings(piece: str) -> list[str]:
             for length in lengths:
                 ngram = spelled[max(0, end - length) : end]
                 if length <= end and is_word(ngram.removeprefix(SPACE)):
-                    found[ngram] = None
-    return list(found)
+                    ngrams[ngram] = None
+    return list(ngrams)
 
 
 def piece_ngrams(pieces: Sequence[str]) -> tuple[list[str], Pieces]:
     """Return the n-grams shared by at least FEWEST_PIECES pieces, sorted, and the numbers of each piece's n-grams."""
     each = [spellings(piece) for piece in pieces]
-    counts = Counter(ngram for found in each for ngram in found)
+    counts = Counter(ngram for ngrams in each for ngram in ngrams)
     names = sorted(ngram for ngram, count in counts.items() if count >= FEWEST_PIECES)
     number = {ngram: i for i, ngram in enumerate(names)}
-    return names, Pieces.from_lists([[number[n] for n in found if n in number] for found in each])
+    return names, Pieces.from_lists([[number[n] for n in ngrams if n in number] for ngrams in each])
 
 
 def commonest_ngrams(

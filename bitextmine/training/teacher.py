@@ -24,8 +24,8 @@ from bitextmine.run import Run
 from bitextmine.training.cache import MORE_ROOM, LineFilter, PairCache
 from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.pairs import pair_chunks
-from bitextmine.training.recipe import Corpus, Recipe
-from bitextmine.training.sampling import Source
+from bitextmine.training.recipe import PairCorpus, Recipe
+from bitextmine.training.sampling import PairSource
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ def text_key(text: str) -> int:
 
 
 def chosen_lines(
-    recipe: Recipe, corpus: Corpus, count: int, on_pairs: Callable[[int], object] = lambda n: None
+    recipe: Recipe, corpus: PairCorpus, count: int, on_pairs: Callable[[int], object] = lambda n: None
 ) -> list[Line]:
     """Return ``count`` distinct pairs of a corpus, in its order, or all if there are fewer.
 
@@ -107,9 +107,9 @@ class TaughtPairs:
 
     def take(self, rows: np.ndarray, max_pieces: int | None = None) -> TokenPairs:
         """Return the pairs of ``rows`` (m,) int, in that order, with the teacher's unit vectors (2, m, dim) float32."""
-        p, found = self.pairs, self.vectors[self.rows[:, rows]].astype(np.float32)
-        length = np.linalg.norm(found, axis=2, keepdims=True)
-        units = np.divide(found, length, out=np.zeros_like(found), where=length > 0)
+        p, vectors = self.pairs, self.vectors[self.rows[:, rows]].astype(np.float32)
+        length = np.linalg.norm(vectors, axis=2, keepdims=True)
+        units = np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
         return TokenPairs(p.src.take(rows, max_pieces), p.tgt.take(rows, max_pieces), p.keys[:, rows], units)
 
 
@@ -117,7 +117,7 @@ class Lessons(NamedTuple):
     """A teacher and all taught pairs."""
 
     teacher: Encoder
-    corpora: list[Source]
+    corpora: list[PairSource]
 
     @property
     def pairs(self) -> int:
@@ -158,10 +158,10 @@ def open_lessons(
         weight = cache.corpus.weight * len(cache.train) / len(pairs)
         rows = np.array([[row[(line.src, line.tgt)[side]] for line in lines] for side in sides])
         taught = TaughtPairs(pairs, vectors, rows)
-        corpora.append(Source(dataclasses.replace(cache.corpus, weight=weight), taught))
+        corpora.append(PairSource(dataclasses.replace(cache.corpus, weight=weight), taught))
     lessons = Lessons(teacher, corpora)
-    said = counted(lessons.pairs, "pair"), counted(len(chosen), "corpus", "corpora")
-    log.info("%s teaches on %s of %s", teacher.name, *said)
+    sizes = counted(lessons.pairs, "pair"), counted(len(chosen), "corpus", "corpora")
+    log.info("%s teaches on %s of %s", teacher.name, *sizes)
     return lessons
 
 
@@ -169,18 +169,21 @@ def _choose(
     recipe: Recipe, caches: Sequence[PairCache], tokenizer: Tokenizer, run: Run
 ) -> list[tuple[PairCache, tuple[int, int], TokenPairs, list[Line]]]:
     """Return for each corpus the columns taught to each side, and the pieces and texts of the pairs to teach on."""
-    found = [
+    taught = [
         (number, cache, sides)
         for number, cache in enumerate(caches, 1)
         if (sides := taught_sides(recipe, cache.corpus)) is not None
     ]
-    sizes, weights = [len(one.train) for _, one, _ in found], [one.corpus.weight for _, one, _ in found]
+    sizes, weights = (
+        [len(cache.train) for _, cache, _ in taught],
+        [cache.corpus.weight for _, cache, _ in taught],
+    )
     counts = shares(sizes, weights, recipe.teacher.lines)
     keys = [cache.valid.records(0, len(cache.valid))["keys"].ravel() for cache in caches]
     held_out = np.unique(np.concatenate([np.zeros(0, np.uint64), *keys]))
     chosen = []
     with run.progress(None, "choose lines for the teacher", "pairs") as bar:
-        for (number, cache, sides), count in zip(found, counts, strict=True):
+        for (number, cache, sides), count in zip(taught, counts, strict=True):
             if count >= len(cache.train):
                 count = cache.counts["read"]  # all; the filters below leave those to train on
             lines = chosen_lines(recipe, cache.corpus, count, bar.update) if count else []
@@ -224,7 +227,7 @@ def open_teacher(recipe: Recipe, device: str = "auto") -> Encoder | None:
         raise type(e)(f"recipe: teacher.model: {e}; --set teacher.model=FOLDER names another") from None
 
 
-def taught_sides(recipe: Recipe, corpus: Corpus) -> tuple[int, int] | None:
+def taught_sides(recipe: Recipe, corpus: PairCorpus) -> tuple[int, int] | None:
     """Return, for each side of a pair, the column whose vector it learns; None if the corpus is not taught.
 
     A side learns its own vector if the teacher reads its language, else that of the other side.

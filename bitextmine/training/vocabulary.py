@@ -56,7 +56,7 @@ def open_vocabulary(
         return Tokenizer(path, latin)
     paths = [[recipe.corpus(name).path for name in corpus.files] for corpus in recipe.data.corpora]
     try:
-        sizes = [[p.size() if isinstance(p, Remote) else p.stat().st_size for p in some] for some in paths]
+        sizes = [[p.size() if isinstance(p, Remote) else p.stat().st_size for p in files] for files in paths]
     except OSError as e:
         raise BitextmineError(f"{e.filename or paths[0][0]}: cannot read: {e.strerror}") from None
     made = [record["vocabulary"] for record in journal or () if "vocabulary" in record]
@@ -66,10 +66,10 @@ def open_vocabulary(
         wanted = recipe.vocabulary.size
         log.info("training a vocabulary of %d pieces", wanted)
         train_vocabulary(recipe, path, itertools.chain.from_iterable(sample_lines(recipe).values()))
-        if (found := Tokenizer(path).vocab_size) < wanted / 2:
+        if (size := Tokenizer(path).vocab_size) < wanted / 2:
             log.warning(
                 "the corpora fill a vocabulary of only %d pieces, not %d: add text, or ask for fewer with --vocabulary",
-                found,
+                size,
                 wanted,
             )
         if journal is not None:

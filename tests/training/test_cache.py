@@ -14,7 +14,7 @@ from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
 from bitextmine.training import cache as cache_module
 from bitextmine.training.cache import DROPPED, open_caches
-from bitextmine.training.recipe import Corpus, load_recipe
+from bitextmine.training.recipe import PairCorpus, load_recipe
 from bitextmine.training.vocabulary import train_vocabulary
 
 
@@ -63,7 +63,7 @@ def test_fragments_and_balance(make_recipe, tmp_path, tokenizer):
     recipe = make_recipe(rows, data__valid_pairs=0, data__balance=0.5, train__batch=400)
     (tmp_path / "b.en-de.tsv").write_text("\n".join(f"number {i}\tsatz {i}" for i in range(2000)))
     first = dataclasses.replace(recipe.data.corpora[0], fragments=0.25, weight=2.0)
-    corpora = (first, Corpus(("en", "de"), pairs="b.en-de.tsv"))
+    corpora = (first, PairCorpus(("en", "de"), pairs="b.en-de.tsv"))
     recipe = dataclasses.replace(recipe, data=dataclasses.replace(recipe.data, corpora=corpora))
     few, many = open_caches(tmp_path / "cache", recipe, tokenizer)
     left = len(few.train)
@@ -80,7 +80,7 @@ def test_no_sentence_of_a_held_out_pair_is_trained_on(make_recipe, tmp_path, tok
     recipe = make_recipe(rows, data__valid_pairs=15)
     turned = [f"{b}\t{a}" for a, b in (row.split("\t") for row in rows[::3])] + ["new one\ttoute nouvelle"]
     (tmp_path / "b.fr-en.tsv").write_text("\n".join(turned))
-    second = Corpus(("fr", "en"), pairs="b.fr-en.tsv")
+    second = PairCorpus(("fr", "en"), pairs="b.fr-en.tsv")
     data = dataclasses.replace(recipe.data, corpora=(*recipe.data.corpora, second))
     recipe = dataclasses.replace(recipe, data=data)
     caches = open_caches(tmp_path / "cache", recipe, tokenizer)

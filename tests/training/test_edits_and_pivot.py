@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.training.pairfile import PairFile, PairWriter, sentence_keys
-from bitextmine.training.recipe import Corpus
+from bitextmine.training.recipe import PairCorpus
 from bitextmine.training.sampling import Edits, join_languages
 
 VOCABULARY = [
@@ -55,7 +55,7 @@ def corpora(tmp_path):
             writer = PairWriter(pieces, index, np.dtype(np.uint16))
             writer.write(src, tgt, np.stack([sentence_keys(src), sentence_keys(tgt)]))
         return SimpleNamespace(
-            corpus=Corpus(langs, name, weight=2), train=PairFile(*paths, np.dtype(np.uint16))
+            corpus=PairCorpus(langs, name, weight=2), train=PairFile(*paths, np.dtype(np.uint16))
         )
 
     # The German of English sentence i is 10,000 + i, the Finnish 20,000 + i.

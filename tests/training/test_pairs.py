@@ -14,7 +14,7 @@ from bitextmine.files.formats.protocol import Outline
 from bitextmine.files.formats.records import RecordBlock
 from bitextmine.files.formats.table import open_pairs
 from bitextmine.training.pairs import check_corpora, pair_chunks
-from bitextmine.training.recipe import Corpus, Data, Recipe
+from bitextmine.training.recipe import Data, PairCorpus, Recipe
 from bitextmine.training.vocabulary import sample_lines, train_vocabulary
 
 # No digits: a column of numbers is a score.
@@ -34,7 +34,7 @@ def test_columns(tmp_path_factory, rows, size):
     folder = tmp_path_factory.mktemp("pairs")
     with gzip.open(folder / "p.tsv.gz", "wt", encoding="utf-8", newline="") as file:
         file.writelines("\t".join(row) + "\n" for row in rows)
-    corpus = Corpus(("en", "fr"), pairs="p.tsv.gz")
+    corpus = PairCorpus(("en", "fr"), pairs="p.tsv.gz")
     chunks = list(pair_chunks(recipe_for(corpus, folder), corpus, size))
     assert [pair for src, tgt in chunks for pair in zip(src, tgt, strict=True)] == [
         tuple(r[:2]) for r in rows
@@ -46,7 +46,7 @@ def test_columns(tmp_path_factory, rows, size):
 def test_files_that_are_not_aligned(tmp_path, lines):
     for name, count in zip(("x.en", "x.fr"), lines, strict=True):
         (tmp_path / name).write_text("line\n" * count)
-    corpus = Corpus(("en", "fr"), src="x.en", tgt="x.fr")
+    corpus = PairCorpus(("en", "fr"), src="x.en", tgt="x.fr")
     with pytest.raises(
         BitextmineError, match=rf"x.en has {lines[0]:,} lines?, but .*x.fr has {lines[1]:,}: "
     ):
@@ -56,7 +56,7 @@ def test_files_that_are_not_aligned(tmp_path, lines):
 def test_of_two_files_the_one_that_is_not_utf8_is_named(tmp_path):
     (tmp_path / "x.en").write_text("good\nlines\n")
     (tmp_path / "x.fr").write_bytes(b"bons\nmal \xff\n")
-    corpus = Corpus(("en", "fr"), src="x.en", tgt="x.fr")
+    corpus = PairCorpus(("en", "fr"), src="x.en", tgt="x.fr")
     with pytest.raises(BitextmineError, match=r"x\.fr: line 2: .*data\.errors"):
         read_all(recipe_for(corpus, tmp_path), corpus)
 
@@ -65,7 +65,7 @@ def test_paired_files_give_what_the_tsv_gives(make_recipe, tmp_path, sentence_pa
     recipe = make_recipe()
     for side, lang in enumerate(("en", "fr")):
         (tmp_path / f"x.{lang}").write_text("".join(pair[side] + "\n" for pair in sentence_pairs[:1600]))
-    paired = Corpus(("en", "fr"), src="x.en", tgt="x.fr")
+    paired = PairCorpus(("en", "fr"), src="x.en", tgt="x.fr")
     assert read_all(recipe, paired) == read_all(recipe, recipe.data.corpora[0])
 
 
@@ -75,16 +75,16 @@ def test_every_format_of_pairs_is_read_alike(tmp_path, sentence_pairs, suffix):
     outline = Outline(("score", "src", "tgt"), 1, 2, ("en", "fr"), header=True, floats=("score",))
     with open_pairs(tmp_path / f"p.{suffix}", outline) as out:
         out.write(RecordBlock(outline.names, [[1.5, *pair] for pair in sentence_pairs[:50]]), None, ())
-    corpus = Corpus(("en", "fr"), pairs=f"p.{suffix}")
+    corpus = PairCorpus(("en", "fr"), pairs=f"p.{suffix}")
     assert read_all(recipe_for(corpus, tmp_path), corpus) == sentence_pairs[:50]
     if suffix != "tsv.gz":
-        turned = Corpus(("fr", "en"), pairs=f"p.{suffix}")
+        turned = PairCorpus(("fr", "en"), pairs=f"p.{suffix}")
         found = read_all(recipe_for(turned, tmp_path), turned)
         assert found == [(tgt, src) for src, tgt in sentence_pairs[:50]]
 
 
 def test_what_is_wrong_with_a_file_is_told_with_its_name(tmp_path):
-    corpus = Corpus(("en", "fr"), pairs="p.tsv")
+    corpus = PairCorpus(("en", "fr"), pairs="p.tsv")
 
     def message(**settings):
         with pytest.raises(BitextmineError) as e:

@@ -17,7 +17,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.objectives.registry import Objective, objective_class
 from bitextmine.training.recipe import check_objectives, load_recipe, resolve_corpora
-from bitextmine.training.recipe.keys import FINITE, SECTIONS, Corpus, Data, Recipe
+from bitextmine.training.recipe.keys import FINITE, SECTIONS, Data, PairCorpus, Recipe
 from bitextmine.training.recipe.load import recipe_settings, recipe_text
 
 RECIPES = Path(__file__).resolve().parents[2] / "train" / "recipes"
@@ -139,7 +139,7 @@ def test_the_template_reads_as_the_defaults(tmp_path):
         load_recipe(path)
     path.write_text(recipe_text() + GOOD, encoding="utf-8")
     assert load_recipe(path) == dataclasses.replace(
-        Recipe(data=Data(corpora=(Corpus(("en", "fr"), "a.en-fr.tsv"),))), base=tmp_path
+        Recipe(data=Data(corpora=(PairCorpus(("en", "fr"), "a.en-fr.tsv"),))), base=tmp_path
     )
 
 

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.training.pairfile import TokenPairs
-from bitextmine.training.recipe import Corpus, Data, Recipe, Training
+from bitextmine.training.recipe import Data, PairCorpus, Recipe, Training
 from bitextmine.training.sampling import (
     CHOICES,
     ROUNDS,
     Edits,
+    PairSource,
     Phases,
     Sampler,
-    Source,
     drop_pieces,
     permuted,
     piece_frequencies,
@@ -77,7 +77,7 @@ class Joined:
 def test_the_easy_steps_have_neither_edited_copies_nor_joined_pairs(make_recipe, prepare):
     recipe = make_recipe(train__batch=100)
     tokenizer, caches = prepare(recipe)
-    sources = [*caches, Source(caches[0].corpus, Joined(caches[0].train))]
+    sources = [*caches, PairSource(caches[0].corpus, Joined(caches[0].train))]
     edits = Edits(tokenizer.pieces())
     whole, late = (Sampler(sources, recipe, phases=Phases(easy=10), edits=edits) for _ in range(2))
     batches = [whole.draw(step) for step in range(30)]
@@ -121,7 +121,8 @@ class Numbered:
 
 def test_weights_are_how_often_a_pair_is_drawn():
     corpora = [
-        Corpus(("en", "fr"), pairs=name, weight=weight) for name, weight in (("a", 1), ("b", 3), ("c", 0.5))
+        PairCorpus(("en", "fr"), pairs=name, weight=weight)
+        for name, weight in (("a", 1), ("b", 3), ("c", 0.5))
     ]
     recipe = Recipe(data=Data(corpora=tuple(corpora)), train=Training(batch=10))
     caches: list[Any] = [

@@ -43,8 +43,8 @@ class Setup:
         """Return what ``make`` makes, the same for all objectives that ask for it."""
         if make not in self._shared:
             self._shared[make] = make(self)
-        found: T = self._shared[make]
-        return found
+        value: T = self._shared[make]
+        return value
 
 
 class Objective(nn.Module):
@@ -92,23 +92,23 @@ class Objectives(nn.Module):
         ``batch`` is None if all objectives are taught, ``lesson`` (the taught pairs) while none is.
         """
         seen = {
-            taught: Views(model, found, self.settings, step, world)
-            for taught, found in ((False, batch), (True, lesson))
-            if found is not None
+            taught: Views(model, pairs, self.settings, step, world)
+            for taught, pairs in ((False, batch), (True, lesson))
+            if pairs is not None
         }
         return {
-            name: part(found)
+            name: part(views)
             for name, part in self.parts.items()
-            if (found := seen.get(OBJECTIVES[name].taught))
-            and (found.copies is not None or not OBJECTIVES[name].edits)
+            if (views := seen.get(OBJECTIVES[name].taught))
+            and (views.copies is not None or not OBJECTIVES[name].edits)
         }
 
 
 def objective_class(name: str) -> type[Objective]:
     """Return the class that `catalogue` declares by that name."""
     module = import_module(f"bitextmine.training.{OBJECTIVES[name].module}")
-    found: type[Objective] = getattr(module, name.title().replace("_", ""))
-    return found
+    objective: type[Objective] = getattr(module, name.title().replace("_", ""))
+    return objective
 
 
 class Views:
@@ -163,8 +163,8 @@ class Views:
         """Return a further view of the batch, made on first use."""
         if make not in self._made:
             self._made[make] = make(self)
-        found: T = self._made[make]
-        return found
+        value: T = self._made[make]
+        return value
 
     def own(self, pieces: Pieces) -> Pieces:
         """Return this process's share of the step's sentences, or of changed copies of all of them."""

@@ -67,14 +67,14 @@ def false_negatives(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Source i is also source j, or target i is also target j; keys (2, n). Sorted by i, then j.
     """
     n = keys.shape[1]
-    found = []
+    codes = []
     for side in keys:
         order = np.argsort(side, kind="stable")
         starts = np.flatnonzero(np.concatenate([[True], side[order][1:] != side[order][:-1], [True]]))
         for group in np.flatnonzero(np.diff(starts) > 1):
             same = order[starts[group] : starts[group + 1]]
-            found.append(np.repeat(same, len(same)) * n + np.tile(same, len(same)))
-    if not found:
+            codes.append(np.repeat(same, len(same)) * n + np.tile(same, len(same)))
+    if not codes:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    i, j = np.divmod(np.unique(np.concatenate(found)), n)
+    i, j = np.divmod(np.unique(np.concatenate(codes)), n)
     return i[i != j], j[i != j]

@@ -64,8 +64,8 @@ class Distil(Taught):
         self.map.weight.copy_(left @ right)
 
     def _compare(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
-        found = student if self.map is None else self.map(student)
-        return 2 * (teacher - found).square().sum(1).mean()
+        mapped = student if self.map is None else self.map(student)
+        return 2 * (teacher - mapped).square().sum(1).mean()
 
 
 class Embedding(Objective):
@@ -87,8 +87,8 @@ class Embedding(Objective):
         share = np.repeat(1 / np.maximum(lengths, 1), lengths)
         ids, inverse = np.unique(pieces.ids, return_inverse=True)
         weights = torch.from_numpy(np.bincount(inverse, share).astype(np.float32)).to(self.table.device)
-        found = torch.from_numpy(ids.astype(np.int64)).to(self.table.device)
-        error = (self.table[found] - views.model.piece_states(found)).square().sum(1)
+        rows = torch.from_numpy(ids.astype(np.int64)).to(self.table.device)
+        error = (self.table[rows] - views.model.piece_states(rows)).square().sum(1)
         return weights @ error / views.pairs
 
 

@@ -134,7 +134,7 @@ def piece_states(
     number = np.full(len(pieces.ids), -1)  # of the state wanted of each piece
     number[positions] = np.arange(len(positions))
     numbers = Pieces(number, pieces.offsets)
-    found, order = [], []
+    parts, order = [], []
     for chosen in length_batches(pieces.lengths, batch_tokens):
         part, wanted = pieces.take(chosen), numbers.take(chosen).ids
         inside = np.arange(max(1, int(part.lengths.max())))[None, :] < part.lengths[:, None]
@@ -143,9 +143,9 @@ def piece_states(
         row, column = (at[wanted >= 0] for at in np.nonzero(inside))
         with autocast(device, precision):
             states = model.states(tensor(padded, device), tensor(inside, device), bool(inside.all()))
-        found.append(states[tensor(row, device), tensor(column, device)])
+        parts.append(states[tensor(row, device), tensor(column, device)])
         order.append(wanted[wanted >= 0])
-    return torch.cat(found)[tensor(np.argsort(np.concatenate(order), kind="stable"), device)]
+    return torch.cat(parts)[tensor(np.argsort(np.concatenate(order), kind="stable"), device)]
 
 
 class Generative(Objective):

@@ -20,7 +20,7 @@ from bitextmine.files.atomic import replacing
 from bitextmine.run import Run
 from bitextmine.training.cache import PairCache, open_caches
 from bitextmine.training.job import Planned
-from bitextmine.training.recipe.keys import Distil, Model, Recipe
+from bitextmine.training.recipe.keys import Distillation, Model, Recipe
 from bitextmine.training.reducing import principal_axes
 from bitextmine.training.sampling import piece_frequencies
 
@@ -40,7 +40,7 @@ def stages(recipe: Recipe, out: Path) -> list[Planned]:
     numbers = [n for n, epochs in enumerate(plan.epochs, 1) if epochs and (n != 2 or asked.bottleneck)]
     cache = recipe.data.cache or str((out / "work" / "cache").absolute())
     recipe = dataclasses.replace(recipe, data=dataclasses.replace(recipe.data, cache=cache))
-    found: list[Planned] = []
+    planned: list[Planned] = []
     before = assistant = recipe.path(plan.assistant) if plan.assistant else None
     for number in numbers:
         last, begins = number == numbers[-1], number == next((n for n in numbers if n > 1), 0)
@@ -63,7 +63,9 @@ def stages(recipe: Recipe, out: Path) -> list[Planned]:
                 recipe.train, objective={OBJECTIVES[number]: 1.0, **contrast}, epochs=plan.epochs[number - 1]
             ),
             teacher=teacher,
-            distil=plan if last else Distil(),  # later stages must not change the digests of earlier ones
+            distil=plan
+            if last
+            else Distillation(),  # later stages must not change the digests of earlier ones
             vocabulary=vocabulary,
         )
         prepare = None
@@ -71,10 +73,10 @@ def stages(recipe: Recipe, out: Path) -> list[Planned]:
             assert assistant is not None
             prepare = functools.partial(make_student, made, assistant)
         before = out if last else folders / FOLDERS[number]
-        found.append(Planned(made, before, f"stage {number} of distillation", prepare))
+        planned.append(Planned(made, before, f"stage {number} of distillation", prepare))
         if number == 1:
             assistant = before
-    return found
+    return planned
 
 
 def make_student(recipe: Recipe, assistant: Path, work: Path, run: Run) -> None:

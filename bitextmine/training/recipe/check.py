@@ -12,7 +12,7 @@ import msgspec
 from bitextmine.errors import BitextmineError
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.recipe import papers
-from bitextmine.training.recipe.keys import REMOVED, SECTIONS, Corpus, Recipe
+from bitextmine.training.recipe.keys import REMOVED, SECTIONS, PairCorpus, Recipe
 
 
 def recipe_of(content: Mapping[str, Any]) -> Recipe:
@@ -21,7 +21,9 @@ def recipe_of(content: Mapping[str, Any]) -> Recipe:
     corpora = data.get("corpora") if isinstance(data, Mapping) else None
     tables: list[tuple[str, Any, type]] = [("", content, Recipe)]
     tables += [(f"{name}.", content.get(name), type(getattr(Recipe(), name))) for name in SECTIONS]
-    tables += [("data.corpora: ", table, Corpus) for table in (corpora if isinstance(corpora, list) else [])]
+    tables += [
+        ("data.corpora: ", table, PairCorpus) for table in (corpora if isinstance(corpora, list) else [])
+    ]
     for where, table, kind in tables:
         known = [field.name for field in dataclasses.fields(kind) if field.name not in ("base", "max_line")]
         for key in table if isinstance(table, Mapping) else ():
@@ -33,14 +35,14 @@ def recipe_of(content: Mapping[str, Any]) -> Recipe:
     try:
         return msgspec.convert(content, Recipe)
     except msgspec.ValidationError as e:
-        said, _, path = str(e).rstrip("`").partition(" - at `$.")
+        problem, _, path = str(e).rstrip("`").partition(" - at `$.")
         value: Any = content
         for name, number in re.findall(r"(\w+)|\[(\d+)\]", path):
             value = value[int(number)] if number else value[name]
         path = re.sub(r"\[(\d+)\]", lambda at: f" {int(at[1]) + 1}", path)
-        found = "" if isinstance(value, Mapping) else f"found {value!r}: "
+        value_found = "" if isinstance(value, Mapping) else f"found {value!r}: "
         raise BitextmineError(
-            f"recipe: {path}: {found}{said[0].lower()}{said[1:]} (train --print-recipe explains the keys)"
+            f"recipe: {path}: {value_found}{problem[0].lower()}{problem[1:]} (train --print-recipe explains the keys)"
         ) from None
 
 

@@ -58,7 +58,7 @@ ShareBelowOne = Annotated[float, Meta(ge=0, lt=1)]
 
 
 @dataclasses.dataclass(frozen=True)
-class Corpus:
+class PairCorpus:
     """Sentence pairs: a TSV file (``pairs``), or all that match it, or two files of equal length (``src``, ``tgt``)."""
 
     langs: tuple[str, str] = ("", "")
@@ -88,7 +88,7 @@ class Corpus:
 class Data:
     """The corpora, the filters, and the pairs held out."""
 
-    corpora: tuple[Corpus, ...] = ()
+    corpora: tuple[PairCorpus, ...] = ()
     folder: str = "."
     errors: Literal["strict", "replace"] = "strict"
     language_filter: bool = False
@@ -188,13 +188,13 @@ class Teacher:
     batch: Pairs = 1024
     epochs: NotNegative = 0.0
 
-    def teaches_on(self, corpus: Corpus) -> bool:
+    def teaches_on(self, corpus: PairCorpus) -> bool:
         """Return True if the corpus is among ``corpora``."""
         return not self.corpora or any(fnmatch.fnmatchcase(corpus.files[0], name) for name in self.corpora)
 
 
 @dataclasses.dataclass(frozen=True)
-class Distil:
+class Distillation:
     """Multi-stage distillation (Ding et al. 2022), all four stages in one command."""
 
     epochs: tuple[NotNegative, ...] = ()
@@ -239,7 +239,7 @@ class Recipe:
     model: Model = dataclasses.field(default_factory=Model)
     train: Training = dataclasses.field(default_factory=Training)
     teacher: Teacher = dataclasses.field(default_factory=Teacher)
-    distil: Distil = dataclasses.field(default_factory=Distil)
+    distil: Distillation = dataclasses.field(default_factory=Distillation)
     reduce: Reduce = dataclasses.field(default_factory=Reduce)
     base: Path = Path()
     max_line: int = LONGEST_LINE

@@ -17,7 +17,7 @@ from bitextmine.files.location import Location
 from bitextmine.files.source import TwoFiles
 from bitextmine.languages.codes import is_short_code
 from bitextmine.training.recipe.check import check_recipe, check_values, recipe_of
-from bitextmine.training.recipe.keys import REMOVED, SECTIONS, Corpus, Recipe, changed
+from bitextmine.training.recipe.keys import REMOVED, SECTIONS, PairCorpus, Recipe, changed
 from bitextmine.training.recipe.papers import with_assistant
 from bitextmine.training.recipe.start import with_start
 
@@ -53,10 +53,10 @@ def recipe_settings(recipe: Recipe) -> str:
     tables = {f"[{section}]": changed(getattr(recipe, section)) for section in SECTIONS}
     for name in ("corpora", "folder", "cache"):
         tables["[data]"].pop(name, None)
-    found = [*tables.items(), *(("[[data.corpora]]", changed(corpus)) for corpus in recipe.data.corpora)]
+    sections = [*tables.items(), *(("[[data.corpora]]", changed(corpus)) for corpus in recipe.data.corpora)]
     parts = [
         "\n".join([head, *(f"{name} = {_toml(value)}" for name, value in values.items())])
-        for head, values in found
+        for head, values in sections
         if values
     ]
     return "\n\n".join(parts) + "\n"
@@ -101,16 +101,16 @@ def load_recipe(
         if isinstance(content.get(section), dict):
             content[section].pop(name, None)
     try:
-        found = _recipe(content, overrides)
-        data = dataclasses.replace(found.data, corpora=tuple(map(_with_langs, found.data.corpora)))
+        loaded = _recipe(content, overrides)
+        data = dataclasses.replace(loaded.data, corpora=tuple(map(_with_langs, loaded.data.corpora)))
         if corpora:
             data = dataclasses.replace(data, corpora=corpora)
         if folder is not None:
             base, data = folder, dataclasses.replace(data, folder=".")
-        found = dataclasses.replace(found, data=data, base=base)
+        loaded = dataclasses.replace(loaded, data=data, base=base)
         given = {f"{section}.{name}" for section in SECTIONS for name in content.get(section, {})}
         given |= {*overrides}
-        return check_recipe(with_assistant(with_start(found, given), given))
+        return check_recipe(with_assistant(with_start(loaded, given), given))
     except BitextmineError as e:
         if path is None or isinstance(e, UsageError):
             raise
@@ -166,25 +166,25 @@ def _recipe(content: Mapping[str, Any], overrides: Mapping[str, Any]) -> Recipe:
 def join_sides(pairs: Sequence[str], others: Sequence[str]) -> tuple[list[str | TwoFiles], tuple[str, ...]]:
     """Join the files of ``--pairs a.en a.fr``, where a.fr is an argument; return corpora and other arguments."""
     rest = list(others)
-    found: list[str | TwoFiles] = []
+    corpora: list[str | TwoFiles] = []
     for name in pairs:
         sides = (TwoFiles.join(name, other) for other in rest)
         both = next((side for side in sides if side.langs() and _stem(side.names[1]) == _stem(name)), None)
         if both is not None:
             rest.remove(both.names[1])
-        found.append(both or name)
-    return found, tuple(rest)
+        corpora.append(both or name)
+    return corpora, tuple(rest)
 
 
 def _stem(name: str) -> str:
     return str(Location(name).stem.with_suffix(""))
 
 
-def _corpora(pairs: Sequence[str | TwoFiles]) -> tuple[Corpus, ...]:
+def _corpora(pairs: Sequence[str | TwoFiles]) -> tuple[PairCorpus, ...]:
     return tuple(
-        Corpus(langs=name.langs() or ("", ""), src=name.names[0], tgt=name.names[1])
+        PairCorpus(langs=name.langs() or ("", ""), src=name.names[0], tgt=name.names[1])
         if isinstance(name, TwoFiles)
-        else Corpus(pairs=name, langs=langs_of(name))
+        else PairCorpus(pairs=name, langs=langs_of(name))
         for name in pairs
     )
 
@@ -195,7 +195,7 @@ def resolve_corpora(recipe: Recipe) -> Recipe:
     A file belongs to the first entry that matches it. Of a pattern's files those of other languages than
     data.languages are left out. Raises BitextmineError if none is left.
     """
-    known, found = set(recipe.data.languages), dict[str, Corpus]()
+    known, corpora = set(recipe.data.languages), dict[str, PairCorpus]()
     for corpus in recipe.data.corpora:
         names = [corpus.pairs]
         if corpus.is_pattern:
@@ -207,12 +207,12 @@ def resolve_corpora(recipe: Recipe) -> Recipe:
                     f"recipe: data.corpora: {corpus.pairs!r}: no such file in {folder}; --data FOLDER names another"
                 )
         for name in names:
-            found.setdefault(name or corpus.name, _with_langs(dataclasses.replace(corpus, pairs=name)))
-    data = dataclasses.replace(recipe.data, corpora=tuple(found.values()))
+            corpora.setdefault(name or corpus.name, _with_langs(dataclasses.replace(corpus, pairs=name)))
+    data = dataclasses.replace(recipe.data, corpora=tuple(corpora.values()))
     return check_recipe(dataclasses.replace(recipe, data=data))
 
 
-def _with_langs(corpus: Corpus) -> Corpus:
+def _with_langs(corpus: PairCorpus) -> PairCorpus:
     """Return a corpus with the languages that its file's name tells, if it has none."""
     if any(corpus.langs) or corpus.is_pattern or not corpus.pairs:
         return corpus

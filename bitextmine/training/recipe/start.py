@@ -33,18 +33,18 @@ def start_encoder(
     Only encoders of 'bitextmine train' can.
     """
     folder = encoders.packaged(name) if name in encoders.PACKAGED else recipe.path(name)
-    place = folder / encoders.CONFIG
+    config = folder / encoders.CONFIG
     if not folder.is_dir():
         names = ", ".join(sorted(encoders.PACKAGED))
-        found = "not a folder" if folder.exists() else "no such model folder"
-        raise BitextmineError(f"{key}: {folder}: {found}, and not one of the packaged encoders ({names})")
-    if not place.is_file() or (folder / "modules.json").is_file():
+        problem = "not a folder" if folder.exists() else "no such model folder"
+        raise BitextmineError(f"{key}: {folder}: {problem}, and not one of the packaged encoders ({names})")
+    if not config.is_file() or (folder / "modules.json").is_file():
         kind = foreign_kind(folder)
-        found = f"an encoder of another kind ({kind})" if kind else "no model folder"
+        problem = f"an encoder of another kind ({kind})" if kind else "no model folder"
         raise BitextmineError(
-            f"{key}: {folder}: {found}; only encoders of 'bitextmine train' can be trained on"
+            f"{key}: {folder}: {problem}; only encoders of 'bitextmine train' can be trained on"
         )
-    return folder, EncoderConfig.from_json(read_json(place), str(place))
+    return folder, EncoderConfig.from_json(read_json(config), str(config))
 
 
 def shaped(
@@ -77,9 +77,11 @@ def with_start(recipe: Recipe, given: Collection[str]) -> Recipe:
     if not recipe.model.start_from:
         return recipe
     folder, config = start_encoder(recipe, recipe.model.start_from)
-    found = shaped(recipe, config, recipe.model.start_from, given)
+    continued = shaped(recipe, config, recipe.model.start_from, given)
     if "model.storage" not in given:
         storage: Any = storage_of(folder / encoders.WEIGHTS)
-        found = dataclasses.replace(found, model=dataclasses.replace(found.model, storage=storage))
+        continued = dataclasses.replace(
+            continued, model=dataclasses.replace(continued.model, storage=storage)
+        )
     rates = {name: value for name, value in RATES.items() if f"train.{name}" not in given}
-    return dataclasses.replace(found, train=dataclasses.replace(recipe.train, **rates))
+    return dataclasses.replace(continued, train=dataclasses.replace(recipe.train, **rates))

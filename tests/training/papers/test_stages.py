@@ -18,7 +18,7 @@ from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.papers import ding2022
 from bitextmine.training.papers.stages import stages
 from bitextmine.training.recipe import load_recipe
-from bitextmine.training.recipe.keys import Distil, Teacher
+from bitextmine.training.recipe.keys import Distillation, Teacher
 from bitextmine.training.trainer import train
 
 SHAPE = {"dim": 32, "layers": 2, "heads": 4, "ffn": 48, "recurrent": 1, "bottleneck": 12}
@@ -133,7 +133,7 @@ def test_a_recipe_with_stages_is_these_trainings(epochs, shape, said, tmp_path):
     assistant = "" if epochs[0] else str(tmp_path / "big")
     recipe = dataclasses.replace(
         recipe,
-        distil=Distil(epochs, assistant, "ce"),
+        distil=Distillation(epochs, assistant, "ce"),
         teacher=Teacher("minilm", ("en",)),
         model=dataclasses.replace(recipe.model, storage="int8"),
     )
