@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from bitextmine.alignment.aligner import Aligner, Settings
 from bitextmine.alignment.documents import match_documents
 from bitextmine.alignment.formats import AlignedDocument, Content, open_links
@@ -357,14 +359,16 @@ def _align_tasks(
 
 
 class _Document(NamedTuple):
-    """A task with its source and target lines, and their origins if these are wanted."""
+    """A task with the lines of source and target, their origins if these are wanted, and their times if known."""
 
     task: Task
     texts: tuple[Sequence[str], Sequence[str]]
     origins: tuple[Sequence[str], Sequence[str]]
+    times: tuple[Sequence[tuple[float, float]], Sequence[tuple[float, float]]]
 
     def digest(self) -> str:
-        return line_digest([str(len(self.texts[0])), *self.texts[0], *self.texts[1]])
+        times = [f"{begin} {end}" for side in self.times for begin, end in side]
+        return line_digest([str(len(self.texts[0])), *self.texts[0], *self.texts[1], *times])
 
 
 def _batches(tasks: Sequence[Task], reader: Reader) -> Iterator[list[_Document]]:
@@ -375,7 +379,9 @@ def _batches(tasks: Sequence[Task], reader: Reader) -> Iterator[list[_Document]]
         for part, text in ((task.src, src), (task.tgt, tgt)):
             if len(tasks) == 1 and not any(map(str.strip, text.lines)):
                 raise BitextmineError(f"{part.source}: empty: there is no line to align")
-        batch.append(_Document(task, (src.lines, tgt.lines), (src.origins, tgt.origins)))
+        batch.append(
+            _Document(task, (src.lines, tgt.lines), (src.origins, tgt.origins), (src.times, tgt.times))
+        )
         size += len(src.lines) + len(tgt.lines)
         if size >= _BATCH_SENTENCES or len(batch) == _BATCH_DOCUMENTS:
             yield batch
@@ -390,9 +396,13 @@ def _align(
     texts = [text for document in batch for text in document.texts]
     rows = [[i for i, line in enumerate(text) if line.strip()] for text in texts]
     windows = aligner.windows([[text[i] for i in some] for text, some in zip(texts, rows, strict=True)])
+    for side, times, some in zip(
+        windows, (times for document in batch for times in document.times), rows, strict=True
+    ):
+        side.times = np.array([times[i] for i in some]) if times and some else None
     if len(batch) == 1:  # in this thread, where Ctrl-C stops it at once
         futures = []
-        found = iter([aligner.align(windows[0], windows[1], tick)])
+        found = iter([aligner.align(windows[0], windows[1], tick=tick)])
     else:
         futures = [
             pool.submit(aligner.align, *sides) for sides in zip(windows[::2], windows[1::2], strict=True)

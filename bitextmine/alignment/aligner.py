@@ -21,12 +21,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.alignment.clock import by_time, fit_clock
 from bitextmine.alignment.costs import USUAL_LEVEL, Costs, Prices, level_of, of_steps
 from bitextmine.alignment.evidence import Evidence, missed_names
 from bitextmine.alignment.program import Band, Lattice, Path, cheapest, kinds
 from bitextmine.alignment.windows import Floats, Form, Windows, make_windows
 from bitextmine.console import Progress, silent
 from bitextmine.encoder.encoder import Encoder
+
+Points = NDArray[np.int64]
 
 LOWEST, HIGHEST = -10.0, 10.0
 # Of the likeness, that of the document, the evidence missed per sentence, and the constant.
@@ -115,21 +118,31 @@ class Aligner:
         longest = max(1, self.settings.max_size - 1)
         return make_windows(self.encoder, documents, longest, self._batch_tokens)
 
-    def align(self, src: Windows, tgt: Windows, tick: Progress = silent) -> Alignment:
+    def align(
+        self, src: Windows, tgt: Windows, fixed: Points | None = None, tick: Progress = silent
+    ) -> Alignment:
         """Align two documents by their windows; `tick` is called with numbers of sentences as they are done."""
-        return align_windows(src, tgt, self.settings, self.evidence, tick)
+        return align_windows(src, tgt, self.settings, self.evidence, fixed, tick)
 
 
 def align_windows(
-    src: Windows, tgt: Windows, settings: Settings, evidence: Evidence | None = None, tick: Progress = silent
+    src: Windows,
+    tgt: Windows,
+    settings: Settings,
+    evidence: Evidence | None = None,
+    fixed: Points | None = None,
+    tick: Progress = silent,
 ) -> Alignment:
-    """Align two documents by their windows, with the evidence of pieces if there is any."""
+    """Align two documents by their windows, with the evidence of pieces if there is any.
+
+    fixed: (k, 2), in rising order, source and target sentences with which links begin.
+    """
     n, m = len(src), len(tgt)
     if not n or not m:
         return Alignment(
             [*(Link((i,), (), LOWEST) for i in range(n)), *(Link((), (j,), LOWEST) for j in range(m))]
         )
-    found = find_path(src, tgt, settings, evidence, tick)
+    found = find_path(src, tgt, settings, evidence, fixed, tick)
     x, y = ([tuple(range(*ends)) for ends in pairwise(way.tolist())] for way in (found.path.x, found.path.y))
     links = list(map(Link, x, y, _log_odds(found).tolist()))
     return Alignment(_without_bare(links, src.form, tgt.form))
@@ -185,18 +198,35 @@ class Found(NamedTuple):
 
 
 def find_path(
-    src: Windows, tgt: Windows, settings: Settings, evidence: Evidence | None = None, tick: Progress = silent
+    src: Windows,
+    tgt: Windows,
+    settings: Settings,
+    evidence: Evidence | None = None,
+    fixed: Points | None = None,
+    tick: Progress = silent,
 ) -> Found:
-    """Return the cheapest alignment of two documents, neither of them empty."""
+    """Return the cheapest alignment of two documents, neither of them empty; see `align_windows`."""
     n, m = len(src), len(tgt)
     costs = Costs(src, tgt, kinds(settings.max_size))
     if n * m <= settings.whole:
         first = _search(costs, Band.full(n, m), settings, tick)
     else:
         coarse = _coarse(_plain(src), _plain(tgt), settings)
-        first = _refine(costs, coarse, settings, settings.radius, tick)
+        first = _refine(costs, _centre(coarse), settings, settings.radius, tick)
+    centre = None
+    if src.times is not None and tgt.times is not None:
+        one = np.flatnonzero((np.diff(first.path.x) == 1) & (np.diff(first.path.y) == 1))
+        x, y = src.times[first.path.x[one], 0], tgt.times[first.path.y[one], 0]
+        if (clock := fit_clock(x, y)) is not None:
+            costs.use_times(clock)
+            centre = by_time(clock.of(src.times), tgt.times)
+    if fixed is not None and len(fixed):
+        costs.fix(fixed)
+        centre = _through(_centre(first.path) if centre is None else centre, fixed)
+    if centre is not None:
+        first = _refine(costs, centre, settings, settings.radius)
     level = level_of(first.path, of_steps(first.path, first.lattice, first.distances))
-    band = _around(first.path, n, m, max(_NEAR, settings.max_size // _NEAR_SHARE))
+    band = _around(_centre(first.path), n, m, max(_NEAR, settings.max_size // _NEAR_SHARE))
     distances = _columns(first.lattice.band, band, first.distances)
     if evidence is None or src.pieces is None or tgt.pieces is None:
         lattice = costs.lattice(band, distances, settings.vectors, level)
@@ -241,24 +271,32 @@ def _coarse(src: Windows, tgt: Windows, settings: Settings) -> Path:
         return _search(costs, Band.full(n, m), settings).path
     coarser = _coarse(src.halved(), tgt.halved(), settings)
     doubled = Path(np.minimum(2 * coarser.x, n), np.minimum(2 * coarser.y, m))
-    return _refine(costs, doubled, settings, 2 * settings.radius).path
+    return _refine(costs, _centre(doubled), settings, 2 * settings.radius).path
 
 
-def _refine(costs: Costs, coarse: Path, settings: Settings, radius: int, tick: Progress = silent) -> _Search:
-    """Return the best path near another one; a band whose edge the path touches is widened."""
-    n, m = int(coarse.x[-1]), int(coarse.y[-1])
+def _refine(
+    costs: Costs, centre: NDArray[np.int64], settings: Settings, radius: int, tick: Progress = silent
+) -> _Search:
+    """Return the best path near the centre of a band, which is widened if the path touches its edge."""
+    m = int(centre[-1])
+    n = len(centre) - 1 - m
     while True:
-        found = _search(costs, _around(coarse, n, m, radius), settings, tick)
+        found = _search(costs, _around(centre, n, m, radius), settings, tick)
         if not found.path.on_edge or found.lattice.band.width > max(n, m):
             return found
-        coarse, radius, tick = found.path, 2 * radius, silent
+        centre, radius, tick = _centre(found.path), 2 * radius, silent
 
 
-def _around(path: Path, n: int, m: int, radius: int) -> Band:
-    """Return the band around a path.
+def _around(centre: NDArray[np.int64], n: int, m: int, radius: int) -> Band:
+    return Band(n, m, centre - radius, 2 * radius + 1)
+
+
+def _centre(path: Path) -> NDArray[np.int64]:
+    """Return the centre of the band around a path: y (n + m + 1,) of each antidiagonal.
 
     Where sentences are left out on both sides their order is arbitrary: the band runs straight across.
     """
+    n, m = int(path.x[-1]), int(path.y[-1])
     paired = (np.diff(path.x) > 0) & (np.diff(path.y) > 0)
     kept = np.zeros(len(path.x), dtype=bool)
     kept[[0, -1]] = True
@@ -268,8 +306,18 @@ def _around(path: Path, n: int, m: int, radius: int) -> Band:
     place = np.arange(n + m + 1)
     centre = np.floor(np.interp(place, x + y, y) + 0.5).astype(np.int64)
     # Rounding may go back, or forward by two, which no path does.
-    centre = np.clip(np.maximum.accumulate(centre), 0, m)
-    return Band(n, m, centre - radius, 2 * radius + 1)
+    return np.clip(np.maximum.accumulate(centre), 0, m)
+
+
+def _through(centre: NDArray[np.int64], points: Points) -> NDArray[np.int64]:
+    """Return the centre of a band that leads through fixed points: between two of them it stays in their rectangle."""
+    m = int(centre[-1])
+    n = len(centre) - 1 - m
+    x, y = np.concatenate([[(0, 0)], points, [(n, m)]]).T
+    place = np.arange(n + m + 1)
+    part = np.clip(np.searchsorted(x + y, place, side="right") - 1, 0, len(x) - 2)
+    low = np.maximum(y[part], place - x[part + 1])
+    return np.clip(centre, low, np.minimum(y[part + 1], place - x[part]))
 
 
 def _columns(wide: Band, narrow: Band, values: Floats) -> Floats:

@@ -8,11 +8,12 @@ samples a few:
 
 It is about 1 for unrelated runs. A link of s and t sentences costs
 
-    (far d / level + length l) (s + t) / 2 + join (s + t - 2) - continued c + ending m + missed e
+    (far d / level + length l + apart o) (s + t) / 2 + join (s + t - 2) - continued c + ending m + missed e
 
 where level is the median d of the document's own links, which are close in a law and loose in a novel; l the squared
 difference of the logarithms of the lengths in characters (Gale and Church 1993, "A program for aligning sentences in
-bilingual corpora"), scaled so that the two documents are equally long; c the number of its sentences, but for the first
+bilingual corpora"), scaled so that the two documents are equally long; o, for subtitles, the share of the time of its
+two sides that they do not have in common (`clock`); c the number of its sentences, but for the first
 of each side, that look like the rest of a sentence (`Form`); m is 1 if its sides end with marks of different kinds; and
 e the evidence that the link misses (`evidence`). Leaving a sentence out costs `skip`. With these costs as negative log
 potentials an alignment is a conditional random field; the prices are its maximum likelihood on documents aligned by
@@ -24,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.alignment.clock import Clock, Times, apart, spans
 from bitextmine.alignment.program import Band, Lattice, Path, Step
 from bitextmine.alignment.windows import Floats, Windows
 from bitextmine.console import Progress, silent
@@ -44,6 +46,10 @@ _LOWEST, _HIGHEST = 0.12, 0.5
 USUAL_LEVEL = 0.35
 # Documents that share fewer of the marks at ends do not use the same ones, as in a script without full stops.
 _SHARED_MARKS = 0.7
+# The most that a distance costs where times are compared: subtitles are translated freely, and one-word lines have
+# vectors that say little.
+_FREE = np.float32(9)
+_FIXED = np.float32(1 << 14)  # deducted for a fixed point: more than any path costs that leaves it out
 # Products of a block of antidiagonals, about half of which the band needs; and the fewest antidiagonals that make
 # matrix products worth their call.
 _CELLS = 1 << 21
@@ -61,6 +67,7 @@ class Prices:
         missed: of missed evidence, in mean weights of pieces.
         continued: deducted for each sentence that continues the one before it.
         ending: of a link whose sides end with marks of different kinds.
+        apart: of the share of their time that the sides of a link of subtitles do not have in common.
         skip: of a sentence left out.
     """
 
@@ -71,6 +78,7 @@ class Prices:
     missed: float = 0.0
     continued: float = 0.0
     ending: float = 0.0
+    apart: float = 7.0
 
 
 def _log_ratio(x_ends: NDArray[np.int64], y_ends: NDArray[np.int64]) -> float:
@@ -92,12 +100,14 @@ class Costs:
     def __init__(self, src: Windows, tgt: Windows, steps: list[Step]) -> None:
         self._sides, self.steps = (src, tgt), steps
         means = _mean(tgt), _mean(src)
-        others = len(tgt), len(src)
+        others = _different(tgt), _different(src)
         largest = [max((step[side] for step in steps), default=1) for side in (0, 1)]
         self._far = [
             [_far(side, size, mean, count) for size in range(1, most + 1)]
             for side, most, mean, count in zip(self._sides, largest, means, others, strict=True)
         ]
+        self._spans: list[list[tuple[Times, Times]]] | None = None
+        self._fixed: NDArray[np.int64] | None = None
         self._lengths: list[list[Floats]] | None = None
         if src.characters is not None and tgt.characters is not None:
             ends = [np.append(0, np.cumsum(c)) for c in (src.characters, tgt.characters)]
@@ -111,6 +121,17 @@ class Costs:
             ]
         self._continued = [_continued(side, most) for side, most in zip(self._sides, largest, strict=True)]
         self._endings = _endings(src, tgt)
+
+    def use_times(self, clock: Clock) -> None:
+        """Compare the times of both sides too, those of the source by the target's clock."""
+        src, tgt = (side.times for side in self._sides)
+        assert src is not None and tgt is not None
+        largest = [max((step[side] for step in self.steps), default=1) for side in (0, 1)]
+        self._spans = [spans(times, most) for times, most in zip((clock.of(src), tgt), largest, strict=True)]
+
+    def fix(self, points: NDArray[np.int64]) -> None:
+        """Make links begin at these points (k, 2), source and target sentences that belong together."""
+        self._fixed = points
 
     def distances(self, band: Band, tick: Progress = silent) -> Floats:
         """Return the distance of the two runs of each step from each node of a band.
@@ -156,6 +177,10 @@ class Costs:
     ) -> Lattice:
         """Return the band with the costs of its steps, whose distances and missed evidence are given."""
         cost = distances * np.float32(prices.far / level)
+        if self._spans is not None:
+            beyond = np.isinf(cost)
+            np.minimum(cost, _FREE, out=cost)
+            cost[beyond] = np.inf
         x, y = band.nodes(0, len(band.low))
         logs = [
             [length[np.clip(node, 0, len(length) - 1)] for length in lengths]
@@ -165,6 +190,13 @@ class Costs:
             if self._lengths is not None and s <= band.n and t <= band.m:
                 off = logs[0][s - 1] - logs[1][t - 1]
                 cost[..., k] += np.minimum(off * off, _FAR_OFF) * np.float32(prices.length)
+            if self._spans is not None and s <= band.n and t <= band.m:
+                shown = [
+                    (begin[place], end[place])
+                    for (begin, end), node in ((self._spans[0][s - 1], x), (self._spans[1][t - 1], y))
+                    for place in [np.clip(node, 0, len(begin) - 1)]
+                ]
+                cost[..., k] += apart(*shown) * np.float32(prices.apart)
             cost[..., k] *= np.float32((s + t) / 2)
             cost[..., k] += np.float32(prices.join * (s + t - 2))
             if prices.continued:
@@ -178,6 +210,11 @@ class Costs:
                 cost[..., k] += np.float32(prices.ending) * (src != tgt)
         if missed is not None:
             cost += missed * np.float32(prices.missed)
+        if self._fixed is not None:
+            row = self._fixed.sum(axis=1)
+            column = self._fixed[:, 1] - band.low[row]
+            there = (column >= 0) & (column < band.width)
+            cost[row[there], column[there]] -= _FIXED
         return Lattice(band, self.steps, cost, prices.skip)
 
 
@@ -228,8 +265,15 @@ def _endings(src: Windows, tgt: Windows) -> tuple[NDArray[np.int8], NDArray[np.i
     return marks if np.minimum(*shares).sum() >= _SHARED_MARKS else None
 
 
+def _different(side: Windows) -> int:
+    return len(side) if side.firsts is None else len(side.firsts)
+
+
 def _mean(side: Windows) -> Floats:
-    """Return the mean vector of the sentences."""
+    """Return the mean vector of the sentences, of the different ones if most are repeated."""
+    if side.firsts is not None:
+        some = np.stack([side.vectors(1, i, i + 1)[0] for i in side.firsts.tolist()])
+        return (some.sum(axis=0, dtype=np.float64) / len(some)).astype(np.float32)
     total = np.zeros(side.dim)
     for start in range(0, len(side), _BLOCK):
         total += side.vectors(1, start, min(start + _BLOCK, len(side))).sum(axis=0, dtype=np.float64)

@@ -12,6 +12,7 @@ from bitextmine.documents.paragraphs import paragraphs
 from bitextmine.documents.sentences import sentences
 from bitextmine.documents.sources import HEAD, check_text, kind_of, language_of
 from bitextmine.documents.split import split
+from bitextmine.documents.subtitles import passages, read_subtitles
 from bitextmine.errors import BitextmineError, UsageError, explained
 from bitextmine.files.corpus import ORIGIN, Corpus
 from bitextmine.files.formats.sniff import first_bytes
@@ -47,10 +48,16 @@ class Part:
 
 
 class Text(NamedTuple):
-    """The sentences of a document, and where they are from, if that is wanted."""
+    """The sentences of a document.
+
+    Attributes:
+        origins: where they are from, if that is wanted.
+        times: when they begin and end, in seconds, in subtitles.
+    """
 
     lines: Sequence[str]
     origins: Sequence[str]
+    times: Sequence[tuple[float, float]] = ()
 
 
 class Reader:
@@ -92,6 +99,8 @@ class Reader:
             return self._uncut(part, list(part.source.lines()))
         lang = self._langs[side] or language_of(part.source) or "en"
         kinds = SUFFIXES.get(part.source.suffix), kind_of(first_bytes(part.source))
+        if Kind.SUBTITLES in kinds:
+            return self._subtitles(part, lang)
         if kind := next((kind for kind in kinds if kind in _MARKED_UP), None):
             found = self._split(part.source, lang, kind)
         else:
@@ -107,6 +116,17 @@ class Reader:
             ]
         self.cut[part.name] = len(found)
         return Text([line for line, _ in found], [origin for _, origin in found] if self._origin else ())
+
+    def _subtitles(self, part: Part, lang: str) -> Text:
+        text = read_subtitles(part.source.blocks(), lang, str(part.source))
+        found = [
+            (line, f"{part.name} {i}.{j}", times)
+            for i, passage in enumerate(passages(text, str(part.source)), 1)
+            for j, (line, times) in enumerate(passage.sentences(lang), 1)
+        ]
+        self.cut[part.name] = len(found)
+        lines, origins, times = zip(*found, strict=True) if found else ((), (), ())
+        return Text(lines, origins if self._origin else (), times)
 
     def _uncut(self, part: Part, lines: Sequence[str]) -> Text:
         if not self._origin:

@@ -32,6 +32,7 @@ _WORD = re.compile(r"[^\W\d_]{2}")
 _NAME = re.compile(r"\b(?![a-zß-öø-ÿ])[^\W\d_]{4,}")  # without most words in lower case
 _BEGINNING = 4  # letters of a name that are compared: its ending may differ
 _FEW = 4  # letters and digits that can be more than noise or the number of a page
+_REPEATS = 0.5  # of the lines: a document of fewer different ones repeats itself
 _MOST_SMALL = 0.3  # a document of more lines in lower case has no capitals where sentences begin
 
 
@@ -92,10 +93,14 @@ class Windows:
         dim: the size of the vectors.
         characters: (n,) int64, the length of each sentence, if known.
         form: of the sentences, if known.
+        firsts: the numbers of lines that no earlier one equals, in a document that mostly repeats itself.
+        times: (n, 2) float64, when each sentence of subtitles begins and ends, in seconds.
         pieces: of the sentences, if the encoder sums their vectors.
     """
 
     form: Form | None = None
+    firsts: NDArray[np.int64] | None = None
+    times: NDArray[np.float64] | None = None
     pieces: Pieces | None = None
 
     def __init__(self, vectors: NDArray, sizes: int = 1, characters: NDArray[np.int64] | None = None) -> None:
@@ -246,6 +251,10 @@ def make_windows(
     found = _make_windows(encoder, documents, sizes, batch_tokens)
     for windows, lines in zip(found, documents, strict=True):
         windows.form = Form.of(lines)
+        if len(
+            unique := dict(zip(reversed(lines), range(len(lines) - 1, -1, -1), strict=True))
+        ) < _REPEATS * len(lines):
+            windows.firsts = np.sort(np.fromiter(unique.values(), dtype=np.int64))
     return found
 
 

@@ -87,6 +87,7 @@ def mine(
         "bitextmine align book.en book.fr",
         "bitextmine align page.en.html page.fr.html -o page.tmx",
         "bitextmine align en/ fr/ -o aligned.tsv.gz",
+        "bitextmine align film.en.srt film.fr.vtt",
         "bitextmine align book.en book.fr | bitextmine score | bitextmine filter",
         "bitextmine align book.de book.fr --format vecalign | bitextmine evaluate align - --gold gold.de-fr",
     ),
@@ -108,8 +109,8 @@ def align(
 ) -> None:
     """Align the sentences of documents with their translations.
 
-    SRC and TGT are two documents, or two folders of them, matched by name: plain text or HTML, cut into sentences
-    unless --presplit.
+    SRC and TGT are two documents, or two folders of them, matched by name: plain text, HTML or subtitles, cut into
+    sentences unless --presplit.
     Prints score, source sentences and target sentences, separated by tabs, in document order; a sentence without a
     translation stands alone. The score is the log odds of a translation, as in 'mine': 0 means even odds. Blank lines
     are skipped.

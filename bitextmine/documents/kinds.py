@@ -20,6 +20,7 @@ class Kind(StrEnum):
     DOCX = "docx"
     ODT = "odt"
     PDF = "pdf"
+    SUBTITLES = "subtitles"
 
 
 SUFFIXES = {
@@ -34,6 +35,7 @@ SUFFIXES = {
         Kind.DOCX: (".docx", ".docm", ".dotx"),
         Kind.ODT: (".odt", ".ott"),
         Kind.PDF: (".pdf",),
+        Kind.SUBTITLES: (".srt", ".vtt", ".ass", ".ssa"),
     }.items()
     for suffix in suffixes
 }

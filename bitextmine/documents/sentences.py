@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from bitextmine.languages.codes import language, same_code
 
-_STOPS = ".!?…‽⁇⁈⁉。！？｡．؟۔।॥።။፧፨՝։᙮᠃᠉"
+_STOPS = ".!?…‽⁇⁈⁉。！？｡．؟۔।॥።။፧፨։᙮᠃᠉"
 _WIDE = "。！？｡．"  # in scripts without spaces
 _QUESTIONS = "!?‽⁇⁈⁉！？؟፧"
 _CLOSING = "\"'”’»›“‘«‹)\\]}）」』】〉》｣"
@@ -51,27 +51,10 @@ _ORDINALS = re.compile(r"de|lb|cs|sk|hu|pl|fi|et|lv|da|nb|nn|is|fo|sl|hr|sr|bs|t
 _MAY_END = re.compile(
     r"etc|usw|osv|itd|atd|stb|vb|vs|jne|enz|ff|m\.m|o\.l|т\.д|т\.п|a\.m|p\.m|κ\.λπ|κτλ|κ\.ά"
 )
-# How a sentence goes on after a quotation, where letter case does not tell: English names before a verb of saying,
-# languages without case. In Japanese it is a particle, except in words that begin like one and open a sentence.
-_SAID = (
-    "added|agreed|announced|answered|asked|begged|called|cried|demanded|exclaimed|gasped|growled|laughed|muttered|"
-    "murmured|replied|repeated|roared|said|says|screamed|shouted|sighed|snapped|sobbed|wailed|whispered|wondered|yelled"
-)
-_GOES_ON = {
-    lang: re.compile(pattern)
-    for lang, pattern in {
-        "en": rf"(?:I|[Tt]he(?: [a-z]{{1,20}}){{1,2}}|(?!(?:He|She|They|We|You|It)\b)[A-Z][\w.'’-]{{0,20}}"
-        rf"(?: [A-Z][\w.'’-]{{0,20}}){{0,2}}) (?:{_SAID})\b",
-        "zh": r"(?:[\u4e00-\u9fff]{0,6}?(?:[说說问問答喊叫]|回答)道?|[\u4e00-\u9fff]{1,4}道)[。，；！]|[，；、]",
-        "ja": r"と(?!ころ|にかく|りあえず|ても|もかく|つぜん|き)|って|を|の(?!ち)|は(?!い|じめ|やく|るか)|が|"
-        r"に(?!ほん)|も(?![うしちっ])|で(?![はも])|だ(?!が|から|けど|って|れ)|など|[、，；]",
-        "ko": r"(?:이?라고|라는|하고|며|고)(?!\w{3})",
-        "ar": r"(?:قال|قالت|سأل|سألت|أجاب|أجابت|صاح|صاحت|صرخ|صرخت|رد|ردت|همس|همست)\b",
-        "he": r"(?:אמר|אמרה|שאל|שאלה|ענה|ענתה|צעק|צעקה|לחש|לחשה|קרא|קראה)\b",
-        "fa": r"(?:\w+ ){0,2}(?:گفت|پرسید|فریاد زد|پاسخ داد|جواب داد)\b",
-        "hi": r"(?:[\u0900-\u097f]+ ){0,3}(?:कहा|पूछा|बोला|बोली|चिल्लाया|चिल्लाई)(?![\u0900-\u097f])",
-    }.items()
-}
+# Letters, digits and the vowel signs that Python does not count among them.
+_IN_WORD = r"\w\u0591-\u05c7\u064b-\u0652\u0900-\u0963\u0966-\u0dff"
+_QUOTATION = '"“”„«»'
+_CASED = {"Latin", "Cyrillic", "Greek", "Armenian"}
 _FOLLOWING = 80  # characters
 
 
@@ -112,7 +95,7 @@ def _is_inside(text: str, start: int, mark: re.Match[str], lang: str) -> bool:
     dots = stops.count(".")
     if dots >= _LEADER and (_PAGE.match(text, end) or (dots >= _LONG_LEADER and dots < len(stops))):
         return True
-    if at - start <= _LONGEST_LABEL and _LABEL.fullmatch(text, start, at):
+    if stops in ".．" and at - start <= _LONGEST_LABEL and _LABEL.fullmatch(text, start, at):
         return True
     word = _BETWEEN_WORDS.split(text[max(start, at - _LOOKED_BACK) : at])[-1] if stops == "." else ""
     return _is_short(word, lang)
@@ -120,7 +103,8 @@ def _is_inside(text: str, start: int, mark: re.Match[str], lang: str) -> bool:
 
 def begins_small(text: str, start: int = 0) -> bool:
     """Return True if the first letter from `start` on is in lower case."""
-    return text[start : start + _LONGEST_OPENING].lstrip(_OPENING)[:1].islower()
+    first = text[start : start + _LONGEST_OPENING].lstrip(_OPENING)[:1]
+    return first.islower() and not "ა" <= first <= "ჿ"  # no Georgian sentence begins with a capital
 
 
 def ending(text: str) -> int:
@@ -138,10 +122,34 @@ def _goes_on(text: str, end: int, stops: str, lang: str) -> bool:
     """Return True if a sentence goes on at `end`, after a quotation that ended with the marks `stops`."""
     if begins_small(text, end):
         return True
-    pattern = _GOES_ON.get(lang)
-    if pattern is None or (stops == "." and lang == "en"):  # a comma is written there
-        return False
-    return pattern.match(text[end : end + _FOLLOWING]) is not None
+    pattern = _speech(lang)
+    found = pattern.match(text[end : end + _FOLLOWING]) if pattern else None
+    if found is None or not found["name"]:
+        return found is not None
+    # Where there are capitals a comma is written for a full stop.
+    return stops != "." and all(word[0].isupper() for word in found["name"].split())
+
+
+@lru_cache
+def _speech(lang: str) -> re.Pattern[str] | None:
+    """Return how a sentence goes on after a quotation, with the name before a verb; None if letter case alone tells."""
+    row = language(lang)
+    if row is None or not row.speech:
+        return None
+    words: dict[str, list[str]] = {"~": [], "!": [], "": []}
+    for word in row.speech:
+        mark = word[0] if word[0] in "~!" else ""
+        words[mark].append(re.escape(word.removeprefix(mark)).replace(r"\*", r"\w{0,2}"))
+    verbs, others, plain = ("|".join(some) or "(?!)" for some in words.values())
+    if not row.spaces:
+        return re.compile(rf"(?!{others})(?P<name>)(?:{plain}|\w{{0,6}}?(?:{verbs})[。，；！]|[、，；])")
+    end = rf"(?![{_IN_WORD}])"
+    cased = not row.scripts.isdisjoint(_CASED)
+    if not cased:  # "Zaid said: “..." begins the next sentence
+        end += rf"(?!\s?[:,،]\s?[{_QUOTATION}])"
+    name = "?P<name>" if cased else "?P<name>)(?:"
+    subject = rf"({name}(?:[^\s{_STOPS.replace('.', '')}{_QUOTATION}]{{1,20}} ){{0,3}}?)"
+    return re.compile(rf"(?!(?:{others})(?![{_IN_WORD}]))(?:{plain}|{subject}(?:{verbs})){end}")
 
 
 def _ends_plainly(text: str) -> bool:

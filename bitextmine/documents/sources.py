@@ -1,4 +1,4 @@
-"""Documents out of files and folders: plain text, web pages, crawls, books, office files, JSON Lines, Parquet."""
+"""Documents out of files and folders: text, web pages, crawls, books, office files, subtitles, JSON Lines, Parquet."""
 
 import codecs
 import dataclasses
@@ -19,6 +19,7 @@ from bitextmine.documents.office import office_documents
 from bitextmine.documents.pages import page_file
 from bitextmine.documents.paragraphs import paragraphs
 from bitextmine.documents.pdf import pdf_paragraphs
+from bitextmine.documents.subtitles import is_subtitles, passages, read_subtitles
 from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.names import PARQUET
 from bitextmine.files.formats.sniff import sniff
@@ -164,14 +165,17 @@ def documents(
 def _streamed(
     file: File, kind: Kind | None, options: SplitOptions, seen: Callable[[int], object] | None
 ) -> Iterator[Document]:
-    """Yield the documents of plain text or JSON Lines, or of a file whose name does not tell what it is."""
+    """Yield the documents of a file of text, JSON Lines or subtitles, or of one whose name does not tell what it is."""
     blocks = file.source.line_blocks(seen)
     head = b""
     for head in itertools.accumulate(blocks):
         if len(head) >= HEAD:
             break
-    if options.kind is None:
-        looks = kind_of(head)
+    looks = kind_of(head) if options.kind is None else kind
+    if Kind.SUBTITLES in (kind, looks):
+        yield _subtitles(file, itertools.chain([head], blocks), options)
+        return
+    if looks is not None and options.kind is None:
         if looks in BINARY or (kind is None and looks in (Kind.WARC, Kind.HTML)):
             if file.source.is_stream:
                 raise NoDocument(f"{file.source}: looks like {looks.upper()}; say so with --from {looks}")
@@ -193,6 +197,13 @@ def _streamed(
         texts = decoded_blocks(blocks, file.source.errors, file.name)
         lines = (line for text in texts for line in text[:-1].split("\n"))
         yield Document(file.name, "", lang, lambda: paragraphs(lines))
+
+
+def _subtitles(file: File, blocks: Iterable[bytes], options: SplitOptions) -> Document:
+    lang = language_of(file.source)
+    stated = None if options.by_language else "".join(options.langs)
+    found = passages(read_subtitles(blocks, stated or lang or "", file.name), file.name)
+    return Document(file.name, "", lang, lambda: (passage.text for passage in found))
 
 
 def _records(blocks: Iterable[bytes], name: str, text_field: str) -> Iterator[Document]:
@@ -242,6 +253,8 @@ def kind_of(head: bytes) -> Kind:
         return Kind.WARC
     if start.startswith((b"<!doctype html", b"<html")):
         return Kind.HTML
+    if is_subtitles(head):
+        return Kind.SUBTITLES
     for magic, kind in _BINARY:
         if start.startswith(magic[0]) and all(some in start for some in magic):
             return kind

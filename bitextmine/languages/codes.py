@@ -33,6 +33,8 @@ class Language:
             space.
         negation: words and parts of words that negate.
         abbreviations: words whose full stop does not end a sentence, as they are spelled.
+        speech: words with which a sentence goes on after a quotation, "_" is a space: "~asked" also behind a subject,
+            "고*" with up to two more letters; "!He" begins another sentence.
     """
 
     code: str
@@ -53,6 +55,7 @@ class Language:
     afternoon: tuple[str, ...]
     negation: tuple[str, ...]
     abbreviations: frozenset[str]
+    speech: tuple[str, ...]
 
 
 @cache
@@ -84,6 +87,7 @@ def _row(cells: Mapping[str, str]) -> Language:
         _phrases(cells["afternoon"]),
         tuple(cells["negation"].split()),
         frozenset(cells["abbreviations"].split()),
+        _phrases(cells["speech"]),
     )
 
 

@@ -16,11 +16,11 @@ def same_marks(src, tgt):
     return sum(min(np.mean(src == kind), np.mean(tgt == kind)) for kind in range(3)) >= 0.7
 
 
-def cost(src, tgt, step, prices, level):
-    """Of linking sentences i .. i + s - 1 with j .. j + t - 1, without the evidence of pieces."""
+def cost(src, tgt, step, prices, level, most=np.inf):
+    """Of linking sentences i .. i + s - 1 with j .. j + t - 1, without evidence of pieces; `most` for the distance."""
     i, s, j, t = step
     x, y = window(src, s, i), window(tgt, t, j)
-    value = prices.far / level * (1 - x @ y) / ((mean_far(x, tgt) + mean_far(y, src)) / 2)
+    value = min(most, prices.far / level * (1 - x @ y) / ((mean_far(x, tgt) + mean_far(y, src)) / 2))
     if src.characters is not None and tgt.characters is not None:
         ratio = (src.characters.sum() + 1) / (tgt.characters.sum() + 1)
         lengths = src.characters[i : i + s].sum() + 30, tgt.characters[j : j + t].sum() + 30
@@ -65,3 +65,10 @@ def missed(best, weight, window, reach):
         near = range(max(0, window.start - reach), min(len(row), window.stop + reach))
         lost += heavy * (max(row[j] for j in near) - inside)
     return lost
+
+
+def apart(src, tgt):
+    """The share of their time, half a second longer at each end, that runs (s, 2), (t, 2) do not have in common."""
+    a, b = min(begin for begin, _ in src) - 0.5, max(end for _, end in src) + 0.5
+    c, d = min(begin for begin, _ in tgt) - 0.5, max(end for _, end in tgt) + 0.5
+    return 1 - max(0.0, min(b, d) - max(a, c)) / (max(b, d) - min(a, c))

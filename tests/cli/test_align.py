@@ -427,3 +427,40 @@ def test_documents_of_other_programs_name_a_converter(bm, tmp_path):
     (tmp_path / "a.fr").write_text("Un.\nDeux.\n")
     error = bm.fails("align", "a.en", "a.fr")
     assert "a.en: " in error and "a damaged PDF" in error
+
+
+def test_subtitles(bm, tmp_path):
+    (tmp_path / "film.en.srt").write_bytes(
+        b"\xef\xbb\xbf1\r\n00:00:01,000 --> 00:00:03,500\r\nWhere were you yesterday\r\nevening, my friend?\r\n\r\n"
+        b"2\r\n00:00:04,000 --> 00:00:06,000\r\n- I stayed at home.\r\n- That is not true!\r\n\r\n"
+        b"3\r\n00:00:07,000 --> 00:00:09,000\r\n<i>The door opens slowly.</i>\r\n"
+    )
+    german = (
+        "WEBVTT\n\n00:01.100 --> 00:03.700\nWo warst du gestern Abend,\nmein Freund?\n\n"
+        "00:04.100 --> 00:05.000\n- Ich bin zu Hause geblieben.\n\n00:05.000 --> 00:06.200\n- Das ist nicht wahr!\n\n"
+        "00:07.000 --> 00:09.000\n<i>Die Tür öffnet sich langsam.</i>\n"
+    )
+    out = bm("align", "film.en.srt", "-", "--tgt-lang", "de", "--ids", stdin=german.encode()).out
+    assert links(out) == [([n], [n]) for n in range(1, 5)]
+    assert [line.split("\t")[3:] for line in out.splitlines()] == [
+        ["Where were you yesterday evening, my friend?", "Wo warst du gestern Abend, mein Freund?"],
+        ["I stayed at home.", "Ich bin zu Hause geblieben."],
+        ["That is not true!", "Das ist nicht wahr!"],
+        ["The door opens slowly.", "Die Tür öffnet sich langsam."],
+    ]
+    assert bm("split", "film.en.srt").out == "".join(line.split("\t")[3] + "\n" for line in out.splitlines())
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [("The same line again.", "Encore la même ligne.")],
+        [("One line.", "Une ligne."), ("Another sentence.", "Une autre phrase.")],
+    ],
+)
+@pytest.mark.parametrize("times", [3, 250])
+def test_repeated_lines_are_aligned_one_to_one(bm, tmp_path, pairs, times):
+    for name, lines in zip(("same.en", "same.fr"), zip(*pairs, strict=True), strict=True):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines) * times)
+    expected = [([n], [n]) for n in range(1, len(pairs) * times + 1)]
+    assert links(bm("align", "same.en", "same.fr", "--ids").out) == expected
