@@ -105,9 +105,18 @@ def evaluate_classification(
     """Measure how well a classifier trained on one language's vectors does on other languages.
 
     Files have lines "label, tab, text", one document per line. Each run is trained on nine tenths of the documents of
-    every label; the strength of the L2 term is the best of STRENGTHS on `dev`, or else on the remaining tenth.
-    Further keywords are those of `bitextmine.run.Run`.
-    BitextmineError: malformed files, or labels too few, too rare, or not in `train`.
+    every label.
+
+    Args:
+        train: the documents to learn from, in one language.
+        tests: a file of documents for each language to test on.
+        dev: the documents on which the best of STRENGTHS is chosen for the L2 term; default: the remaining tenth.
+        model: an encoder, or the name of one.
+        runs: classifiers whose accuracies are averaged; seed: decides on the tenths.
+        run: resources; or its fields, such as ``device``.
+
+    Raises:
+        BitextmineError: malformed files, or labels too few, too rare, or not in `train`.
     """
     runs = whole_number("runs", runs)
     if not tests:

@@ -199,10 +199,16 @@ def evaluate_mining(
 ) -> MiningReport:
     """Measure precision, recall and F1 of mined pairs, the threshold tuned on one half and applied to the other.
 
-    `mined` is the output of ``mine --ids --threshold none`` (score, source line, target line, ...), `gold` a TSV file
-    of line numbers from 1. With both corpora equal texts are one sentence: a pair is correct if its texts, up to white
-    space and Unicode form, are those of a gold pair, and copies of one pair count once. BitextmineError: malformed
-    files, line numbers outside the corpora, or fewer than two gold pairs.
+    Args:
+        mined: the output of ``mine --ids --threshold none``: score, source line, target line, ...
+        gold: a TSV file of line numbers, from 1.
+        corpora: source and target, with which equal texts are one sentence: a pair is correct if its texts, up to white
+            space and Unicode form, are those of a gold pair, and copies of one pair count once.
+        seed: of the halves and of the bootstrap.
+        resamples: of the bootstrap.
+
+    Raises:
+        BitextmineError: malformed files, line numbers outside the corpora, or fewer than two gold pairs.
     """
     standard, pairs = read_gold(gold), read_mined(mined)
     groups = []

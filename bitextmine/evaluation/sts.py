@@ -89,11 +89,15 @@ def evaluate_sts(
 ) -> StsReport:
     """Measure Spearman's correlation of cosines with human similarity ratings, as ``evaluate sts`` does.
 
-    `files` are comma- or tab-separated sentence pairs with gold scores (`read_gold_pairs`), the language in the name,
-    as stsb.de.csv; or for each language rows (sentence1, sentence2, score). `pairs` are directions across languages:
-    en-de takes the first sentences of the English file and the second ones of the German file of the same set, whose
-    gold scores must be equal; "all" means to and from `pivot` (the first language for "en" if there is no English).
-    Further keywords are those of `bitextmine.run.Run`.
+    Args:
+        files: comma- or tab-separated sentence pairs with gold scores (`read_gold_pairs`), the language in the name, as
+            stsb.de.csv; or rows (sentence1, sentence2, score) by language.
+        pairs: directions across languages. en-de takes the first sentences of the English file and the second ones of
+            the German file of the same set, whose gold scores must be equal; "all" means to and from `pivot`.
+        pivot: the language of "all"; "en" stands for the first language if there is no English.
+        model: an encoder, or the name of one.
+        resamples: of the bootstrap, for the intervals; seed: their random seed.
+        run: resources; or its fields, such as ``device``.
 
     Returns:
         A report with results and means (name, languages, spearman, low, high, pairs; from -1 to 1), ``to_frame()``,
