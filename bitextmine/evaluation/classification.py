@@ -112,7 +112,8 @@ def evaluate_classification(
         tests: a file of documents for each language to test on.
         dev: the documents on which the best of STRENGTHS is chosen for the L2 term; default: the remaining tenth.
         model: an encoder, or the name of one.
-        runs: classifiers whose accuracies are averaged; seed: decides on the tenths.
+        runs: classifiers whose accuracies are averaged.
+        seed: decides on the tenth that each run leaves out.
         run: resources; or its fields, such as ``device``.
 
     Raises:

@@ -96,7 +96,8 @@ def evaluate_sts(
             the German file of the same set, whose gold scores must be equal; "all" means to and from `pivot`.
         pivot: the language of "all"; "en" stands for the first language if there is no English.
         model: an encoder, or the name of one.
-        resamples: of the bootstrap, for the intervals; seed: their random seed.
+        resamples: of the bootstrap, for the intervals.
+        seed: of the bootstrap.
         run: resources; or its fields, such as ``device``.
 
     Returns:

@@ -130,6 +130,6 @@ def test_a_full_disk_is_not_taken_for_too_few_lines(make_recipe, tmp_path, sente
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert not list(tmp_path.glob("t.model*"))
     with pytest.raises(
-        BitextmineError, match=r"vocabulary.size: SentencePiece could not train 150 pieces on 1"
+        BitextmineError, match=r"vocabulary.size: SentencePiece could not train 8 pieces on 1"
     ):
-        train_vocabulary(make_recipe([], vocabulary__type="bpe"), tmp_path / "t.model", ["a"])
+        train_vocabulary(make_recipe([], vocabulary__size=8), tmp_path / "t.model", ["more letters than 8"])
