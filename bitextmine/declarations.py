@@ -319,8 +319,14 @@ def keywords(function: Callable[..., Result]) -> Callable[..., Result]:
     more = [option.parameter(inspect.Parameter.KEYWORD_ONLY) for option in {**fields, **objects}.values()]
     documented = [each.name for each in own if each.kind is each.KEYWORD_ONLY] + [each.name for each in more]
 
+    positional = [each.name for each in own if each.kind is each.POSITIONAL_OR_KEYWORD]
+
     @functools.wraps(function)
     def call(*args: Any, **given: Any) -> Result:
+        if twice := given.keys() & positional[: len(args)]:
+            name = min(twice)
+            meant = f"; {name}_lang names its language" if f"{name}_lang" in documented else ""
+            raise TypeError(f"{name!r} is given twice, by position and by name{meant}")
         rest = {name: given.pop(name) for name in given.keys() - named}
         if unknown := rest.keys() - set(documented):
             raise TypeError(f"unexpected argument {min(unknown)!r}; the options are {', '.join(documented)}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.atomic import put_in_place
+from bitextmine.files.atomic import cannot_write, put_in_place
 from bitextmine.files.corpus import ORIGIN, origin_path
 from bitextmine.files.journal import Journal, journal_folder, last_record, remove_folder
 from bitextmine.files.location import Location
@@ -79,6 +79,8 @@ def open_outputs(output: str, ids: bool, identity: Mapping[str, Any]) -> Iterato
         if last_record(part / "journal") is None:
             remove_folder(part, _JOB)
         raise
+    except OSError as error:
+        raise cannot_write(error, output) from None
     remove_folder(part, _JOB)
 
 

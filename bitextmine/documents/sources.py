@@ -225,8 +225,14 @@ def _record(record: dict[str, Any], name: str, text_field: str) -> Document:
     if not isinstance(text, str):
         return Document.broken(name, f"no text in a field '{text_field}'; name the field with --text-field")
     url = record.get("url")
-    text = text.encode("utf-8", "replace").decode()  # half a pair of surrogates is no character
-    url = url.encode("utf-8", "replace").decode() if isinstance(url, str) else ""
+    return text_document(text, name, url if isinstance(url, str) else "")
+
+
+def text_document(text: str, name: str, url: str = "") -> Document:
+    """Return a document of plain text in memory."""
+    text, url = (
+        each.encode("utf-8", "replace").decode() for each in (text, url)
+    )  # half a pair of surrogates is no character
     return Document(name, url, None, lambda: paragraphs(text.split("\n")))
 
 

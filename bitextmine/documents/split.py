@@ -23,7 +23,7 @@ from bitextmine.documents.corpora import Output, open_outputs, two_languages
 from bitextmine.documents.document import Damaged, Document, NoDocument
 from bitextmine.documents.kinds import SplitOptions
 from bitextmine.documents.sentences import sentences
-from bitextmine.documents.sources import File, documents, find_files, language_of
+from bitextmine.documents.sources import File, documents, find_files, language_of, text_document
 from bitextmine.errors import BitextmineError, MissingPackage, UsageError
 from bitextmine.files.output import Destination, keep_apart
 from bitextmine.files.source import Source
@@ -138,9 +138,10 @@ class SplitReport:
 
 @keywords
 def split(
-    inputs: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    inputs: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
     lang: str | None = None,
     *,
+    text: str | Iterable[str] = (),
     options: SplitOptions,
     run: Run,
 ) -> Iterator[Sentence]:
@@ -149,6 +150,8 @@ def split(
     Args:
         inputs: files or folders: plain text, HTML, WARC, EPUB, DOCX, ODT, PDF, JSON Lines, Parquet, also compressed.
         lang: their language (default: as the names tell, like book.en.txt). With `by_language`, the one to keep.
+        text: plain text in memory, a document or several, instead of files or before them; they have the names
+            ``text#1``, ``text#2`` ...
         options: or its fields: ``by_language``, ``kind`` (a `Kind` such as ``text``, ``html``, ``warc`` or ``jsonl``;
             default: by suffix, then by content), ``text_field``, ``join``, ``normalize``, ``machine_translated``.
         run: or its fields, such as ``errors``.
@@ -163,7 +166,17 @@ def split(
         options = dataclasses.replace(options, langs=(lang,))
     if isinstance(inputs, (str, os.PathLike)) or not isinstance(inputs, Iterable):
         inputs = [inputs]
-    return Splitter(find_files([a_path("inputs", path) for path in inputs], run), options, run).sentences()
+    files = find_files([a_path("inputs", path) for path in inputs], run)
+    return Splitter(files, options, run, _documents_of(text, options)).sentences()
+
+
+def _documents_of(text: str | Iterable[str], options: SplitOptions) -> list[Document]:
+    texts = [text] if isinstance(text, str) else list(text)
+    if wrong := [each for each in texts if not isinstance(each, str)]:
+        raise UsageError(f"text: expected text, found {wrong[0]!r}")
+    if texts and not options.langs and not options.by_language:
+        raise UsageError("text: its language is not known: pass lang or by_language")
+    return [text_document(each.replace("\r\n", "\n"), f"text#{n}") for n, each in enumerate(texts, 1)]
 
 
 def split_files(
@@ -212,11 +225,13 @@ def _check(inputs: Sequence[str | os.PathLike[str]], output: str, options: Split
 
 
 class Splitter:
-    """Splits files, in order, counting what it does."""
+    """Splits texts and files, in order, counting what it does."""
 
-    def __init__(self, files: Sequence[File], options: SplitOptions, run: Run) -> None:
+    def __init__(
+        self, files: Sequence[File], options: SplitOptions, run: Run, texts: Sequence[Document] = ()
+    ) -> None:
         self.report = SplitReport()
-        self._files, self._options, self._run = files, options, run
+        self._files, self._options, self._run, self._texts = files, options, run, texts
         self._wanted = {same_code(lang) for lang in options.langs}
         # The document at work: its number, the paragraphs that are done, its language ("": no text, None: unwanted).
         self._documents, self._paragraphs = -1, 0
@@ -296,6 +311,7 @@ class Splitter:
                 bar.update(now - shown)
                 shown = now
 
+            yield from self._texts
             for file in self._files:
                 try:
                     with self._skippable(str(file.source)):

@@ -677,3 +677,31 @@ def test_pairs_join_to_paragraphs_and_documents(bm, tmp_path):
     ]
     (tmp_path / "pairs.tsv").write_text("A.\ta.\n")
     assert "--origin" in bm.fails(*join, "paragraph")
+
+
+def test_text_in_memory():
+    import bitextmine
+
+    found = list(bitextmine.split(text=TEXT, lang="en"))
+    assert "".join(f"{one.text}\n" for one in found) == SENTENCES
+    assert [(one.document, one.paragraph, one.sentence) for one in found][1:] == [
+        ("text#1", 1, 2),
+        ("text#1", 2, 1),
+    ]
+    several = bitextmine.split(text=["One.\r\nTwo.", "", "Drei \ud800."], lang="en", join="paragraph")
+    assert [(one.text, one.document) for one in several] == [("One. Two.", "text#1"), ("Drei ?.", "text#3")]
+    assert {
+        one.lang for one in bitextmine.split(text="Das Haus ist sehr groß und alt.", by_language=True)
+    } == {"de"}
+    for wrong in ({"text": "One."}, {"text": 3, "lang": "en"}, {"text": ["One.", None], "lang": "en"}):
+        with pytest.raises((bitextmine.UsageError, TypeError), match=r"text|iterable"):
+            bitextmine.split(**wrong)
+
+
+def test_a_full_disk_names_the_output_and_the_run_goes_on_later(bm, bitextmine, tmp_path):
+    (tmp_path / "book.en.txt").write_text(f"{TEXT}\n" * 8000)
+    command = f"ulimit -f 100; {sys.executable} -m bitextmine split book.en.txt -o out.en"
+    done = bitextmine.shell(command, cwd=tmp_path)
+    assert done.returncode == 1 and b"out.en: cannot write: File too large; free some space" in done.stderr
+    bm("split", "book.en.txt", "-o", "out.en")
+    assert (tmp_path / "out.en").read_text() == SENTENCES * 8000

@@ -91,7 +91,7 @@ def test_time_is_linear(lang, piece):
     text = f"A{piece * (_MEGABYTE // len(piece))}b"
     started = time.process_time()
     assert "".join("".join(sentences(text, lang)).split()) == "".join(text.split())
-    assert time.process_time() - started < 4  # a second here; with the square it would be hours
+    assert time.process_time() - started < 2  # seconds; half of them here; with the square it would be hours
 
 
 texts = st.text(st.sampled_from("aZ9 .?!…。！\"'«»()\u00a0\n다ß"), max_size=60)

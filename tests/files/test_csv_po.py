@@ -246,3 +246,17 @@ def test_standard_input_and_pipes(bitextmine, tmp_path, key):
     ):
         open_table(tmp_path / "pipe")
     feeder.join()
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_cells_with_line_ends_far_behind_the_head(tmp_path, end):
+    """Lines of a cell in quotation marks never make a pair, however late the first such cell comes."""
+    path = tmp_path / "a.tsv"
+    lines = [f'Sentence {n} "waits".\tSatz {n} wartet.' for n in range(3000)]
+    lines[2000:2000] = ['"Two', "more", 'lines"\t"Zwei', 'Zeilen"', '"One"\t"Eins"', 'lines"\tStill a pair.']
+    path.write_bytes((end.join(lines) + end).encode())
+    table = open_table(path)
+    pairs = [reason for block in table.rows.blocks(700) for reason in block.bad().items()]
+    assert len(pairs) == 4 and sum("quoted cell" in reason for _, reason in pairs) == 1
+    good = [pair for pair in rows(path) if isinstance(pair, tuple)]
+    assert len(good) == 3002 and ('"One"', '"Eins"') in good and ('lines"', "Still a pair.") in good

@@ -69,7 +69,7 @@ def test_time_is_linear(piece):
     started = time.process_time()
     clean(text)
     readable([text])
-    assert time.process_time() - started < 6  # seconds; half a second each here
+    assert time.process_time() - started < 2  # seconds; half a second each here
 
 
 @given(st.text(st.sampled_from("aé&;<>/pb#39\u0301\u200b\x01 \u00a0Ãâ€"), max_size=40))

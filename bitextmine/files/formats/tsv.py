@@ -28,18 +28,26 @@ from bitextmine.files.source import Source, TwoFiles, decode_lines
 Decode = Callable[[bytes, int], str]  # of lines, and the number of the first row
 _INTEGER = re.compile(r"-?\d{1,18}")
 _TWO_FILES_ROWS = 8192
+_LOOKED_BACK = 50  # rows of a block for a cell that does not end in it
 
 
 class TextBlock:
     """A `Block` of lines of bytes, decoded and cut into cells on demand.
 
     least: cells of a row that may have more or fewer than `width`.
+    opened: a cell in quotation marks seems to go on here.
     """
 
     def __init__(
-        self, raw: list[bytes], start: int, width: int, decode: Decode | None, least: int | None
+        self,
+        raw: list[bytes],
+        start: int,
+        width: int,
+        decode: Decode | None,
+        least: int | None,
+        opened: bool = False,
     ) -> None:
-        self._raw, self._decode, self._least = raw, decode, least
+        self._raw, self._decode, self._least, self._opened = raw, decode, least, opened
         self.start, self.width = start, width
 
     def __len__(self) -> int:
@@ -59,11 +67,35 @@ class TextBlock:
     @cached_property
     def _bad(self) -> dict[int, str]:
         width, least = self.width, self._least
-        return {
+        bad = {
             row: "invalid UTF-8" if cells is None else f"{len(cells)} columns, not {least or width}"
             for row, cells in enumerate(self._cells)
             if cells is None or (len(cells) != width if least is None else len(cells) < least)
         }
+        quoted = {
+            at: "part of a quoted cell with line ends; name a spreadsheet's file .csv"
+            for row in (*([-1] if self._opened else []), *bad)
+            for at in self._after_opening(row)
+            if at not in bad
+        }
+        return dict(sorted({**bad, **quoted}.items())) if quoted else bad
+
+    def _after_opening(self, row: int) -> Iterator[int]:
+        """Yield the rows that go on in a cell, in quotation marks and with line ends, that begins in this one."""
+        opened = row < 0 or _opens(self._cells[row])
+        while opened and (row := row + 1) < len(self):
+            cells = self._cells[row]
+            if cells is None or not any('"' in cell for cell in cells):
+                opened = cells is not None and len(cells) != self.width
+            elif opened := _closes(cells):
+                yield row
+                opened = _opens(cells)
+
+    def leaves_open(self) -> bool:
+        """Return True if a cell in quotation marks seems to go on in the next block."""
+        some = (_decoded(line) or "" for line in reversed(self._raw[-_LOOKED_BACK:]) if b'"' in line)
+        cells = next(some, "").removesuffix("\r").split("\t")
+        return _opens(cells) and (len(cells) != self.width or _closes(cells))
 
     def bad(self) -> dict[int, str]:
         """Return the bad rows."""
@@ -113,6 +145,16 @@ class TextBlock:
                 if at < len(row):
                     row[at] = int(row[at]) if _INTEGER.fullmatch(row[at]) else row[at] or None
         return rows
+
+
+def _opens(cells: Sequence[str] | None) -> bool:
+    """Return True if the last cell is the beginning of one in quotation marks."""
+    return cells is not None and cells[-1].startswith('"') and cells[-1].count('"') % 2 == 1
+
+
+def _closes(cells: Sequence[str]) -> bool:
+    """Return True if the first cell is the end of one in quotation marks."""
+    return cells[0].endswith('"') and cells[0].count('"') % 2 == 1
 
 
 def _decoded(line: bytes) -> str | None:
@@ -170,10 +212,11 @@ class TextRows:
 
     def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[TextBlock]:
         """Yield the rows in blocks."""
-        start = 1
+        start, opened = 1, False
         for lines in self._cut(rows, most):
-            yield TextBlock(lines, start, self.layout.width, self._decode, self._least)
-            start += len(lines)
+            block = TextBlock(lines, start, self.layout.width, self._decode, self._least, opened)
+            yield block
+            start, opened = start + len(lines), block.leaves_open()
 
     def _cut(self, rows: int | None, most: int) -> Iterator[list[bytes]]:
         ahead, self._ahead = [self._ahead] if self._ahead else [], []
