@@ -66,7 +66,7 @@ def open_outputs(output: str, ids: bool, identity: Mapping[str, Any]) -> Iterato
         with contextlib.suppress(FileExistsError):
             part.mkdir()
     except OSError as e:
-        raise Destination(output).cannot_open(e) from None
+        raise cannot_write(e, output) from None
     try:
         with journal_folder(part, _JOB, identity) as journal:
             parts = _Parts(part, journal, output, ids)

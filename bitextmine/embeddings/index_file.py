@@ -17,10 +17,10 @@ from bitextmine.console import Progress, counted, silent
 from bitextmine.embeddings.store import Manifest, open_embedding
 from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.atomic import sync_folder
-from bitextmine.files.journal import folder_head
+from bitextmine.files.journal import folder_head, is_foreign
 from bitextmine.files.json_toml import read_json, write_json
 from bitextmine.files.output import Destination
-from bitextmine.files.overwrite import check_index_place
+from bitextmine.files.overwrite import Made, check_ours, foreign
 from bitextmine.files.storage import local_path
 from bitextmine.run import Run
 from bitextmine.search.build_index import JOB, Built, Plan, build_on_disk, make_plan
@@ -52,8 +52,15 @@ def check_index_output(npy_path: str | os.PathLike[str], *, force: bool = False)
     file, manifest = index_paths(npy_path)
     if not file.exists():
         Destination.of(manifest).check("index the corpus with --cache, in another folder")
-    if not force:
-        check_index_place(file, manifest, Path(f"{file}.part"), "index a copy of the corpus elsewhere")
+    if force:
+        return
+    part, instead = Path(f"{file}.part"), "index a copy of the corpus elsewhere"
+    check_ours(manifest, Made.INDEX, instead)
+    if is_foreign(part, "index"):
+        raise foreign(part, "is not the folder of an unfinished index", instead)
+    if file.exists() and not manifest.exists() and folder_head(part) is None:
+        raise foreign(file, f"has no {manifest.name} beside it that says what it is", instead)
+    check_ours(file, Made.FAISS, instead)
 
 
 def _put_in_place(built: Path, file: Path, facts: dict[str, Any]) -> dict[str, Any]:

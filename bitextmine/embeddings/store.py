@@ -31,7 +31,7 @@ from bitextmine.files.journal import read_head
 from bitextmine.files.json_toml import plain, read_json
 from bitextmine.files.location import Location
 from bitextmine.files.output import Destination
-from bitextmine.files.overwrite import check_vectors_place
+from bitextmine.files.overwrite import Made, check_ours, foreign
 from bitextmine.files.storage import Remote, local_path
 from bitextmine.version import __version__
 
@@ -333,13 +333,25 @@ def open_embedding(npy_path: str | os.PathLike[str]) -> tuple[NDArray[np.float16
 
 
 def check_vectors_path(npy_path: str | os.PathLike[str]) -> None:
-    """Raise BitextmineError if vectors cannot be written there, or a file of another program has one of their names."""
+    """Raise BitextmineError if vectors cannot be written there, or a file of another program has one of their names.
+
+    Vectors without a manifest are ours if a killed run left its journal beside them, or if there are none in the file.
+    """
     npy = Path(npy_path)
     if not npy.exists():
         for file in (npy, part_path(npy)):
             Destination.of(file).check("name a folder for the vectors with --cache")
-    names = npy, manifest_path(npy), part_path(npy), journal_path(npy)
-    check_vectors_place(*names, "name another place (embed --out)")
+    instead = "name another place (embed --out)"
+    manifest, part, journal = manifest_path(npy), part_path(npy), journal_path(npy)
+    check_ours(manifest, Made.EMBEDDING, instead)
+    check_ours(journal, Made.STATE, instead)
+    if npy.exists():
+        check_ours(npy, Made.VECTORS, instead)
+    left = journal.exists()
+    if part.exists() and not left:
+        check_ours(part, Made.VECTORS, instead)
+    if npy.exists() and npy.stat().st_size and not manifest.exists() and not left:
+        raise foreign(npy, f"has no {manifest.name} beside it that says what it is", instead)
 
 
 def check_rows(npy_path: str | os.PathLike[str], manifest: Manifest, rows: int) -> None:

@@ -47,7 +47,8 @@ class EmbeddingWriter:
     Until the end, NPY.part holds the .npy at its full size, and the `Journal` NPY.part.journal the number of rows that
     are safe on disk. Two rules make a kill harmless: a record is written after its rows are on disk, and the journal is
     cleared before anything it vouches for changes. Rows go through ``pwrite``: with a memory map a full disk ends the
-    process with SIGBUS, and the pages of the file count as memory of this process.
+    process with SIGBUS, and the pages of the file count as memory of this process. If NPY is a link, it stays one, and
+    the vectors and their part lie where it leads.
 
     Args:
         npy_path: the final name.
@@ -75,7 +76,9 @@ class EmbeddingWriter:
         still_free: Callable[[], bool] = lambda: True,
         overwrite: bool = False,
     ) -> None:
-        self.npy_path, self.part_path = Path(npy_path), store.part_path(npy_path)
+        self.npy_path = Path(npy_path)
+        self._target = Path(os.path.realpath(npy_path))  # through a link, which stays one
+        self.part_path = store.part_path(self._target)
         self.rows, self.dim = int(rows), int(dim)
         self.identity = plain({**identity, "rows": self.rows, "dim": self.dim, "dtype": store.DTYPE.name})
         self._header = store.npy_header(self.rows, self.dim)
@@ -169,12 +172,12 @@ class EmbeddingWriter:
             # First whatever takes space, then only names. The old manifest goes before the new vectors come: a kill
             # between the two must not leave it describing vectors that it does not know.
             self._journal.append({"rows": self.rows, "digest": digest}, sync=True)
-            with staging(Path(f"{self.part_path}.manifest")) as (staged, file):
+            with staging(Path(f"{store.part_path(self.npy_path)}.manifest")) as (staged, file):
                 file.write(json_bytes(manifest.to_json()))
                 sync_file(file)
                 final.unlink(missing_ok=True)
                 sync_folder(final.parent)
-                put_in_place(self.part_path, self.npy_path)
+                put_in_place(self.part_path, self._target)
                 staged.replace(final)
                 sync_folder(final.parent)
             self._journal.remove()
@@ -221,7 +224,7 @@ class EmbeddingWriter:
             # A kill came between the vectors' final name and their manifest's: they are a part again.
             with contextlib.suppress(BitextmineError):  # else they are other vectors, and stay
                 if store.vectors_digest(self.npy_path) == record["digest"]:
-                    self.npy_path.replace(self.part_path)
+                    self._target.replace(self.part_path)
         self._fd = os.open(self.part_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         done = int(record["rows"])
         if (
@@ -250,7 +253,7 @@ class EmbeddingWriter:
             kept = f"; {self.safe_rows:,} of {self.rows:,} rows are kept, run embed again to resume"
         if e.errno not in FULL_DISK:
             return BitextmineError(f"{self.npy_path}: cannot write: {e.strerror or e}{kept}")
-        free = shutil.disk_usage(self.npy_path.parent).free
+        free = shutil.disk_usage(self._target.parent).free
         return BitextmineError(
             f"{self.npy_path}: {e.strerror}: {self.rows:,} rows of {self.dim} float16 numbers need "
             f"{self._size:,} bytes, and {free:,} are free on that disk (a quota or 'ulimit -f' may allow "

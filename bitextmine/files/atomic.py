@@ -23,12 +23,19 @@ REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 ELSEWHERE = "name another place"
 
 
-def cannot_write(error: OSError, path: str | os.PathLike[str]) -> BitextmineError:
-    """Return the error for a failed write of work that resumes; `path` serves if the error names no file."""
-    full = error.errno in FULL_DISK
-    remedy = "free some space and run the same command again to go on" if full else ELSEWHERE
-    where = error.filename or os.fspath(path)
-    return BitextmineError(f"{where}: cannot write: {error.strerror or error}; {remedy}")
+def cannot_write(error: OSError, path: str | os.PathLike[str], remedy: str = ELSEWHERE) -> BitextmineError:
+    """Return the error for a file that cannot be made or written; `remedy` is for a folder that takes no files."""
+    folder, reason = Path(path).parent, str(error.strerror or error)
+    if error.errno in FULL_DISK:
+        reason += "; free some space and run the same command again to go on"
+    elif isinstance(error, FileNotFoundError | NotADirectoryError) and not folder.is_dir():
+        reason = f"there is no folder {folder}; create it first"
+    elif isinstance(error, IsADirectoryError):
+        reason = "it is a directory; name a file"
+    elif error.errno in REFUSED or isinstance(error, FileNotFoundError):
+        missing = isinstance(error, FileNotFoundError)
+        reason = f"{'no file can be made' if missing else reason.lower()} in {folder}; {remedy}"
+    return BitextmineError(f"{os.fspath(path)}: cannot write: {reason}")
 
 
 # --- files that are whole under their names ---

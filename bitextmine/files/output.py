@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.atomic import ELSEWHERE, FULL_DISK, REFUSED, replacing
+from bitextmine.files.atomic import ELSEWHERE, FULL_DISK, cannot_write, replacing
 from bitextmine.files.location import Location
 from bitextmine.files.source import Source
 from bitextmine.files.storage import Remote
@@ -72,7 +72,7 @@ class Destination(Location):
                 code = errno.EROFS if read_only else errno.EACCES
                 raise OSError(code, os.strerror(code))
         except OSError as e:
-            raise self.cannot_open(e, remedy) from None
+            raise cannot_write(e, self, remedy) from None
 
     @contextlib.contextmanager
     def open(self) -> Iterator[BinaryIO]:
@@ -121,20 +121,8 @@ class Destination(Location):
                     raise IsADirectoryError
                 file = stack.enter_context(target.open("ab") if self.is_special else replacing(target))
             except OSError as e:
-                raise self.cannot_open(e) from None
+                raise cannot_write(e, self) from None
             yield file
-
-    def cannot_open(self, e: OSError, remedy: str = ELSEWHERE) -> BitextmineError:
-        """Return the error for a file that cannot be made or written."""
-        folder = Path(self.text).parent
-        if isinstance(e, (FileNotFoundError, NotADirectoryError)) and not folder.is_dir():
-            return BitextmineError(f"{self}: cannot write: there is no folder {folder}; create it first")
-        if isinstance(e, IsADirectoryError):
-            return BitextmineError(f"{self}: cannot write: it is a directory; name a file")
-        if e.errno in REFUSED or isinstance(e, FileNotFoundError):
-            reason = "no file can be made" if isinstance(e, FileNotFoundError) else str(e.strerror).lower()
-            return BitextmineError(f"{self}: cannot write: {reason} in {folder}; {remedy}")
-        return BitextmineError(f"{self}: cannot write: {e.strerror or e}")
 
 
 def _mute_stdout(e: OSError) -> None:

@@ -7,10 +7,8 @@ names, beside a corpus or in a model folder, are overwritten only if they are ou
 import os
 import re
 from enum import Enum
-from pathlib import Path
 
 from bitextmine.errors import BitextmineError, explained
-from bitextmine.files.journal import folder_head, is_foreign
 from bitextmine.files.json_toml import read_json
 from bitextmine.files.storage import AnyPath, Remote, open_bytes
 
@@ -68,35 +66,11 @@ def check_ours(path: AnyPath, made: Made, instead: str) -> None:
     """
     there = path.exists() if isinstance(path, Remote) else os.path.lexists(path)
     if there and not is_ours(path, made):
-        raise _foreign(path, f"is not {made.words}", instead)
+        raise foreign(path, f"is not {made.words}", instead)
 
 
-def check_vectors_place(npy: Path, manifest: Path, part: Path, journal: Path, instead: str) -> None:
-    """Raise BitextmineError if a file at the place of an embedding, finished or not, is not ours.
-
-    Vectors without a manifest are ours if a killed run left its journal beside them, or if there are none in the file.
-    """
-    check_ours(manifest, Made.EMBEDDING, instead)
-    check_ours(journal, Made.STATE, instead)
-    check_ours(npy, Made.VECTORS, instead)
-    left = journal.exists()
-    if part.exists() and not left:
-        check_ours(part, Made.VECTORS, instead)
-    if npy.exists() and npy.stat().st_size and not manifest.exists() and not left:
-        raise _foreign(npy, f"has no {manifest.name} beside it that says what it is", instead)
-
-
-def check_index_place(file: Path, manifest: Path, part: Path, instead: str) -> None:
-    """Raise BitextmineError if a file at the place of an index, or of its build folder, is not ours."""
-    check_ours(manifest, Made.INDEX, instead)
-    if is_foreign(part, "index"):
-        raise _foreign(part, "is not the folder of an unfinished index", instead)
-    if file.exists() and not manifest.exists() and folder_head(part) is None:
-        raise _foreign(file, f"has no {manifest.name} beside it that says what it is", instead)
-    check_ours(file, Made.FAISS, instead)
-
-
-def _foreign(path: AnyPath, found: str, instead: str) -> BitextmineError:
+def foreign(path: AnyPath, found: str, instead: str) -> BitextmineError:
+    """Return the error for a file of another program; the arguments complete its sentence."""
     return BitextmineError(
         f"{path}: already exists and {found}, so it was not overwritten; move it away, {instead}, "
         "or pass --force"

@@ -14,7 +14,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bitextmine.embeddings import writer as writer_module
-from bitextmine.embeddings.store import JOB, Manifest, check_fresh, open_embedding, vectors_digest
+from bitextmine.embeddings.store import (
+    JOB,
+    Manifest,
+    check_fresh,
+    check_vectors_path,
+    open_embedding,
+    vectors_digest,
+)
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError
 from bitextmine.files.journal import Journal
@@ -356,3 +363,14 @@ def test_a_pipe_is_not_replaced_by_vectors(tmp_path):
     with pytest.raises(BitextmineError, match=r"pipe\.npy: cannot write: it is no regular file"):
         EmbeddingWriter(tmp_path / "pipe.npy", 2, 4, {}, overwrite=True)
     assert [(path.name, path.is_fifo()) for path in tmp_path.iterdir()] == [("pipe.npy", True)]
+
+
+def test_a_link_stays_and_leads_to_the_vectors(tmp_path, reference):
+    link, disk = tmp_path / "c.npy", tmp_path / "disk"
+    disk.mkdir()
+    link.symlink_to(disk / "big.npy")
+    check_vectors_path(link)
+    for name in "AB":  # of a missing file, then over one
+        embed(link, name)
+        assert link.is_symlink() and checked_manifest(link)
+        assert contents(disk) == {"big.npy": reference[name]["c.fr.npy"]}
