@@ -1,9 +1,12 @@
 """A small corpus and a recipe that trains on it in seconds; random encoders."""
 
+import contextlib
 import os
+import resource
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 LINES = [
@@ -121,6 +124,33 @@ def run_to_die():
 
         yield run
         runs.stdin.close()
+
+
+@pytest.fixture
+def p_at_1(sentence_pairs):
+    """Measures how many of some unseen sentences have their translation nearest; encode: returns unit vectors."""
+
+    def measure(encode, count=200):
+        en, fr = (encode([pair[side] for pair in sentence_pairs[5000 : 5000 + count]]) for side in (0, 1))
+        return float(((en @ fr.T).argmax(1) == np.arange(count)).mean())
+
+    return measure
+
+
+@pytest.fixture
+def full_disk():
+    """Lets no file grow beyond so many bytes, as a context."""
+
+    @contextlib.contextmanager
+    def limit(size):
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    return limit
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import resource
 import signal
 import subprocess
 import sys
@@ -144,15 +143,11 @@ def files(folder):
     return {path.name for path in folder.rglob("*")}
 
 
-def test_a_full_disk(make_recipe, tmp_path, tokenizer):
+def test_a_full_disk(make_recipe, tmp_path, tokenizer, full_disk):
     recipe = make_recipe()
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
-    try:
-        with pytest.raises(BitextmineError, match=r"cache: cannot write the token cache: .*data.cache"):
-            open_caches(tmp_path / "cache", recipe, tokenizer)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    said = r"cache: cannot write the token cache: .*data.cache"
+    with full_disk(10_000), pytest.raises(BitextmineError, match=said):
+        open_caches(tmp_path / "cache", recipe, tokenizer)
     assert files(tmp_path / "cache") == set()
     assert len(open_caches(tmp_path / "cache", recipe, tokenizer)[0].train) > 1000
 

@@ -2,7 +2,6 @@
 
 import gzip
 import os
-import resource
 from collections import Counter
 
 import pytest
@@ -119,15 +118,11 @@ def test_every_line_has_the_same_chance(make_recipe):
     assert sample_lines(few) == {"en": ["a", "c"], "fr": ["b", "d"]}
 
 
-def test_a_full_disk_is_not_taken_for_too_few_lines(make_recipe, tmp_path, sentence_pairs):
+def test_a_full_disk_is_not_taken_for_too_few_lines(make_recipe, tmp_path, sentence_pairs, full_disk):
     lines = [pair[0] for pair in sentence_pairs[:300]]
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-    try:
-        with pytest.raises(BitextmineError, match=r"t.model: cannot write the vocabulary: "):
-            train_vocabulary(make_recipe([]), tmp_path / "t.model", lines)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    said = r"t.model: cannot write the vocabulary: "
+    with full_disk(1000), pytest.raises(BitextmineError, match=said):
+        train_vocabulary(make_recipe([]), tmp_path / "t.model", lines)
     assert not list(tmp_path.glob("t.model*"))
     with pytest.raises(
         BitextmineError, match=r"vocabulary.size: SentencePiece could not train 8 pieces on 1"

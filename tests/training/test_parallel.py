@@ -1,6 +1,5 @@
 """Several processes train what one would: two of them on the CPU, started by torchrun."""
 
-import json
 import subprocess
 import sys
 
@@ -10,6 +9,7 @@ import torch
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.run import Run
 from bitextmine.training import parallel
+from bitextmine.training.outputs import read_log
 from bitextmine.training.parallel import World, join_world
 from bitextmine.training.recipe.load import load_recipe, recipe_settings
 from bitextmine.training.trainer import train
@@ -65,7 +65,7 @@ def torchrun(bitextmine, tmp_path):
 
 
 def entries(folder):
-    found = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    found = read_log(folder / "log.jsonl")
     return [entry for entry in found if "loss" in entry]
 
 

@@ -1,9 +1,8 @@
 """When training stops, what it keeps, what it writes down, and in which precision it works."""
 
+import contextlib
 import itertools
-import json
 import re
-import resource
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
 from bitextmine.run import Run
 from bitextmine.training.forward import layer_precision, product_precision, sentence_vectors
+from bitextmine.training.outputs import read_log
 from bitextmine.training.papers.mao2021 import piece_states
 from bitextmine.training.recipe import Training
 from bitextmine.training.run import TrainingRun, rate_share, validate
@@ -82,24 +82,20 @@ def test_weights_that_are_not_finite_never_replace_the_last_good_checkpoint(
     train(recipe, tmp_path / "out")  # goes on from there
 
 
-def test_a_full_disk_leaves_the_last_checkpoint(make_recipe, tmp_path, monkeypatch):
-    recipe = make_recipe(train__checkpoint_seconds=0.0)
-    learn, before = TrainingRun.learn, resource.getrlimit(resource.RLIMIT_FSIZE)
+def test_a_full_disk_leaves_the_last_checkpoint(make_recipe, tmp_path, monkeypatch, full_disk):
+    recipe, full = make_recipe(train__checkpoint_seconds=0.0), contextlib.ExitStack()
+    learn = TrainingRun.learn
 
     def then_full(self, *args):
         losses = learn(self, *args)
         if self.step == 6:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (2000, before[1]))
+            full.enter_context(full_disk(2000))
         return losses
 
     said = r"checkpoint\.pt: cannot write: the disk is full; make room and run the same command again"
-    with monkeypatch.context() as patch:
+    with monkeypatch.context() as patch, full, pytest.raises(BitextmineError, match=said):
         patch.setattr(TrainingRun, "learn", then_full)
-        try:
-            with pytest.raises(BitextmineError, match=said):
-                train(recipe, tmp_path / "out")
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        train(recipe, tmp_path / "out")
     work = tmp_path / "out" / "work"
     assert torch.load(work / "checkpoint.pt", weights_only=True)["step"] == 5
     assert not [path for path in work.iterdir() if path.suffix == ".part" or path.name.startswith(".")]
@@ -122,7 +118,7 @@ def test_log_card_and_plot(make_recipe, tmp_path):
     objective = {"contrastive": 1.0, "ugt": 0.5}
     recipe = make_recipe(train__objective=objective, train__learning_rate=2e-3)
     folder = train(recipe, tmp_path / "out")
-    entries = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    entries = read_log(folder / "log.jsonl")
     entries = [entry for entry in entries if "loss" in entry]
     assert [entry["step"] for entry in entries] == [20, 40]
     for entry in entries:
@@ -200,7 +196,7 @@ def test_training_on_a_gpu_learns(make_recipe, tmp_path):
         **LAYER, train__learning_rate=2e-3, train__objective={"contrastive": 1.0, "ugt": 1.0}
     )
     folder = train(recipe, tmp_path / "out", Run(device="cuda"))
-    last = json.loads((folder / "log.jsonl").read_text().splitlines()[-1])
+    last = read_log(folder / "log.jsonl")[-1]
     assert last["p_at_1"]["mean"] > 50
 
 
@@ -235,5 +231,5 @@ def test_too_little_text_is_told(make_recipe, tmp_path, sentence_pairs, caplog):
 @pytest.mark.parametrize(("steps", "measured"), [(40, [*range(4, 41, 4)]), (7, [*range(1, 8)])])
 def test_p_at_1_is_measured_ten_times_at_least(make_recipe, tmp_path, steps, measured):
     folder = train(make_recipe(train__valid_every=0, train__steps=steps), tmp_path / "out")
-    entries = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    entries = read_log(folder / "log.jsonl")
     assert [entry["step"] for entry in entries if "p_at_1" in entry] == measured

@@ -1,6 +1,5 @@
 """Objectives against slow float64 oracles that follow the formulas of Mao et al. 2021 word for word."""
 
-import json
 import math
 
 import numpy as np
@@ -15,6 +14,7 @@ from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.weights import unrolled
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.objectives.registry import Objectives, Setup, Views
+from bitextmine.training.outputs import read_log
 from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.papers import divergence
 from bitextmine.training.papers.divergence import piece_counts, softmax_divergence
@@ -287,7 +287,7 @@ def test_the_papers_sum_trains_end_to_end(make_recipe, tmp_path):
         train__embedding_learning_rate=5e-3,
     )
     folder = train(recipe, tmp_path / "out")
-    entries = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    entries = read_log(folder / "log.jsonl")
     assert {"loss", "ugt", "align", "sim"} <= entries[-1].keys()
     weighted = entries[-1]["ugt"] + 2 * entries[-1]["align"] + 2 * entries[-1]["sim"]
     assert entries[-1]["loss"] == pytest.approx(weighted, rel=1e-4)
