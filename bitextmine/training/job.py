@@ -27,9 +27,9 @@ from bitextmine.training.parallel import World
 from bitextmine.training.recipe import Recipe
 from bitextmine.training.recipe.load import recipe_settings
 from bitextmine.training.reducing import finished_model
-from bitextmine.training.run import SMALLEST_POOL, Inputs, NotFinite, TrainingRun
 from bitextmine.training.start import open_start
 from bitextmine.training.teacher import open_lessons, open_teacher
+from bitextmine.training.training_run import SMALLEST_POOL, Inputs, NotFinite, TrainingRun
 from bitextmine.training.vocabulary import check_unknown, open_vocabulary, unknown_shares
 
 log = logging.getLogger(__name__)

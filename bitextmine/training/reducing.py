@@ -27,9 +27,9 @@ from bitextmine.run import Run
 from bitextmine.training.forward import sentence_vectors
 from bitextmine.training.options import Reduction
 from bitextmine.training.outputs import check_model_output, model_output
-from bitextmine.training.run import TrainingRun
 from bitextmine.training.sampling import sample_pieces
 from bitextmine.training.spelling import finished
+from bitextmine.training.training_run import TrainingRun
 
 SENTENCES = 20_000
 # Pairs of each corpus that the principal axes are computed from.

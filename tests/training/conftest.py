@@ -66,7 +66,7 @@ def prepare(tmp_path):
 @pytest.fixture
 def begin(prepare):
     """Returns the training of a recipe before its first step."""
-    from bitextmine.training.run import Inputs, TrainingRun
+    from bitextmine.training.training_run import Inputs, TrainingRun
 
     def begin(recipe, world=None):
         tokenizer, caches = prepare(recipe)

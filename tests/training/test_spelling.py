@@ -15,7 +15,6 @@ from bitextmine.encoder.folder import TOKENIZER, packaged, save_folder
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.ngrams import LENGTHS, SPACE, folded
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.training.run import validate
 from bitextmine.training.spelling import (
     ACROSS_WEIGHT,
     MEAN_WEIGHT,
@@ -25,6 +24,7 @@ from bitextmine.training.spelling import (
     piece_ngrams,
     spell,
 )
+from bitextmine.training.training_run import validate
 
 # A vocabulary with like-spelled pieces in it; one made of the little text here has none.
 PACKAGED = str(packaged("default") / TOKENIZER)

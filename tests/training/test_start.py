@@ -17,11 +17,11 @@ from bitextmine.errors import BitextmineError
 from bitextmine.training.cache import open_caches
 from bitextmine.training.forward import sentence_vectors
 from bitextmine.training.recipe import load_recipe
-from bitextmine.training.recipe.start import RATES
-from bitextmine.training.run import Inputs, TrainingRun
+from bitextmine.training.recipe.shape import RATES
 from bitextmine.training.spelling import finished
 from bitextmine.training.start import open_start
 from bitextmine.training.trainer import train
+from bitextmine.training.training_run import Inputs, TrainingRun
 from bitextmine.training.vocabulary import check_unknown, open_vocabulary, unknown_shares
 
 

@@ -25,9 +25,9 @@ from bitextmine.training.outputs import read_log
 from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.pairs import pair_chunks
 from bitextmine.training.recipe import Training
-from bitextmine.training.run import Inputs, TrainingRun
 from bitextmine.training.teacher import chosen_lines, open_teacher, shares, text_key
 from bitextmine.training.trainer import train
+from bitextmine.training.training_run import Inputs, TrainingRun
 from bitextmine.training.vocabulary import open_vocabulary
 
 

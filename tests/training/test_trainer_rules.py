@@ -18,8 +18,8 @@ from bitextmine.training.forward import layer_precision, product_precision, sent
 from bitextmine.training.outputs import read_log
 from bitextmine.training.papers.mao2021 import piece_states
 from bitextmine.training.recipe import Training
-from bitextmine.training.run import TrainingRun, rate_share, validate
 from bitextmine.training.trainer import train
+from bitextmine.training.training_run import TrainingRun, rate_share, validate
 
 LAYER = {"model__layers": 1, "model__dim": 16, "model__heads": 2, "model__ffn": 32}
 

@@ -19,7 +19,7 @@ from bitextmine.languages.codes import is_short_code
 from bitextmine.training.recipe.check import check_recipe, check_values, recipe_of
 from bitextmine.training.recipe.keys import REMOVED, SECTIONS, PairCorpus, Recipe, changed
 from bitextmine.training.recipe.papers import with_assistant
-from bitextmine.training.recipe.start import with_start
+from bitextmine.training.recipe.shape import with_start
 
 PACKAGED = Path(str(resources.files("bitextmine.training"))) / "recipes"
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 
 from bitextmine.errors import BitextmineError
 from bitextmine.training.recipe.keys import Recipe, Training
-from bitextmine.training.recipe.start import shaped, start_encoder
+from bitextmine.training.recipe.shape import shaped, start_encoder
 
 
 def objective_rules(recipe: Recipe) -> Iterator[str]:
