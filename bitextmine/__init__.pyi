@@ -21,12 +21,12 @@ from bitextmine.exporting.export import export_encoder as export
 from bitextmine.files.formats.columns import Columns
 from bitextmine.mining.bitext import Bitext
 from bitextmine.mining.bitext import MinedPair
-from bitextmine.mining.choices import Dedup
-from bitextmine.mining.choices import Duplicates
-from bitextmine.mining.choices import Margin
-from bitextmine.mining.choices import Retrieval
-from bitextmine.mining.choices import SearchWay
+from bitextmine.mining.options import Dedup
+from bitextmine.mining.options import Duplicates
+from bitextmine.mining.options import Margin
 from bitextmine.mining.options import MiningOptions
+from bitextmine.mining.options import Retrieval
+from bitextmine.mining.options import SearchWay
 from bitextmine.mining.options import WorkOptions
 from bitextmine.reporting.page import write_report as report
 from bitextmine.run import Run

@@ -12,8 +12,7 @@ from bitextmine.declarations import Opt
 from bitextmine.files.options import PairColumns, StreamOutput, pairs_file
 from bitextmine.mining.options import PlainThreshold
 from bitextmine.run import Run
-from bitextmine.scoring.choices import MEANINGS
-from bitextmine.scoring.options import FilterOptions, RuleOptions, ScoreOptions
+from bitextmine.scoring.options import MEANINGS, FilterOptions, RuleOptions, ScoreOptions
 
 
 @command(program, "info", example="bitextmine info corpus.fr.npy")

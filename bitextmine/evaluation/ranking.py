@@ -16,8 +16,8 @@ from bitextmine.console import counted
 from bitextmine.display import Shown, new_figure
 from bitextmine.evaluation.options import RankingOptions
 from bitextmine.evaluation.report import Report, percent, wilson
-from bitextmine.mining.choices import Margin
 from bitextmine.mining.margin import margin, neighbourhood_mean
+from bitextmine.mining.options import Margin
 from bitextmine.mining.pairing import ScoredPairs
 from bitextmine.mining.scorer import Rescorer
 from bitextmine.mining.second import margins

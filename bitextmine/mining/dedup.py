@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from bitextmine.embeddings.store import VectorFile
 from bitextmine.languages.clean import normal_pieces
 from bitextmine.languages.romanize import fold_lookalikes
-from bitextmine.mining.choices import Dedup
+from bitextmine.mining.options import Dedup
 from bitextmine.mining.pairing import ScoredPairs, joined
 
 # Characters that show nothing: a line of these alone is as empty as a line of blanks.

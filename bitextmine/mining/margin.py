@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.mining.choices import Margin
+from bitextmine.mining.options import Margin
 from bitextmine.search.neighbours import Neighbours
 
 # A neighbourhood nearer to zero than this says nothing (the noise of a mean of cosines at d = 256 is larger),

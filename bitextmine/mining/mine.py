@@ -21,16 +21,6 @@ from bitextmine.files.corpus import Corpus
 from bitextmine.files.source import Source
 from bitextmine.mining.bitext import Bitext, check_output, inputs_of
 from bitextmine.mining.calibration import Calibration, calibrate, probability
-from bitextmine.mining.choices import (
-    F_MEASURE,
-    PRECISION,
-    RATE,
-    Dedup,
-    Duplicates,
-    Margin,
-    Retrieval,
-    rule_of,
-)
 from bitextmine.mining.cleaning import VERSION, clean_lines, cleaning_notes, near_copy
 from bitextmine.mining.dedup import closest_lines, every_line, first_lines
 from bitextmine.mining.gold import Gold, gold_in_rows, pair_codes, read_gold
@@ -47,7 +37,19 @@ from bitextmine.mining.noise import (
     search_within,
     without_pairs,
 )
-from bitextmine.mining.options import MiningOptions, WorkOptions, check_matching
+from bitextmine.mining.options import (
+    F_MEASURE,
+    PRECISION,
+    RATE,
+    Dedup,
+    Duplicates,
+    Margin,
+    MiningOptions,
+    Retrieval,
+    WorkOptions,
+    check_matching,
+    rule_of,
+)
 from bitextmine.mining.pairing import ScoredPairs, retrieve
 from bitextmine.mining.piece_features import Sentences
 from bitextmine.mining.scorer import Rescorer, Scoring, open_scoring

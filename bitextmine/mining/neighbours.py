@@ -10,8 +10,7 @@ from bitextmine.distributed.tiles import FileRows
 from bitextmine.embeddings.store import VectorFile
 from bitextmine.errors import UsageError
 from bitextmine.files.journal import remove_folder
-from bitextmine.mining.choices import SearchWay
-from bitextmine.mining.options import WorkOptions
+from bitextmine.mining.options import SearchWay, WorkOptions
 from bitextmine.mining.sides import Side
 from bitextmine.search.checkpoint import Checkpoint
 from bitextmine.search.neighbours import Neighbours

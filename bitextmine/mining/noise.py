@@ -39,9 +39,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.mining.calibration import Removed
-from bitextmine.mining.choices import Retrieval
 from bitextmine.mining.margin import LOG_ODDS, BestBothWays, best_candidates, candidates, neighbourhood_mean
-from bitextmine.mining.options import MiningOptions
+from bitextmine.mining.options import MiningOptions, Retrieval
 from bitextmine.mining.pairing import ScoredPairs, retrieve
 from bitextmine.mining.threshold import Estimate
 from bitextmine.search.exact import search_self

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.mining.choices import Margin, Retrieval
 from bitextmine.mining.margin import NEUTRAL, BestBothWays
+from bitextmine.mining.options import Margin, Retrieval
 
 _BLOCK = 1 << 16
 

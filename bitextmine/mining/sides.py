@@ -16,8 +16,8 @@ from bitextmine.console import counted
 from bitextmine.embeddings.store import SomeRows, VectorFile, check_rows
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus
-from bitextmine.mining.choices import Dedup
 from bitextmine.mining.dedup import Unique, unique_lines
+from bitextmine.mining.options import Dedup
 
 # Vectors of up to this many bytes are held in memory, more are read from their file.
 IN_MEMORY = 1 << 28

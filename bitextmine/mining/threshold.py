@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bitextmine.console import counted, nice_step
 from bitextmine.errors import BitextmineError
-from bitextmine.mining.choices import F_MEASURE, PRECISION, RATE
+from bitextmine.mining.options import F_MEASURE, PRECISION, RATE
 
 # Below this estimated precision a note warns.
 LOW_PRECISION = 0.8

@@ -20,7 +20,7 @@ from bitextmine.files.formats.columns import Columns
 from bitextmine.files.output import Destination, keep_apart
 from bitextmine.files.source import Source
 from bitextmine.languages.codes import is_code
-from bitextmine.mining.choices import parse_threshold
+from bitextmine.mining.options import parse_threshold
 from bitextmine.reporting import flags
 from bitextmine.reporting.counts import ScoreCounts
 from bitextmine.reporting.provenance import Provenance, load_provenance

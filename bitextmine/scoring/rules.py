@@ -10,7 +10,7 @@ from typing import Any
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.json_toml import parse_toml, read_toml
-from bitextmine.scoring.choices import DUPLICATES, PRESETS, preset_text
+from bitextmine.scoring.options import DUPLICATES, PRESETS, preset_text
 
 KINDS = ("min", "max", "equal")
 _SIGNS = {"min": ">=", "max": "<=", "equal": "="}

@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bitextmine.mining.choices import Margin
 from bitextmine.mining.margin import BestBothWays, BestCandidates, candidates
 from bitextmine.mining.noise import Decoys, fit_mixture, fit_null, search_within, without_pairs
-from bitextmine.mining.options import MiningOptions
+from bitextmine.mining.options import Margin, MiningOptions
 from bitextmine.mining.pairing import ScoredPairs, retrieve
 from bitextmine.search.exact import search_both
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.errors import UsageError
-from bitextmine.mining.choices import parse_threshold, rule_of
+from bitextmine.mining.options import parse_threshold, rule_of
 from bitextmine.mining.threshold import Estimate, counts_around, cut_by_estimate, cut_by_gold, tune
 
 

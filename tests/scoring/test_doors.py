@@ -6,8 +6,8 @@ import bitextmine
 from bitextmine.executor import LOCAL
 from bitextmine.files.formats.cells import cells_of
 from bitextmine.run import Run
-from bitextmine.scoring.choices import MEANINGS
 from bitextmine.scoring.filter import FilterOptions, filter_rows
+from bitextmine.scoring.options import MEANINGS
 from bitextmine.scoring.rules import choose_rules
 from bitextmine.scoring.score import ScoreOptions, score
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bitextmine.scoring.choices import PRESETS
 from bitextmine.scoring.columns.catalogue import COLUMNS
+from bitextmine.scoring.options import PRESETS
 from bitextmine.scoring.rules import Rule, choose_rules, load_preset
 
 

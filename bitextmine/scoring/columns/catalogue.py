@@ -19,12 +19,11 @@ from bitextmine.errors import UsageError
 from bitextmine.languages.clean import readable
 from bitextmine.languages.codes import usual_length
 from bitextmine.languages.scripts import letters_of, script_code
-from bitextmine.mining.choices import Margin
 from bitextmine.mining.dedup import line_key
-from bitextmine.scoring.choices import default_columns
+from bitextmine.mining.options import Margin
 from bitextmine.scoring.columns.evidence import evidence, looped, negated, tokens_of, words_of
 from bitextmine.scoring.columns.numbers import agreement, number_counts
-from bitextmine.scoring.options import WINDOW
+from bitextmine.scoring.options import WINDOW, default_columns
 
 # `filter` and `report` use columns of texts alone, and do not wait for encoders to be loaded.
 if TYPE_CHECKING:
