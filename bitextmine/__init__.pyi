@@ -259,7 +259,7 @@ def split(
     join: Literal['sentence', 'paragraph'] = 'sentence',
     normalize: bool = True,
     machine_translated: bool = False,
-    kind: Kind | Literal['text', 'html', 'warc', 'jsonl', 'parquet', 'epub', 'docx', 'odt', 'pdf'] | None = None,
+    kind: Kind | Literal['text', 'html', 'warc', 'jsonl', 'parquet', 'epub', 'docx', 'odt', 'pdf', 'subtitles'] | None = None,
     text_field: str = 'text',
     device: str = 'auto',
     memory: int | str | None = None,
