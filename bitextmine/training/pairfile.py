@@ -22,7 +22,7 @@ BLOCK, AT_ONCE = 1 << 19, 1 << 21
 
 
 @dataclasses.dataclass(frozen=True)
-class Edited:
+class EditedCopies:
     """Changed copies (m) of the sentences ``rows`` (m,) int64 of one side (0: src, 1: tgt) of a batch."""
 
     side: int
@@ -42,7 +42,7 @@ class TokenPairs:
     tgt: Pieces
     keys: np.ndarray
     teacher: np.ndarray | None = None
-    edited: Edited | None = None
+    edited: EditedCopies | None = None
 
     def __len__(self) -> int:
         return len(self.src)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
-import logging
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -14,12 +11,10 @@ import numpy as np
 from bitextmine.encoder.ngrams import SPACE, Ngrams
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
-from bitextmine.languages.codes import languages
 from bitextmine.training.cache import PairCache
-from bitextmine.training.pairfile import Edited, TokenPairs, blocks
+from bitextmine.training.edits import Edits
+from bitextmine.training.pairfile import EditedCopies, TokenPairs
 from bitextmine.training.recipe import PairCorpus, Recipe
-
-log = logging.getLogger(__name__)
 
 # Pairs of each corpus that frequencies are estimated on.
 PAIRS_PER_CORPUS = 20_000
@@ -27,10 +22,6 @@ PAIRS_PER_CORPUS = 20_000
 CHOICES = 4
 # A half may be split again: a piece becomes up to 2 ** ROUNDS parts.
 ROUNDS = 2
-# Pairs of two languages that are joined: fewer would be the same batch again and again.
-FEWEST_PAIRS = 500
-# Letters of a word to swap: shorter ones are rarely names or content.
-SHORTEST = 4
 
 
 def permuted(positions: np.ndarray, n: int, seed: int) -> np.ndarray:
@@ -122,7 +113,7 @@ class Sampler:
             side = int(rng.integers(2))
             lang = self.caches[corpus].corpus.langs[side]
             chosen, copies = self.edits.edit((pairs.src, pairs.tgt)[side], lang, rng)
-            edited = Edited(side, chosen, self._vary(copies, step, rng))
+            edited = EditedCopies(side, chosen, self._vary(copies, step, rng))
         return dataclasses.replace(pairs, src=src, tgt=tgt, edited=edited)
 
     def _next(self, corpus: int) -> np.ndarray:
@@ -170,85 +161,6 @@ def drop_pieces(pieces: Pieces, share: float, rng: np.random.Generator) -> Piece
     starts = pieces.offsets[:-1][pieces.lengths > 0]
     keep[starts] |= ~np.logical_or.reduceat(keep, starts)
     return pieces.keep(keep)
-
-
-# --- pairs joined by a third language ------------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class JoinedPairs:
-    """n pairs of two languages, in the order of their key.
-
-    places (2, 2, n) int64: for each language the number of the corpus and the row of the sentence.
-    """
-
-    caches: Sequence[PairCache]
-    langs: tuple[str, str]
-    places: np.ndarray
-
-    def __len__(self) -> int:
-        return self.places.shape[2]
-
-    def take(self, rows: np.ndarray, max_pieces: int | None = None) -> TokenPairs:
-        """Return the pairs of ``rows`` (m,) int, in that order, each sentence cut to ``max_pieces``."""
-        (src, src_keys), (tgt, tgt_keys) = (self._side(i, rows, max_pieces) for i in (0, 1))
-        return TokenPairs(src, tgt, np.stack([src_keys, tgt_keys]))
-
-    def _side(self, i: int, rows: np.ndarray, max_pieces: int | None) -> tuple[Pieces, np.ndarray]:
-        corpora, places = self.places[i][:, rows]
-        parts, keys, order = [], [], []
-        for number in np.unique(corpora):
-            at = np.flatnonzero(corpora == number)
-            pairs = self.caches[number].train.take(places[at], max_pieces)
-            side = self.caches[number].corpus.langs.index(self.langs[i])
-            parts.append((pairs.src, pairs.tgt)[side])
-            keys.append(pairs.keys[side])
-            order.append(at)
-        back = np.argsort(np.concatenate(order), kind="stable")
-        return Pieces.join(parts).take(back), np.concatenate(keys)[back]
-
-
-def join_languages(caches: Sequence[PairCache], pivot: str, share: float) -> list[PairSource]:
-    """Join the training pairs of every two languages by their sentences in the language ``pivot``.
-
-    Nothing is written: joined pairs are read from the files of both corpora. Their weights are such that they make up
-    ``share`` of all pairs drawn, and that two languages are drawn by the square root of their joined pairs.
-    """
-    languages = sorted({lang for cache in caches for lang in cache.corpus.langs} - {pivot})
-    sentences = {lang: _sentences(caches, pivot, lang) for lang in languages}
-    found: dict[tuple[str, str], JoinedPairs] = {}
-    for langs in itertools.combinations(languages, 2):
-        (a, a_places), (b, b_places) = (sentences[lang] for lang in langs)
-        _, i, j = np.intersect1d(a, b, assume_unique=True, return_indices=True)
-        if len(i) >= FEWEST_PAIRS:
-            found[langs] = JoinedPairs(caches, langs, np.stack([a_places[:, i], b_places[:, j]]))
-    if not found:
-        return []
-    direct = sum(len(cache.train) * cache.corpus.weight for cache in caches)
-    roots = sum(len(pairs) ** 0.5 for pairs in found.values())
-    scale = share / (1 - share) * direct / roots
-    pairs = sum(map(len, found.values()))
-    log.info(
-        "%d pairs of languages joined by their sentences in %s: %s pairs", len(found), pivot, f"{pairs:,}"
-    )
-    return [
-        PairSource(
-            PairCorpus(langs, f"{'-'.join(langs)} by {pivot}", weight=scale * len(joined) ** -0.5), joined
-        )
-        for langs, joined in found.items()
-    ]
-
-
-def _sentences(caches: Sequence[PairCache], pivot: str, lang: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct keys (m,) of the pivot's sentences with a translation, and their places (2, m), sorted."""
-    keys, places = [np.zeros(0, np.uint64)], [np.zeros((2, 0), np.int64)]
-    for number, cache in enumerate(caches):
-        if {pivot, lang} == set(cache.corpus.langs):
-            for row, records in blocks(cache.train):
-                keys.append(records["keys"][:, cache.corpus.langs.index(pivot)])
-                places.append(np.stack([np.full(len(records), number), row + np.arange(len(records))]))
-    distinct, first = np.unique(np.concatenate(keys), return_index=True)
-    return distinct, np.concatenate(places, axis=1)[:, first]
 
 
 # --- subword regularisation ----------------------------------------------------------------------------------
@@ -302,78 +214,6 @@ def split_pieces(pieces: Pieces, splits: Splits, share: float, rng: np.random.Ge
         new[starts[at]], new[starts[at] + 1] = halves[:, 0], halves[:, 1]
         pieces = Pieces(new, starts[pieces.offsets])
     return pieces
-
-
-# --- edited copies -------------------------------------------------------------------------------------------
-
-
-class Edits:
-    """Copies of sentences with one thing changed, by rule: near translations that are none.
-
-    begins: (V,) bool, pieces that begin a word; word: those that begin one of SHORTEST letters; digits: (V,) int64, -1
-    or a group of pieces with as many digits; groups: their pieces; negating: ids of a language's negating words.
-    """
-
-    def __init__(self, pieces: Sequence[str]) -> None:
-        """Index the changeable pieces of a vocabulary."""
-        number = {piece: i for i, piece in enumerate(pieces)}
-        plain = [piece.removeprefix(SPACE) for piece in pieces]
-        self.begins = np.array([piece.startswith(SPACE) for piece in pieces])
-        self.word = np.array([len(it) >= SHORTEST and it.isalpha() for it in plain]) & self.begins
-        alike: dict[tuple[bool, int], list[int]] = defaultdict(list)
-        for i, it in enumerate(plain):
-            if it.isascii() and it.isdigit():
-                alike[bool(self.begins[i]), len(it)].append(i)
-        self.groups = [np.array(ids) for ids in alike.values() if len(ids) > 1]
-        self.digits = np.full(len(pieces), -1)
-        for i, ids in enumerate(self.groups):
-            self.digits[ids] = i
-        self.negating: dict[str, np.ndarray] = {}
-        for lang, row in languages().items():
-            known = [number[SPACE + it] for it in row.negation if SPACE + it in number]
-            self.negating[lang] = np.array(known, dtype=np.int32)
-
-    def edit(self, pieces: Pieces, lang: str, rng: np.random.Generator) -> tuple[np.ndarray, Pieces]:
-        """Return rows (m,) int64 and a changed copy of each: another number, another word, or the contrary.
-
-        A sentence with a number has it changed half of the time. Of the others half have a word replaced by one of
-        another sentence, and half lose their first negating word or get one.
-        """
-        ids = pieces.ids.copy()
-        n = len(pieces)
-        kind = rng.random(n)
-        negating = self.negating.get(lang, np.zeros(0, np.int32))
-        number = _any(pieces, self.digits[ids] >= 0, rng)
-        number[kind < 0.5] = -1
-        swapped = _any(pieces, self.word[ids], rng)
-        swapped[(number >= 0) | (rng.random(n) < 0.5)] = -1
-        others = rng.permutation(ids[swapped[swapped >= 0]])
-        denied = _any(pieces, np.isin(ids, negating), rng)
-        before = _any(pieces, self.begins[ids], rng)
-        free = (number < 0) & (swapped < 0) & bool(len(negating))
-        drop, insert = denied[free & (denied >= 0)], before[free & (denied < 0) & (before >= 0)]
-        for at in number[number >= 0]:
-            ids[at] = rng.choice(self.groups[self.digits[ids[at]]])
-        ids[swapped[swapped >= 0]] = others
-        times = np.ones(len(ids), dtype=np.int64)
-        times[drop], times[insert] = 0, 2
-        starts = np.concatenate([[0], np.cumsum(times)])
-        edited = np.repeat(ids, times)
-        if len(insert):
-            edited[starts[insert]] = rng.choice(negating, len(insert))
-        result = Pieces(edited, starts[pieces.offsets])
-        changed = (number >= 0) | (swapped >= 0) | (free & ((denied >= 0) | (before >= 0)))
-        rows = np.flatnonzero(changed & (result.lengths > 0))
-        return rows, result.take(rows)
-
-
-def _any(pieces: Pieces, wanted: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return, for each sentence, the position in pieces.ids of one wanted piece at random, or -1."""
-    positions = np.full(len(pieces), -1)
-    at = np.flatnonzero(wanted)
-    at = at[np.argsort(rng.random(len(at)), kind="stable")]
-    positions[np.searchsorted(pieces.offsets, at, side="right") - 1] = at
-    return positions
 
 
 # --- piece frequencies ---------------------------------------------------------------------------------------

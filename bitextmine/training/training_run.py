@@ -23,23 +23,16 @@ from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
 from bitextmine.system import ahead
 from bitextmine.training.cache import PairCache
+from bitextmine.training.edits import Edits
 from bitextmine.training.forward import sentence_vectors
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.objectives.registry import Objectives, Setup
 from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.parallel import ALONE, World
+from bitextmine.training.pivot import join_languages
 from bitextmine.training.recipe import Recipe, Training
 from bitextmine.training.rows import RowAdamW
-from bitextmine.training.sampling import (
-    Edits,
-    PairSource,
-    Phases,
-    Sampler,
-    hash_seed,
-    join_languages,
-    split_table,
-    with_ngrams,
-)
+from bitextmine.training.sampling import PairSource, Phases, Sampler, hash_seed, split_table, with_ngrams
 from bitextmine.training.spelling import (
     SpelledVectors,
     commonest_ngrams,

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.encoder.pieces import Pieces
+from bitextmine.training.edits import Edits
 from bitextmine.training.pairfile import PairFile, PairWriter, sentence_keys
+from bitextmine.training.pivot import join_languages
 from bitextmine.training.recipe import PairCorpus
-from bitextmine.training.sampling import Edits, join_languages
 
 VOCABULARY = [
     "",

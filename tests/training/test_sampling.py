@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.training.edits import Edits
 from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.recipe import Data, PairCorpus, Recipe, Training
 from bitextmine.training.sampling import (
     CHOICES,
     ROUNDS,
-    Edits,
     PairSource,
     Phases,
     Sampler,
