@@ -10,10 +10,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bitextmine.alignment.aligner import Aligner, Settings
+from bitextmine.alignment.aligner import Aligner, Points, Settings
+from bitextmine.alignment.anchors import Marks, fixed_points
 from bitextmine.alignment.documents import match_documents
 from bitextmine.alignment.formats import AlignedDocument, Content, open_links
-from bitextmine.alignment.inputs import Part, Reader, Task, both_sides, choose_tasks, matched_tasks, read_list
+from bitextmine.alignment.inputs import (
+    Part,
+    Reader,
+    Sentences,
+    Task,
+    both_sides,
+    choose_tasks,
+    matched_tasks,
+    read_list,
+)
 from bitextmine.alignment.options import AlignOptions, choose_format
 from bitextmine.alignment.windows import make_windows
 from bitextmine.console import Progress, counted, silent
@@ -167,11 +177,14 @@ def align(src: Text, tgt: Text, *, options: AlignOptions, run: Run) -> AlignedDo
 
 def _aligner(options: AlignOptions, langs: Iterable[str | None], run: Run) -> Aligner:
     encoder = as_encoder(choose_model(options.model, langs), run.device)
-    return Aligner(encoder, Settings(max_size=options.max_size), run.batch_tokens)
+    settings = Settings(max_size=options.max_size, anchors=options.anchors)
+    return Aligner(encoder, settings, run.batch_tokens)
 
 
 def _signature(aligner: Aligner) -> str:
-    return signature(task="align", model=aligner.encoder.hash, max_size=aligner.settings.max_size)
+    settings = aligner.settings
+    more = {"anchors": True} if settings.anchors else {}
+    return signature(task="align", model=aligner.encoder.hash, max_size=settings.max_size, **more)
 
 
 def _part(name: str, text: Text, run: Run) -> Part:
@@ -349,7 +362,7 @@ def _align_tasks(
                 if batch:
                     journal.truncate(done)
             if not many:
-                bar.total = sum(len(text) for text in batch[0].texts)
+                bar.total = len(batch[0].src.lines) + len(batch[0].tgt.lines)
             for document, aligned in _align(batch, aligner, pool, silent if many else bar.update):
                 if journal is not None:
                     journal.append({"digest": document.digest(), "aligned": vars(aligned)})
@@ -359,16 +372,20 @@ def _align_tasks(
 
 
 class _Document(NamedTuple):
-    """A task with the lines of source and target, their origins if these are wanted, and their times if known."""
+    """A task with its source and its target."""
 
     task: Task
-    texts: tuple[Sequence[str], Sequence[str]]
-    origins: tuple[Sequence[str], Sequence[str]]
-    times: tuple[Sequence[tuple[float, float]], Sequence[tuple[float, float]]]
+    src: Sentences
+    tgt: Sentences
+
+    @property
+    def origins(self) -> tuple[Sequence[str], Sequence[str]]:
+        return self.src.origins, self.tgt.origins
 
     def digest(self) -> str:
-        times = [f"{begin} {end}" for side in self.times for begin, end in side]
-        return line_digest([str(len(self.texts[0])), *self.texts[0], *self.texts[1], *times])
+        sides = self.src, self.tgt
+        more = [str(each) for side in sides for each in (*side.times, *side.paragraphs)]
+        return line_digest([str(len(self.src.lines)), *self.src.lines, *self.tgt.lines, *more])
 
 
 def _batches(tasks: Sequence[Task], reader: Reader) -> Iterator[list[_Document]]:
@@ -379,9 +396,7 @@ def _batches(tasks: Sequence[Task], reader: Reader) -> Iterator[list[_Document]]
         for part, text in ((task.src, src), (task.tgt, tgt)):
             if len(tasks) == 1 and not any(map(str.strip, text.lines)):
                 raise BitextmineError(f"{part.source}: empty: there is no line to align")
-        batch.append(
-            _Document(task, (src.lines, tgt.lines), (src.origins, tgt.origins), (src.times, tgt.times))
-        )
+        batch.append(_Document(task, src, tgt))
         size += len(src.lines) + len(tgt.lines)
         if size >= _BATCH_SENTENCES or len(batch) == _BATCH_DOCUMENTS:
             yield batch
@@ -393,25 +408,33 @@ def _batches(tasks: Sequence[Task], reader: Reader) -> Iterator[list[_Document]]
 def _align(
     batch: Sequence[_Document], aligner: Aligner, pool: ThreadPoolExecutor, tick: Progress
 ) -> Iterator[tuple[_Document, AlignedDocument]]:
-    texts = [text for document in batch for text in document.texts]
-    rows = [[i for i, line in enumerate(text) if line.strip()] for text in texts]
-    windows = aligner.windows([[text[i] for i in some] for text, some in zip(texts, rows, strict=True)])
-    for side, times, some in zip(
-        windows, (times for document in batch for times in document.times), rows, strict=True
-    ):
-        side.times = np.array([times[i] for i in some]) if times and some else None
+    texts = [text for document in batch for text in (document.src, document.tgt)]
+    rows = [[i for i, line in enumerate(text.lines) if line.strip()] for text in texts]
+    lines = [[text.lines[i] for i in some] for text, some in zip(texts, rows, strict=True)]
+    windows = aligner.windows(lines)
+    fixed: list[Points | None] = [None] * len(batch)
+    if aligner.settings.anchors:
+        marks = [
+            Marks.of(kept, [text.begins(i) for i in some])
+            for text, kept, some in zip(texts, lines, rows, strict=True)
+        ]
+        fixed = [fixed_points(*sides) for sides in zip(marks[::2], marks[1::2], strict=True)]
+    for side, text, some in zip(windows, texts, rows, strict=True):
+        side.times = np.array([text.times[i] for i in some]) if text.times and some else None
     if len(batch) == 1:  # in this thread, where Ctrl-C stops it at once
         futures = []
-        found = iter([aligner.align(windows[0], windows[1], tick=tick)])
+        found = iter([aligner.align(windows[0], windows[1], fixed[0], tick)])
     else:
         futures = [
-            pool.submit(aligner.align, *sides) for sides in zip(windows[::2], windows[1::2], strict=True)
+            pool.submit(aligner.align, *sides)
+            for sides in zip(windows[::2], windows[1::2], fixed, strict=True)
         ]
         found = (future.result() for future in futures)
     del windows
     try:
-        for document, *lines, alignment in zip(batch, rows[::2], rows[1::2], found, strict=True):
-            yield document, AlignedDocument.of(document.task, document.texts, lines, alignment)
+        for document, *sides, alignment in zip(batch, rows[::2], rows[1::2], found, strict=True):
+            both = document.src.lines, document.tgt.lines
+            yield document, AlignedDocument.of(document.task, both, sides, alignment)
     finally:
         for future in futures:  # interrupted
             future.cancel()

@@ -51,6 +51,7 @@ class Settings:
 
     Attributes:
         max_size: the most sentences in one step, of both sides together.
+        anchors: links begin at the lines that both documents share (`anchors`).
         vectors, pieces: prices without and with the evidence of pieces.
         radius: half the width of the band around a coarser path, in nodes.
         whole: documents up to this product of lengths are searched without a band.
@@ -58,6 +59,7 @@ class Settings:
     """
 
     max_size: int = 6
+    anchors: bool = False
     vectors: Prices = VECTORS
     pieces: Prices = PIECES
     radius: int = 6
@@ -135,7 +137,7 @@ def align_windows(
 ) -> Alignment:
     """Align two documents by their windows, with the evidence of pieces if there is any.
 
-    fixed: (k, 2), in rising order, source and target sentences with which links begin.
+    fixed: the points that it leads through, see `anchors.fixed_points`.
     """
     n, m = len(src), len(tgt)
     if not n or not m:
@@ -313,7 +315,7 @@ def _through(centre: NDArray[np.int64], points: Points) -> NDArray[np.int64]:
     """Return the centre of a band that leads through fixed points: between two of them it stays in their rectangle."""
     m = int(centre[-1])
     n = len(centre) - 1 - m
-    x, y = np.concatenate([[(0, 0)], points, [(n, m)]]).T
+    x, y = np.concatenate([[(0, 0)], points[:, :2], [(n, m)]]).T
     place = np.arange(n + m + 1)
     part = np.clip(np.searchsorted(x + y, place, side="right") - 1, 0, len(x) - 2)
     low = np.maximum(y[part], place - x[part + 1])

@@ -49,7 +49,7 @@ _SHARED_MARKS = 0.7
 # The most that a distance costs where times are compared: subtitles are translated freely, and one-word lines have
 # vectors that say little.
 _FREE = np.float32(9)
-_FIXED = np.float32(1 << 14)  # deducted for a fixed point: more than any path costs that leaves it out
+_FIXED = np.float32(1 << 14)  # for a fixed point: more than any path costs that keeps to it
 # Products of a block of antidiagonals, about half of which the band needs; and the fewest antidiagonals that make
 # matrix products worth their call.
 _CELLS = 1 << 21
@@ -130,7 +130,10 @@ class Costs:
         self._spans = [spans(times, most) for times, most in zip((clock.of(src), tgt), largest, strict=True)]
 
     def fix(self, points: NDArray[np.int64]) -> None:
-        """Make links begin at these points (k, 2), source and target sentences that belong together."""
+        """Keep links from crossing fixed points, and make them begin at those whose lines correspond.
+
+        points: (k, 3), see `anchors.fixed_points`.
+        """
         self._fixed = points
 
     def distances(self, band: Band, tick: Progress = silent) -> Floats:
@@ -211,11 +214,28 @@ class Costs:
         if missed is not None:
             cost += missed * np.float32(prices.missed)
         if self._fixed is not None:
-            row = self._fixed.sum(axis=1)
-            column = self._fixed[:, 1] - band.low[row]
-            there = (column >= 0) & (column < band.width)
-            cost[row[there], column[there]] -= _FIXED
+            self._bind(self._fixed, band, cost)
         return Lattice(band, self.steps, cost, prices.skip)
+
+    def _bind(self, fixed: NDArray[np.int64], band: Band, cost: Floats) -> None:
+        """Charge links that cross fixed points, and deduct as much from those that begin at lines that correspond."""
+        x, y = band.nodes(0, len(band.low))
+        part = [
+            np.searchsorted(points, np.arange(max(1, len(side))), side="right")
+            for points, side in zip(fixed.T[:2], self._sides, strict=True)
+        ]
+        of = [
+            [side[np.clip(node + i, 0, len(side) - 1)] for i in range(max(map(max, self.steps), default=1))]
+            for side, node in zip(part, (x, y), strict=True)
+        ]
+        for k, (s, t) in enumerate(self.steps):
+            crosses = (of[0][0] != of[1][0]) | (of[0][0] != of[0][s - 1]) | (of[1][0] != of[1][t - 1])
+            cost[..., k] += crosses * _FIXED
+        lines = fixed[fixed[:, 2] == 1, :2]
+        row = lines.sum(axis=1)
+        column = lines[:, 1] - band.low[row]
+        there = (column >= 0) & (column < band.width)
+        cost[row[there], column[there]] -= _FIXED
 
 
 def of_steps(path: Path, lattice: Lattice, values: Floats) -> Floats:

@@ -47,17 +47,25 @@ class Part:
         return file if self.lines is None else f"{file}:{self.first + 1}"
 
 
-class Text(NamedTuple):
+class Sentences(NamedTuple):
     """The sentences of a document.
 
     Attributes:
         origins: where they are from, if that is wanted.
         times: when they begin and end, in seconds, in subtitles.
+        paragraphs: True for sentences that begin one, in a document that was cut.
     """
 
     lines: Sequence[str]
     origins: Sequence[str]
     times: Sequence[tuple[float, float]] = ()
+    paragraphs: Sequence[bool] = ()
+
+    def begins(self, line: int) -> bool:
+        """Return True for a line that begins a paragraph, but for the first one."""
+        if self.paragraphs:
+            return line > 0 and self.paragraphs[line]
+        return line > 0 and not self.lines[line - 1].strip()
 
 
 class Reader:
@@ -77,11 +85,11 @@ class Reader:
         self, langs: tuple[str | None, str | None], presplit: bool, run: Run, origin: bool = False
     ) -> None:
         self._langs, self._presplit, self._run, self._origin = langs, presplit, run, origin
-        self._ahead: dict[tuple[Source, int, int], Text] = {}
+        self._ahead: dict[tuple[Source, int, int], Sentences] = {}
         self._corpora: dict[Source, Corpus] = {}  # those of documents that were not cut, for their origins
         self.cut: dict[str, int] = {}
 
-    def read(self, part: Part, side: int, *, again: bool = False) -> Text:
+    def read(self, part: Part, side: int, *, again: bool = False) -> Sentences:
         """Return a document of side 0, the source, or 1, the target; `again`: the next call returns it, too.
 
         BitextmineError if its origins are wanted, and it was not cut and `split` wrote none beside it.
@@ -92,7 +100,7 @@ class Reader:
             self._ahead[key] = found
         return found
 
-    def _read(self, part: Part, side: int) -> Text:
+    def _read(self, part: Part, side: int) -> Sentences:
         if part.lines is not None:
             return self._uncut(part, part.lines)
         if self._presplit:
@@ -110,14 +118,15 @@ class Reader:
             if _is_cut(lines, lang):
                 return self._uncut(part, lines)
             found = [
-                (line, f"{part.name} {i}.{j}")
+                (line, f"{part.name} {i}.{j}", j == 1)
                 for i, text in enumerate(paragraphs(lines), 1)
                 for j, line in enumerate(sentences(clean(text), lang), 1)
             ]
         self.cut[part.name] = len(found)
-        return Text([line for line, _ in found], [origin for _, origin in found] if self._origin else ())
+        texts, origins, begins = zip(*found, strict=True) if found else ((), (), ())
+        return Sentences(texts, origins if self._origin else (), paragraphs=begins)
 
-    def _subtitles(self, part: Part, lang: str) -> Text:
+    def _subtitles(self, part: Part, lang: str) -> Sentences:
         text = read_subtitles(part.source.blocks(), lang, str(part.source))
         found = [
             (line, f"{part.name} {i}.{j}", times)
@@ -126,11 +135,11 @@ class Reader:
         ]
         self.cut[part.name] = len(found)
         lines, origins, times = zip(*found, strict=True) if found else ((), (), ())
-        return Text(lines, origins if self._origin else (), times)
+        return Sentences(lines, origins if self._origin else (), times)
 
-    def _uncut(self, part: Part, lines: Sequence[str]) -> Text:
+    def _uncut(self, part: Part, lines: Sequence[str]) -> Sentences:
         if not self._origin:
-            return Text(lines, ())
+            return Sentences(lines, ())
         if part.source not in self._corpora:  # the parts of a file come one after the other
             self._corpora = {source: text for source, text in self._corpora.items() if part.lines is not None}
             if part.source.is_stream:
@@ -139,12 +148,14 @@ class Reader:
                 )
             self._corpora[part.source] = Corpus(part.source, "und")
         rows = range(part.first, part.first + len(lines))
-        return Text(lines, list(self._corpora[part.source].places(rows)))
+        return Sentences(lines, list(self._corpora[part.source].places(rows)))
 
-    def _split(self, source: Source, lang: str, kind: Kind) -> list[tuple[str, str]]:
-        """Return the sentences of a page, a book or an office file, with their origins."""
-        found = split(source, lang, kind=kind, run=self._run)
-        return [(one.text, f"{one.url or one.document} {one.paragraph}.{one.sentence}") for one in found]
+    def _split(self, source: Source, lang: str, kind: Kind) -> list[tuple[str, str, bool]]:
+        """Return the sentences of a page, a book or an office file, their origins, and if they begin paragraphs."""
+        return [
+            (one.text, f"{one.url or one.document} {one.paragraph}.{one.sentence}", one.sentence == 1)
+            for one in split(source, lang, kind=kind, run=self._run)
+        ]
 
 
 def _is_cut(lines: Sequence[str], lang: str) -> bool:

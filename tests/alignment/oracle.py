@@ -72,3 +72,12 @@ def apart(src, tgt):
     a, b = min(begin for begin, _ in src) - 0.5, max(end for _, end in src) + 0.5
     c, d = min(begin for begin, _ in tgt) - 0.5, max(end for _, end in tgt) + 0.5
     return 1 - max(0.0, min(b, d) - max(a, c)) / (max(b, d) - min(a, c))
+
+
+def longest_chain(pairs):
+    """The length of the longest chain of sorted pairs in which both numbers rise."""
+    best = []
+    for at, (a, b) in enumerate(pairs):
+        before = (best[k] for k, (c, d) in enumerate(pairs[:at]) if c < a and d < b)
+        best.append(1 + max(before, default=0))
+    return max(best, default=0)

@@ -464,3 +464,10 @@ def test_repeated_lines_are_aligned_one_to_one(bm, tmp_path, pairs, times):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines) * times)
     expected = [([n], [n]) for n in range(1, len(pairs) * times + 1)]
     assert links(bm("align", "same.en", "same.fr", "--ids").out) == expected
+
+
+def test_anchors(bm, tmp_path):
+    (tmp_path / "app.en").write_text("yes = OK\nno = OK\nmaybe = OK\n")
+    (tmp_path / "app.fr").write_text("non = Valider\nno = Valider\nmaybe = Valider\n")
+    found = links(bm("align", "app.en", "app.fr", "--anchors", "--ids").out)
+    assert found[-2:] == [([2], [2]), ([3], [3])]
