@@ -98,6 +98,7 @@ class Choice(enum.StrEnum):
 
 Path = str | os.PathLike[str]
 Size = Annotated[int, Kind("SIZE", byte_count, "int | str")]
+Seed = Annotated[int, Opt("--seed", "Random seed.", ge=0, le=2**32 - 1)]
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,6 @@ import pytest
 
 from bitextmine import __version__
 
-from .stubs import STUB, stub
-
 
 @pytest.fixture(scope="module")
 def sdist(root, tmp_path_factory):
@@ -153,10 +151,6 @@ folder: Path = bitextmine.export(adapted, "out", to="onnx")
 bitextmine.train(1)  # an error
 bitextmine.mine(["a"], ["b"], margin="nosuch")  # another
 '''
-
-
-def test_the_types_are_those_of_the_functions():
-    assert STUB.read_text(encoding="utf-8") == stub(), "run python tests/stubs.py"
 
 
 def test_types_reach_the_code_of_users(installed, tmp_path):

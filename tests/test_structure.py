@@ -9,6 +9,8 @@ from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
+from .stubs import STUB, stub
+
 # From the top of the house down: a room imports only from lines below its own, and from itself.
 # "bitextmine" is the package's __init__.py, the names that `import bitextmine` offers.
 ROOMS = [
@@ -101,6 +103,10 @@ def test_every_room_has_its_place(imports):
 
 def test_rooms_import_one_way(imports):
     assert upward(imports) == []
+
+
+def test_editors_know_every_keyword():
+    assert STUB.read_text(encoding="utf-8") == stub(), "run python tests/stubs.py"
 
 
 def test_the_checks_find_what_they_are_for(tmp_path):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from bitextmine.declarations import Opt, Options
+from bitextmine.declarations import Opt, Options, Seed
 
 
 @dataclass(frozen=True)
@@ -23,4 +23,4 @@ class AdaptOptions(Options):
     ] = 0.05
     rounds: Annotated[int, Opt("--rounds", "Maximum rounds of mining and training.", ge=1)] = 4
     k: Annotated[int, Opt("-k", "Neighbours for the margin.", ge=2)] = 4  # one gives no margin
-    seed: Annotated[int, Opt("--seed", "Random seed.", ge=0, le=2**32 - 1)] = 1
+    seed: Seed = 1

@@ -8,7 +8,7 @@ import click
 from bitextmine.arguments import matching
 from bitextmine.cli.declared import Only, command
 from bitextmine.cli.shell import program
-from bitextmine.declarations import Kind, Opt
+from bitextmine.declarations import Kind, Opt, Seed
 from bitextmine.evaluation.options import RankingOptions
 from bitextmine.languages.codes import LanguageCode
 from bitextmine.run import Run
@@ -32,7 +32,6 @@ Pivot = Annotated[
     ),
 ]
 Resamples = Annotated[int, Opt("--resamples", "Bootstrap resamples.", ge=1)]
-Seed = Annotated[int, Opt("--seed", "Random seed.", ge=0, le=2**32 - 1)]
 File = str | None
 
 

@@ -20,7 +20,6 @@ Data = Annotated[
         default="as in the recipe, or the current folder",
     ),
 ]
-Seed = Annotated[int, Opt("--seed", "Random seed.", ge=0, le=2**32 - 1)]
 
 
 def weights(value: Any) -> Mapping[str, float]:
