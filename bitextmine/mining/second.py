@@ -7,10 +7,11 @@ expected to cost less than `LEFT` (`doubtful`).
 The second encoder's evidence is one number for each candidate: its cosine, plus twice its distance margin among the
 lines that are encoded again. How much that says is learned from the run itself, for an encoder that nobody fitted: the
 evidence of true and of wrong candidates is taken for two normal distributions of one variance, and each candidate is
-from the first of them with the probability that the first encoder gives it. Expectation-maximisation finds the means.
-Their log ratio is a line, which is added to the log odds (`Evidence`), at half its slope, as both encoders err on the
-same pairs more often than independent ones would. Where two distributions explain the evidence hardly better than one,
-the weight is zero. Known pairs (``--gold``) replace these estimates by a logistic regression.
+from the first of them with the probability that the first encoder gives it, up to a shift of all log odds, as the share
+of true pairs is uncertain. Expectation-maximisation finds the means and the shift. The log ratio of the distributions
+is a line in the evidence. It is added to the log odds (`Evidence`), at half its slope, as both encoders err on the same
+pairs more often than independent ones would. Where two distributions explain the evidence hardly better than one, the
+weight is zero. Known pairs (``--gold``) replace these estimates by a logistic regression.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ LEFT = 0.001
 # Candidates of lower log odds are hopeless, whatever the second encoder says.
 FLOOR = -4.5
 # Log odds of the candidates that the distributions are fitted to: among surer ones true pairs are of another kind.
-_FITTED = 3.0
+_FITTED = 5.0
+_SHIFT = 1.0  # standard deviation of the prior of the shift
 _MARGIN_WEIGHT = 2.0
 _INDEPENDENT = 0.5
 # The gain in log likelihood below which the second encoder adds nothing; and the fewest candidates that show one.
@@ -182,6 +184,7 @@ def fit_evidence(log_odds: NDArray[np.float64], evidence: NDArray[np.float64]) -
     prior, x = probability(log_odds[some]), evidence[some]
     if len(x) < _FEW or float(x.var()) < 1e-12:
         return NOTHING
+    odds, shift = log_odds[some], 0.0
     true, variance = prior.copy(), float(x.var())
     means = np.zeros(2)
     for _ in range(_ROUNDS):
@@ -189,8 +192,11 @@ def fit_evidence(log_odds: NDArray[np.float64], evidence: NDArray[np.float64]) -
         means = shares @ x / np.maximum(shares.sum(axis=1), 1e-9)
         variance = float((shares * (x - means[:, None]) ** 2).sum()) / len(x) + 1e-9
         line = (means[1] - means[0]) / variance * (x - means.mean())
-        with np.errstate(divide="ignore"):
-            true = probability(np.log(prior) - np.log1p(-prior) + line)
+        true = probability(odds + shift + line)
+        shift += float((true - prior).sum() - shift / _SHIFT**2) / float(
+            (prior * (1 - prior)).sum() + 1 / _SHIFT**2
+        )
+        prior = probability(odds + shift)
     densities = np.exp(-((x - means[:, None]) ** 2) / (2 * variance)) / math.sqrt(variance)
     alone = np.exp(-((x - x.mean()) ** 2) / (2 * x.var())) / x.std()
     likelihood = np.maximum((1 - prior) * densities[0] + prior * densities[1], 1e-300)
@@ -198,7 +204,7 @@ def fit_evidence(log_odds: NDArray[np.float64], evidence: NDArray[np.float64]) -
     weight = _INDEPENDENT * float(means[1] - means[0]) / variance
     if gain < _LEAST_GAIN or weight <= 0:
         return NOTHING
-    return Evidence(weight, float(means.mean()))
+    return Evidence(weight, float(means.mean()) - shift / weight)
 
 
 def fit_to_gold(
