@@ -19,13 +19,12 @@ from bitextmine.languages.codes import language_code
 from bitextmine.mining.bitext import MinedPair
 from bitextmine.run import Run
 from bitextmine.scoring.columns.catalogue import COLUMNS
-from bitextmine.scoring.compute import PairRows, PairScorer
+from bitextmine.scoring.compute import PairRows
 from bitextmine.scoring.judge import Sieve, applicable
 from bitextmine.scoring.options import FilterOptions, ScoreOptions
 from bitextmine.scoring.rules import RuleSet, choose_rules, make_rule
-from bitextmine.scoring.score import request_of
+from bitextmine.scoring.score import open_scorer, request_of
 from bitextmine.scoring.seen import DEFAULT_MEMORY
-from bitextmine.shipped import choose_model
 
 if TYPE_CHECKING:
     import pandas
@@ -67,17 +66,13 @@ def score(
     """
     import pandas
 
-    from bitextmine.encoder import as_encoder
-
     scoring = _stated(options, src_lang, tgt_lang)
     request, _notes = request_of(scoring, run.batch_tokens)
     texts, index = _both_sides(pairs)
     rows = PairRows(("src", "tgt"), texts)
-    encoder = None
-    if request.uses("encoder"):
-        encoder = as_encoder(choose_model(scoring.model, (scoring.src, scoring.tgt)), run.device)
+    scorer = open_scorer(request, scoring, (scoring.src, scoring.tgt), run.device)
     parts: dict[str, list[Any]] = {name: [] for name in request.names}
-    for _block, added in PairScorer(request, encoder).scored(rows.blocks(request.window), rows.layout, run):
+    for _block, added in scorer.scored(rows.blocks(request.window), rows.layout, run):
         for column in added:
             parts[column.name].append(column.values)
     return pandas.DataFrame(

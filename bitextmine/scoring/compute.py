@@ -82,17 +82,23 @@ class PairScorer:
     Attributes:
         encoder: None if no column needs one.
         model: its name or folder, for workers to load.
+        second: a second encoder, if the request has one.
+        second_model: its name or folder.
     """
 
     request: Request
     encoder: Encoder | None = None
     model: str | os.PathLike[str] | Encoder | None = None
+    second: Encoder | None = None
+    second_model: str | os.PathLike[str] | Encoder | None = None
 
     @cached_property
     def signature(self) -> str:
         """Return the signature of the columns; BitextmineError if the networks of the column quality are damaged."""
         request, encoder = self.request, self.encoder
         parts: dict[str, Any] = {"columns": ",".join(request.names), "model": encoder and encoder.hash}
+        if self.second is not None:
+            parts["second"] = self.second.hash
         if encoder is not None and "quality" in request.names:
             from bitextmine.scoring.columns.quality import Quality
 
@@ -115,7 +121,7 @@ class PairScorer:
 
     def _here(self, blocks: Iterable[Block], layout: Layout, run: Run) -> Iterator[tuple[Block, list[Any]]]:
         """Yield blocks with their columns; if there are several, copies of this process compute them."""
-        request, tools = self.request, self.request.tools(self.encoder)
+        request, tools = self.request, self.request.tools(self.encoder, self.second)
         blocks = iter(blocks)
         first = list(itertools.islice(blocks, 2))
         blocks = itertools.chain(first, blocks)
@@ -153,11 +159,12 @@ class PairScorer:
         with run.executor.open() as workers:
             workers.share([Path(index).absolute().parent for index in request.indexes or ()])
             sent = None if self.encoder is None else send_model(workers, self.model or self.encoder)
+            other = None if self.second is None else send_model(workers, self.second_model or self.second)
 
             tasks = (
                 Task(
                     f"{__name__}:columns_of",
-                    (request, sent, device, *task),
+                    (request, (sent, other), device, *task),
                     f"scoring block {number}",
                     key=block,
                 )
@@ -169,14 +176,19 @@ class PairScorer:
 
 
 def columns_of(
-    kept: Kept, request: Request, model: SentModel | None, device: str, back: Sequence[_Texts], texts: _Texts
+    kept: Kept,
+    request: Request,
+    models: tuple[SentModel | None, SentModel | None],
+    device: str,
+    back: Sequence[_Texts],
+    texts: _Texts,
 ) -> list[Any]:
     """Compute the columns of some pairs, on a worker."""
     if kept.get("request") != request:
         from bitextmine.distributed.encoding import encoder_of
 
-        encoder = None if model is None else encoder_of(kept, model, device)
-        kept["tools"], kept["request"] = request.tools(encoder), request
+        encoder, second = (None if model is None else encoder_of(kept, model, device) for model in models)
+        kept["tools"], kept["request"] = request.tools(encoder, second), request
     return _columns(request, kept["tools"], back, texts)
 
 
@@ -188,10 +200,13 @@ def _columns(request: Request, tools: Tools, back: Sequence[_Texts], texts: _Tex
     if request.looks_back:
         from bitextmine.scoring.columns.neighbourhood import WindowNeighbourhood
 
-        window = tools.neighbourhood = WindowNeighbourhood(request.k, request.window)
-        for earlier in back:
-            pairs = PairTexts(*earlier, tools)
-            window.remember(pairs.src, pairs.tgt, pairs.vectors)
+        for own in (tools, tools.second):
+            if own is None or own.encoder is None or (own is tools and request.indexes is not None):
+                continue
+            window = own.neighbourhood = WindowNeighbourhood(request.k, request.window)
+            for earlier in back:
+                pairs = PairTexts(*earlier, own)
+                window.remember(pairs.src, pairs.tgt, pairs.vectors)
     pairs = PairTexts(*texts, tools)
     return [pairs.column(name) for name in request.names]
 

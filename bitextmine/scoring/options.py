@@ -14,11 +14,13 @@ from bitextmine.files.formats.columns import Columns
 from bitextmine.files.options import Normalize
 from bitextmine.languages.codes import LanguageCode
 from bitextmine.mining.options import Dedup, Margin, MarginOption, Neighbours
-from bitextmine.shipped import Model
+from bitextmine.shipped import Model, Second
 
 MEANINGS = {
     "cosine": "cosine of the two sentence vectors",
     "margin": "this cosine compared with the cosines to the nearest neighbours",
+    "cosine2": "cosine of the vectors of a second encoder (--second)",
+    "margin2": "its margin",
     "length_ratio": "characters of the longer side divided by those of the shorter",
     "numbers": "agreement of the numbers, 0 to 1 (1: all agree, or there are none)",
     "copy": "share of words that both sides have, 0 to 1 (1: nothing is translated)",
@@ -42,9 +44,10 @@ PRESETS = tuple(
 )
 
 
-def default_columns(languages: bool) -> tuple[str, ...]:
+def default_columns(languages: bool, second: bool = False) -> tuple[str, ...]:
     """Return the columns that `score` adds by default; the presets of `filter` rest on these."""
-    basic = ("cosine", "margin", "length_ratio", "numbers", "copy")
+    again = ("cosine2", "margin2") if second else ()
+    basic = ("cosine", "margin", *again, "length_ratio", "numbers", "copy")
     return (*basic, "lang", "quality") if languages else (*basic, "quality")
 
 
@@ -95,6 +98,7 @@ class ScoreOptions(Options):
         normalize: write the texts in normal form (`languages.clean`).
         strict: a malformed row is an error.
         model: an encoder of `load_encoder`, or its name or folder.
+        second: a second encoder, for the columns cosine2 and margin2; the column quality then rests on both.
         k, margin: of the margin, over neighbours among `window` pairs, or in `src_index` and `tgt_index`.
     """
 
@@ -124,6 +128,13 @@ class ScoreOptions(Options):
         bool, Opt("--strict", "Stop at a malformed row instead of leaving its scores empty.")
     ] = False
     model: Model = "auto"
+    second: Annotated[
+        Second,
+        Opt(
+            "--second",
+            "A second encoder: adds cosine2 and margin2, and quality rests on both. Any that --model takes.",
+        ),
+    ] = None
     k: Neighbours = 4
     margin: MarginOption = Margin.RATIO
     window: Annotated[

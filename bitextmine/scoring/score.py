@@ -59,7 +59,8 @@ def request_of(options: ScoreOptions, batch_tokens: int | None) -> tuple[Request
     """Return the columns to compute, and notes on options without effect; raise UsageError for bad choices."""
     if (options.src_index is None) != (options.tgt_index is None):
         raise UsageError("a margin needs both indexes: give --src-index and --tgt-index")
-    names = column_names(options.columns, bool(options.src and options.tgt))
+    second = options.second is not None
+    names = column_names(options.columns, bool(options.src and options.tgt), second)
     notes = []
     k = options.k
     if options.src_index is None and k > options.window:
@@ -67,7 +68,10 @@ def request_of(options: ScoreOptions, batch_tokens: int | None) -> tuple[Request
         notes.append(
             f"-k {options.k}: at most {k:,} pairs are searched for neighbours (--window), so k is {k:,}"
         )
-    request = Request(names, options.src, options.tgt, options.margin, k, options.window, None, batch_tokens)
+    how = options.margin, k, options.window, None, batch_tokens
+    request = Request(names, options.src, options.tgt, *how, second=second)
+    if second and not (request.uses("second") or "quality" in names):
+        notes.append("--second changes nothing: none of the columns has a second encoder")
     if options.src_index is not None and options.tgt_index is not None:
         if request.uses("neighbours"):
             request = replace(request, indexes=(options.src_index, options.tgt_index))
@@ -103,7 +107,7 @@ def score(
         notes.append(
             f"{output} holds texts alone: the columns are lost; name a .tsv, .jsonl or .parquet for them"
         )
-    scorer = _scorer(request, options, langs, run)
+    scorer = open_scorer(request, options, langs, run.device_here)
     malformed, made = Malformed(table), scorer.signature
     header = options.where.header is not False and (not options.score_only or table.rows.header_line)
     outline = table.outline(
@@ -144,14 +148,17 @@ def _prepared(
     return table, format, request, notes
 
 
-def _scorer(request: Request, options: ScoreOptions, langs: Iterable[str | None], run: Run) -> PairScorer:
-    """Return the scorer with its encoder."""
+def open_scorer(
+    request: Request, options: ScoreOptions, langs: Iterable[str | None], device: str
+) -> PairScorer:
+    """Return the scorer with its encoders."""
     if not request.uses("encoder"):
         return PairScorer(request)
     from bitextmine.encoder import as_encoder
 
     model = choose_model(options.model, langs)
-    return PairScorer(request, as_encoder(model, run.device_here), model)
+    second = None if options.second is None else as_encoder(options.second, device)
+    return PairScorer(request, as_encoder(model, device), model, second, options.second)
 
 
 class NormalBlock:

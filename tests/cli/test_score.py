@@ -25,6 +25,16 @@ def test_added_columns(score):
     assert "|model:" in err
 
 
+def test_a_second_encoder(score):
+    lines, err = score(tsv(GOOD), "--second", "default")
+    assert lines[0].split(b"\t")[2:6] == [b"cosine", b"margin", b"cosine2", b"margin2"]
+    assert "|second:" in err
+    _, err = score(tsv(GOOD), "--second", "default", "--columns", "numbers")
+    assert "--second changes nothing" in err
+    _, err = score(tsv(GOOD), "--columns", "margin2", code=2)
+    assert "pass --second" in err
+
+
 def test_score_only_and_paste(score):
     scored, _ = score(tsv(GOOD), "--columns", "numbers,cosine")
     assert scored.pop(0) == b"src\ttgt\tnumbers\tcosine"

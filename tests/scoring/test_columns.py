@@ -9,7 +9,8 @@ from safetensors.numpy import load_file, save_file
 from bitextmine.embeddings.embed import embed_corpus
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.folder import QUALITY, packaged
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.scoring.api import score
 from bitextmine.scoring.columns.catalogue import (
     COLUMNS,
     LEAST_AROUND,
@@ -35,6 +36,7 @@ from bitextmine.scoring.columns.quality import (
     Networks,
     similarity,
 )
+from bitextmine.shipped import SHIPPED
 
 
 @pytest.mark.parametrize(
@@ -255,7 +257,7 @@ def test_near_duplicates_share_a_key():
 
 def test_language():
     pytest.importorskip("py3langid")
-    tools = Request(tuple(COLUMNS), "en", "fr-CA").checked().tools()
+    tools = Request(("lang", "src_lang", "tgt_lang"), "en", "fr-CA").checked().tools()
     src = [*["The committee will meet again next week."] * 2, "12", "The house"]
     tgt = [
         "Le comité se réunira à nouveau la semaine prochaine.",
@@ -615,8 +617,8 @@ def test_all_columns_of_odd_pairs_are_in_their_range(tiny_model):
     pytest.importorskip("py3langid")
     odd = ["", " ", "\x00", "a", "12", "💥" * 50, "\u202eabc", "x\u2028y", "ﬁ½", "\ud800", "۳", "A" * 20_000]
     src, tgt = zip(*[(s, t) for s in odd for t in odd], strict=True)
-    request = Request(tuple(COLUMNS), "en", "fr").checked()
-    pairs = PairTexts(src, tgt, request.tools(load_encoder(tiny_model)))
+    request = Request(tuple(COLUMNS), "en", "fr", second=True).checked()
+    pairs = PairTexts(src, tgt, request.tools(load_encoder(tiny_model), load_encoder("default")))
     for name, column in COLUMNS.items():
         values = pairs.column(name)
         assert len(values) == len(src)
@@ -626,3 +628,37 @@ def test_all_columns_of_odd_pairs_are_in_their_range(tiny_model):
         assert not np.isnan(values).any(), name
         if name in ("numbers", "copy", "lang", "quality", "letters", "loops"):
             assert ((values >= 0) & (values <= 1)).all(), name
+
+
+@pytest.mark.parametrize("indexes", [False, True])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_second_encoder_has_columns_of_its_own_and_a_say_in_quality(
+    tiny_model, parallel_text, tmp_path, threads, indexes
+):
+    """Its columns are those of the same pairs scored by it alone, in blocks of a window."""
+    rows = parallel_text(tmp_path, 150)
+    where = {}
+    if indexes:
+        for lang in ("en", "fr"):
+            embed_corpus(tmp_path / f"corpus.{lang}", load_encoder(tiny_model, "cpu"))
+        where = {"src_index": tmp_path / "corpus.en", "tgt_index": tmp_path / "corpus.fr"}
+    options = {"window": 60, "threads": threads, "device": "cpu"}
+    alone = [
+        score(rows, columns="cosine,margin,quality", model=model, **options, **more)
+        for model, more in ((tiny_model, where), (SHIPPED[0], {}))
+    ]
+    both = score(rows, model=tiny_model, second=SHIPPED[0], **options, **where)
+    assert list(both)[:5] == ["cosine", "margin", "cosine2", "margin2", "length_ratio"]
+    for name, column in (("cosine", alone[0]["cosine"]), ("cosine2", alone[1]["cosine"])):
+        assert np.array_equal(both[name], column)
+    assert np.array_equal(both["margin"], alone[0]["margin"])
+    assert np.array_equal(both["margin2"], alone[1]["margin"])
+    odds = sum(np.log(some["quality"] / (1 - some["quality"])) for some in alone) / 2
+    assert np.allclose(both["quality"], 1 / (1 + np.exp(-odds)), atol=1e-9)
+    only = score(rows, columns="cosine2", model=tiny_model, second=SHIPPED[0], **options)
+    assert np.array_equal(only["cosine2"], both["cosine2"])
+
+
+def test_columns_of_a_second_encoder_need_one():
+    with pytest.raises(UsageError, match="cosine2 needs a second encoder"):
+        score([("a", "b")], columns="cosine2")

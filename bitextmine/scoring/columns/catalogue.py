@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 LEAST_AROUND = 64
 # Added to both lengths before their logarithms are compared, so that short texts may differ more.
 SMOOTH = 10
+_SURELY_NOT = 1e-6  # the least probability that log odds are taken of
 _LEAST_CUT = 40  # characters of a text whose halves have identifiable languages
 _NO_LETTERS = bytes(c for c in range(128) if chr(c) not in string.ascii_letters)
 _BLANK = b" \t\n\v\f\r"
@@ -51,6 +52,7 @@ class Column:
     Attributes:
         is_text: the cells are text, not numbers.
         encoder, neighbours: it needs an encoder, or neighbourhoods of vectors.
+        second: it needs a second encoder, too.
         languages: it needs the languages that the sides should be in.
         identifies: it identifies languages.
         better_with_languages: it uses the languages if they are stated.
@@ -61,6 +63,7 @@ class Column:
     is_text: bool = False
     encoder: bool = False
     neighbours: bool = False
+    second: bool = False
     languages: bool = False
     identifies: bool = False
     better_with_languages: bool = False
@@ -68,7 +71,7 @@ class Column:
 
 @dataclass
 class Tools:
-    """The tools that columns are computed with; languages are "" if not stated."""
+    """The tools that columns are computed with; languages are "" if not stated. `second`: with a second encoder."""
 
     encoder: Encoder | None = None
     neighbourhood: Neighbourhood | None = None
@@ -76,6 +79,7 @@ class Tools:
     src_lang: str = ""
     tgt_lang: str = ""
     batch_tokens: int | None = None
+    second: Tools | None = None
 
     @cached_property
     def quality(self) -> Quality:
@@ -120,6 +124,7 @@ class PairTexts:
         self.src, self.tgt = (src, tgt) if is_readable else (readable(src), readable(tgt))
         self.tools = tools
         self._columns: dict[str, Any] = {}
+        self._first: PairTexts | None = None  # the same pairs with the first of two encoders
 
     def take(self, rows: Sequence[int]) -> PairTexts:
         """Return some of the pairs; their columns are computed anew."""
@@ -132,7 +137,11 @@ class PairTexts:
     def column(self, name: str) -> Any:
         """Return the values (n,): float64, or a list of str for a column of text."""
         if name not in self._columns:
-            self._columns[name] = COLUMNS[name].compute(self)
+            column = COLUMNS[name]
+            if self._first is not None and not column.encoder:
+                self._columns[name] = self._first.column(name)
+            else:
+                self._columns[name] = column.compute(self)
         return self._columns[name]
 
     @cached_property
@@ -155,6 +164,14 @@ class PairTexts:
         """Return the neighbourhoods of the pairs."""
         assert self.tools.neighbourhood is not None
         return self.tools.neighbourhood.around(self.src, self.tgt, self.vectors)
+
+    @cached_property
+    def second(self) -> PairTexts:
+        """Return the pairs as the second encoder sees them."""
+        assert self.tools.second is not None
+        again = PairTexts(self.src, self.tgt, self.tools.second, is_readable=True)
+        again._first = self
+        return again
 
     @cached_property
     def number_counts(self) -> NDArray[np.int64]:
@@ -302,6 +319,16 @@ def _length(pairs: PairTexts) -> Floats:
 
 
 def _quality(pairs: PairTexts) -> Floats:
+    """Return the probabilities by the networks; of two encoders that of the mean of their log odds."""
+    found = _own_quality(pairs)
+    if pairs.tools.second is None:
+        return found
+    both = (np.clip(p, _SURELY_NOT, 1 - _SURELY_NOT) for p in (found, _own_quality(pairs.second)))
+    odds = sum(np.log(p) - np.log1p(-p) for p in both) / 2
+    return np.where(found > 0, 1 / (1 + np.exp(-odds)), 0.0)
+
+
+def _own_quality(pairs: PairTexts) -> Floats:
     quality, known = pairs.tools.quality, pairs.tools.knows_languages
     more = pairs.piece_inputs() if known and quality.by_pieces else None
     found = quality.probabilities(pairs.inputs(), more, known=known)
@@ -311,6 +338,10 @@ def _quality(pairs: PairTexts) -> Floats:
 _COMPUTED = (
     Column("cosine", _cosine, encoder=True),
     Column("margin", _margin, encoder=True, neighbours=True),
+    Column("cosine2", lambda pairs: pairs.second.column("cosine"), encoder=True, second=True),
+    Column(
+        "margin2", lambda pairs: pairs.second.column("margin"), encoder=True, neighbours=True, second=True
+    ),
     Column("length_ratio", lambda pairs: pairs.each(length_ratio)),
     Column("numbers", lambda pairs: agreement(pairs.number_counts)),
     Column("copy", lambda pairs: pairs.each(copied)),
@@ -338,6 +369,7 @@ class Request:
         margin, k, window: the margin, over the `k` nearest among the last `window` pairs.
         indexes: two embedded corpora whose neighbours are taken instead.
         batch_tokens: subword pieces encoded together.
+        second: there is a second encoder; its neighbours are always those of the window.
     """
 
     names: tuple[str, ...] = ()
@@ -348,6 +380,7 @@ class Request:
     window: int = WINDOW
     indexes: tuple[str | os.PathLike[str], str | os.PathLike[str]] | None = None
     batch_tokens: int | None = None
+    second: bool = False
 
     def checked(self) -> Request:
         """Return the request with codes that the language identifier knows, before the first row is read.
@@ -367,6 +400,8 @@ class Request:
             raise UsageError(
                 "the column lang needs both languages: pass --src and --tgt, as in --src en --tgt fr"
             )
+        if not self.second and (needy := [column.name for column in columns if column.second]):
+            raise UsageError(f"the column {needy[0]} needs a second encoder: pass --second")
         if self.src_lang and self.uses("languages", "better_with_languages"):
             return replace(self, src_lang=_known(self.src_lang), tgt_lang=_known(self.tgt_lang))
         if self.uses("identifies"):
@@ -380,11 +415,13 @@ class Request:
     @property
     def looks_back(self) -> bool:
         """Return True if a block is compared with the pairs before it."""
-        return self.indexes is None and self.uses("neighbours")
+        return (self.indexes is None or self.second) and self.uses("neighbours")
 
-    def tools(self, encoder: Encoder | None = None) -> Tools:
+    def tools(self, encoder: Encoder | None = None, second: Encoder | None = None) -> Tools:
         """Return the tools that compute the columns."""
         tools = Tools(encoder, None, self.margin, self.src_lang, self.tgt_lang, self.batch_tokens)
+        if second is not None:
+            tools.second = replace(self, indexes=None).tools(second)
         if encoder is not None and self.uses("neighbours"):
             from bitextmine.scoring.columns.neighbourhood import IndexNeighbourhood, WindowNeighbourhood
 
@@ -405,10 +442,12 @@ def _known(language: str) -> str:
     return code
 
 
-def column_names(columns: str | Sequence[str] | None, languages: bool) -> tuple[str, ...]:
+def column_names(
+    columns: str | Sequence[str] | None, languages: bool, second: bool = False
+) -> tuple[str, ...]:
     """Return the names in a comma-separated list, or the default ones; UsageError for an unknown or repeated name."""
     if columns is None:
-        return default_columns(languages)
+        return default_columns(languages, second)
     asked: list[Any] = [columns]
     if isinstance(columns, Iterable):
         asked = columns.split(",") if isinstance(columns, str) else list(columns)
