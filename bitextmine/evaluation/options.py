@@ -18,7 +18,7 @@ class RankingOptions(Options):
         candidates: the nearest by cosine, among which these choose.
         rescore: rank by the scorer of `mine --rescore`, too.
         second: an encoder that ranks the candidates again, alone and together with the first.
-        second_weight: of its margin, where that of the first counts 1.
+        second_weight: of its margin, where that of the first counts 1; both are in standard deviations of the cosines.
     """
 
     k: Annotated[int, Opt("-k", "Neighbours for the ratio margin.", ge=1)] = 4
@@ -39,7 +39,7 @@ class RankingOptions(Options):
     ] = None
     second_weight: Annotated[
         float, Opt("--second-weight", "Weight of the second margin in their sum.", ge=0)
-    ] = 1.0
+    ] = 1.4
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -216,7 +216,9 @@ def _rank_by_both(
         (_, left), (_, right) = rows
         cosine[part] = np.einsum("ij,ij->i", x[left[part]], y[right[part]], dtype=np.float64)
     alone = margins(cosine, pairs.src, pairs.tgt)
-    both = margins(pairs.score, pairs.src, pairs.tgt) + weight * alone
+    # The cosines of one encoder spread several times as wide as those of another.
+    spread = [max(float(values.std()), 1e-9) for values in (pairs.score, cosine)]
+    both = margins(pairs.score, pairs.src, pairs.tgt) / spread[0] + weight * alone / spread[1]
     begin, end = (np.searchsorted(pairs.src, query_rows, side=side) for side in ("left", "right"))
     ranked = []
     for score in (alone, both):  # np.argmax takes the first of ties, the lowest row

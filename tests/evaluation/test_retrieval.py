@@ -129,7 +129,8 @@ def test_a_second_encoder_ranks_the_candidates_of_both_ways(world, candidates, w
         return values[pair] - sum(np.mean(sorted(some)[-2:]) for some in rivals) / 2
 
     alone = {pair: stands_out(again, pair) for pair in pairs}
-    both = {pair: stands_out(cos, pair) + weight * alone[pair] for pair in pairs}
+    spread = [np.std([values[pair] for pair in pairs]) for values in (cos, again)]
+    both = {pair: stands_out(cos, pair) / spread[0] + weight * alone[pair] / spread[1] for pair in pairs}
     for found, score in ((ranked.second, alone), (ranked.both, both)):
         best = [max((pair for pair in pairs if pair[0] == s), key=score.get)[1] for s in query_rows]
         assert found.tolist() == best
