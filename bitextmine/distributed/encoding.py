@@ -18,6 +18,7 @@ import numpy as np
 
 from bitextmine.distributed.tiles import result_of, shard_rows, write_arrays
 from bitextmine.embeddings.embed import EncodedLines, Lines, encode_lines
+from bitextmine.embeddings.selection import vectors_of
 from bitextmine.embeddings.store import DTYPE, shards_path
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.encoder import Encoder, load_encoder
@@ -92,6 +93,20 @@ class ClusterEncoding(contextlib.ExitStack):
             writer.sync()
             remove_folder(folder, "shards")
 
+    def vectors(self, blocks: Iterable[list[str]], batch_tokens: int | None) -> Iterator[np.ndarray]:
+        """Yield the vectors of blocks of lines, in order."""
+        tasks = (
+            Task(
+                f"{_HERE}:encode_block",
+                (self._sent, self._device, batch_tokens, lines),
+                f"encoding block {n}",
+            )
+            for n, lines in enumerate(blocks, start=1)
+        )
+        with self._workers.stage("embed lines"):
+            for _, rows in self._workers.map(tasks, ahead=self._workers.slots):
+                yield rows
+
     def _tasks(
         self, lines: Iterator[Lines], size: int, folder: Path, batch_tokens: int | None
     ) -> Iterator[Task]:
@@ -126,6 +141,13 @@ def encoder_facts(kept: Kept, model: SentModel, device: str, batch_tokens: int |
         "slow": encoder.network.slow,
         "settings": encoder.network.settings(batch_tokens),
     }
+
+
+def encode_block(
+    kept: Kept, model: SentModel, device: str, batch_tokens: int | None, lines: list[str]
+) -> np.ndarray:
+    """Return the vectors of lines, on a worker."""
+    return vectors_of(encoder_of(kept, model, device), lines, batch_tokens)
 
 
 def encode_shard(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from bitextmine.files.journal import Journal, read_head
 from bitextmine.run import Run
 
 JOB = "lines"
+Elsewhere = Callable[[Iterable[list[str]], int | None], Iterator[NDArray[Any]]]
 # Lines between two records of a slow encoder: some seconds of work.
 _SLOW_BLOCK = 1_024
 
@@ -47,15 +48,21 @@ class SelectedVectors(contextlib.AbstractContextManager["SelectedVectors"]):
         encoder: the encoder.
         run: its batches.
         cache: the folder for the file, instead of the corpus's; lines in memory have none.
+        elsewhere: yields the vectors of blocks of lines, given batch_tokens, in place of the encoder.
 
     Raises:
         BitextmineError: on opening, if another process writes the file, or it holds vectors of another size.
     """
 
     def __init__(
-        self, text: Corpus, encoder: Encoder, run: Run, cache: str | os.PathLike[str] | None = None
+        self,
+        text: Corpus,
+        encoder: Encoder,
+        run: Run,
+        cache: str | os.PathLike[str] | None = None,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
-        self.text, self.encoder, self._run = text, encoder, run
+        self.text, self.encoder, self._run, self._elsewhere = text, encoder, run, elsewhere
         self._place = np.full(len(text), -1, dtype=np.int64)  # of the row of each line
         self._rows = 0
         self._spool: Spool | _RowFile | None = None
@@ -105,11 +112,16 @@ class SelectedVectors(contextlib.AbstractContextManager["SelectedVectors"]):
         lengths = np.fromiter(map(len, self.text.take(missing)), dtype=np.int64, count=len(missing))
         missing = missing[np.argsort(lengths, kind="stable")]
         size = min(network.chunk_lines, _SLOW_BLOCK) if network.slow else network.chunk_lines
-        for start in range(0, len(missing), size):
-            block = missing[start : start + size]
-            rows = self._encoded(block, f"{start:,} of {counted(len(missing), 'line')}")
-            self._append(block, rows)
+        blocks = [missing[start : start + size] for start in range(0, len(missing), size)]
+        texts = (list(self.text.take(block)) for block in blocks)
+        made = (self._elsewhere or self._here)(texts, self._run.batch_tokens)
+        for number, block in enumerate(blocks):
+            done = f"{number * size:,} of {counted(len(missing), 'line')}"
+            self._append(block, self._checked(block, made, done))
             progress(len(block))
+
+    def _here(self, texts: Iterable[list[str]], batch_tokens: int | None) -> Iterator[NDArray[Any]]:
+        return (vectors_of(self.encoder, lines, batch_tokens) for lines in texts)
 
     def take(self, lines: NDArray[np.int64]) -> NDArray[np.float16]:
         """Return the vectors (n, dim) of encoded lines (n,), in any order; ValueError for one that is not encoded."""
@@ -126,13 +138,14 @@ class SelectedVectors(contextlib.AbstractContextManager["SelectedVectors"]):
             row[:] = np.frombuffer(spool.read(at, at + width), DTYPE)
         return out
 
-    def _encoded(self, block: NDArray[np.int64], done: str) -> NDArray[np.float16]:
+    def _checked(
+        self, block: NDArray[np.int64], made: Iterator[NDArray[Any]], done: str
+    ) -> NDArray[np.float16]:
+        """Return the next vectors, those of a block, in float16."""
         encoder = self.encoder
         where = f"the second encoder {encoder.name}: {self.text.name}: after {done}"
         try:
-            pieces, _, inverse = encoder.tokenize(list(self.text.take(block)))
-            found = encoder.encode_pieces(pieces, batch_tokens=self._run.batch_tokens)
-            found = found if inverse is None else found[inverse]
+            found = next(made)
         except BitextmineError as e:
             raise BitextmineError(f"{where}: {e}") from e
         except Exception as e:  # of any kind: an encoder of another toolkit, a GPU
@@ -161,6 +174,13 @@ class SelectedVectors(contextlib.AbstractContextManager["SelectedVectors"]):
             self._spool.append(rows.data.cast("B"))
         self._place[block] = self._rows + np.arange(len(block))
         self._rows += len(block)
+
+
+def vectors_of(encoder: Encoder, lines: list[str], batch_tokens: int | None) -> NDArray[Any]:
+    """Return the vectors (n, dim) of lines; equal lines are encoded once."""
+    pieces, _, inverse = encoder.tokenize(lines)
+    found = encoder.encode_pieces(pieces, batch_tokens=batch_tokens)
+    return found if inverse is None else found[inverse]
 
 
 class _RowFile:

@@ -202,6 +202,7 @@ def mine_texts(
             other programs are in the places of embeddings.
         SecondFailed: the second encoder fails; the error has the result without it.
     """
+    from bitextmine.distributed.encoding import ClusterEncoding
     from bitextmine.encoder import as_encoder
 
     options, work, (src, tgt) = options or MiningOptions(), work or WorkOptions(), texts
@@ -224,6 +225,9 @@ def mine_texts(
     with contextlib.ExitStack() as cluster:
         cluster.enter_context(work.run.executor.open())
         embedded = embedded or embed_all([texts], [output], model, encoder, work, scoring is not None)
+        if second is not None and work.run.executor.distributed:
+            there = cluster.enter_context(ClusterEncoding(work.run.executor, options.second, work.run.device))
+            second = replace(second, elsewhere=there.vectors)
         made_by: dict[str, object] = {"src": src.lang, "tgt": tgt.lang, "model": encoder.hash}
         del encoder
         sides, cleaning = _cleaned_sides(texts, [embedded[text] for text in texts], options, work)
@@ -236,7 +240,8 @@ def mine_texts(
             with ThreadPoolExecutor(1, thread_name_prefix="tokenise") as pool:
                 cut = None if scoring is None else pool.submit(_tokenise, sides, scoring)
                 neighbours, way = find_neighbours(sides[0], sides[1], k + spare, work, checkpoint=checkpoint)
-            cluster.close()
+            if second is None:
+                cluster.close()
             made_by |= {"search": way, "dedup": options.dedup, "clean": cleaning}
             rescore = None
             if scoring is not None and cut is not None:

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import counted
-from bitextmine.embeddings.selection import SelectedVectors
+from bitextmine.embeddings.selection import Elsewhere, SelectedVectors
 from bitextmine.errors import BitextmineError
 from bitextmine.mining.calibration import probability
 from bitextmine.mining.margin import BestBothWays, BestCandidates, neighbourhood_mean, rounded
@@ -242,12 +242,14 @@ class Second:
         budget: the largest share of the lines to encode again.
         run: its resources.
         cache: the folder for its vectors, instead of beside the corpora.
+        elsewhere: encodes in its place, see `SelectedVectors`.
     """
 
     encoder: Encoder
     budget: float
     run: Run
     cache: str | os.PathLike[str] | None = None
+    elsewhere: Elsewhere | None = None
 
     def evidence(self, pairs: ScoredPairs, sides: tuple[Side, Side]) -> NDArray[np.float64]:
         """Return the evidence (p,) of pairs: cosine + 2 margin among their lines, which are encoded if necessary.
@@ -259,7 +261,7 @@ class Second:
         vectors = []
         for side, (some, _) in zip(sides, rows, strict=True):
             lines = side.unique.rows[some]
-            with SelectedVectors(side.text, self.encoder, self.run, self.cache) as kept:
+            with SelectedVectors(side.text, self.encoder, self.run, self.cache, self.elsewhere) as kept:
                 new, begin = kept.missing(lines), time.perf_counter()
                 with self.run.progress(len(new), f"embed {side.text.name} again") as bar:
                     kept.encode(new, bar.update)

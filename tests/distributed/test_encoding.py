@@ -2,13 +2,17 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bitextmine.distributed.encoding import ClusterEncoding
 from bitextmine.embeddings.embed import embed_corpus
 from bitextmine.embeddings.options import EmbedOptions
+from bitextmine.embeddings.selection import SelectedVectors
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.encoder import load_encoder
+from bitextmine.files.corpus import Corpus
+from bitextmine.run import Run
 
 from .conftest import Here, Stopped
 
@@ -120,3 +124,18 @@ def test_a_run_on_one_machine_takes_up_what_a_cluster_has_begun_and_the_other_wa
         embed_corpus(corpus, encoder, options=EmbedOptions(out=tmp_path / "two.npy", chunk_lines=64))
     assert embedded(corpus, model, cluster, tmp_path / "two.npy") == wanted
     assert next(shard.start for shard in cluster.made if shard is not None) == 192
+
+
+def test_selected_lines_are_encoded_by_the_workers(corpus, model, tmp_path, monkeypatch):
+    monkeypatch.setattr("bitextmine.embeddings.selection._SLOW_BLOCK", 30)
+    encoder = load_encoder(model, "cpu")
+    encoder.network.chunk_lines = 40
+    text, lines, found, cluster = Corpus(corpus), np.arange(5, 300, 2), [], Here()
+    with ClusterEncoding(cluster, model) as encoding:
+        for name, elsewhere in (("here", None), ("there", encoding.vectors)):
+            folder = tmp_path / name
+            with SelectedVectors(text, encoder, Run("cpu"), folder, elsewhere) as vectors:
+                vectors.encode(lines)
+                assert not len(vectors.missing(lines))
+            found.append({path.name: path.read_bytes() for path in folder.iterdir()})
+    assert found[0] == found[1] and len(cluster.made) >= 4

