@@ -225,7 +225,7 @@ def mine_texts(
     with contextlib.ExitStack() as cluster:
         cluster.enter_context(work.run.executor.open())
         embedded = embedded or embed_all([texts], [output], model, encoder, work, scoring is not None)
-        if second is not None and work.run.executor.distributed:
+        if options.second is not None and second is not None and work.run.executor.distributed:
             there = cluster.enter_context(ClusterEncoding(work.run.executor, options.second, work.run.device))
             second = replace(second, elsewhere=there.vectors)
         made_by: dict[str, object] = {"src": src.lang, "tgt": tgt.lang, "model": encoder.hash}
