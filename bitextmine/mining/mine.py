@@ -161,7 +161,7 @@ def mine_all(
             encoder = load_encoder(model, work.run.device_here)
             rescored = open_scoring(encoder, model, options.wants_rescoring) is not None
             embedded = embed_all(pairs, outputs, model, encoder, work, rescored)
-            if options.second is not None:
+            if options.second is not None and not work.run.executor.distributed:
                 options = replace(options, second=as_encoder(options.second, work.run.device_here))
         for texts, output in zip(pairs, outputs, strict=True):
             try:

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from bitextmine.shipped import SHIPPED
+
 from .helpers import MINE, contents, texts
+from .test_mine import SAMPLES
 
 
 def test_killed_at_any_moment(bm, parallel_text, tmp_path):
@@ -232,3 +235,23 @@ def test_pairs_in_python_are_of_the_mined_text(here, tiny_model):
         command, cwd=here.folder, capture_output=True, text=True, check=True, env={**os.environ}
     )
     assert done.stdout == "True\n"
+
+
+def test_killed_while_a_second_encoder_works(bitextmine, tmp_path):
+    """What it has encoded stays, and the next run ends with the same files."""
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    for folder in (whole, killed):
+        folder.mkdir()
+        for lang in ("en", "fr"):
+            shutil.copy(SAMPLES / f"sample.{lang}", folder)
+    args = (*MINE, "--second", SHIPPED[-1], "-o", "mined.tsv")
+    bitextmine(*args, cwd=whole)
+    resumed = 0
+    for count in range(14, 60, 4):
+        died = bitextmine.dies(tmp_path / "hooks", count, *args, cwd=killed)
+        resumed += bool(died.code) and any(killed.glob("*.lines"))
+        if not died.code:
+            break
+    assert resumed >= 2
+    bitextmine(*args, cwd=killed)
+    assert contents(killed) == contents(whole)
