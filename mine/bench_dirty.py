@@ -34,6 +34,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from bench_filtering import linked
 from harness import parser, table
 
 from bitextmine.evaluation.pools import read_queries
@@ -154,7 +155,7 @@ class Data:
             return [
                 pair
                 for gold in self.folder.glob(f"bench/alignment/*.{src}-{tgt}.gold")
-                for pair in _links(gold, langs)
+                for pair in linked(gold)
             ]
         if kind == "manuals":
             return self.training("manuals", tgt)[:3000]
@@ -232,15 +233,6 @@ def mixture(data: Data, kind: str, size: str, seed: int) -> Mixture:
             [(_dressed(line, rng, 0.2), meaning) for line, meaning in own] + [(line, -1) for line in dirt]
         )
     return shuffled(langs, sides, rng)
-
-
-def _links(gold: Path, langs: tuple[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the sentences that a gold alignment links one to one."""
-    src, tgt = (list(iter_lines(gold.with_name(f"{gold.name.split('.')[0]}.{lang}"))) for lang in langs)
-    for line in iter_lines(gold):
-        left, right = (json.loads(numbers) for numbers in line.split(":")[:2])
-        if len(left) == len(right) == 1:
-            yield src[left[0]], tgt[right[0]]
 
 
 def boilerplate(count: int, rng: random.Random) -> Iterator[str]:

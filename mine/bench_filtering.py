@@ -1,19 +1,21 @@
-"""How well the presets and the column quality tell right pairs from fifteen kinds of noise, and how fast they do it.
+"""How well the presets and the column quality tell right pairs from seventeen kinds of noise, and how fast they do it.
 
     python mine/bench_filtering.py noise DATA --model europe20 --langs pl,fi,ru      tables for mine/quality.md
-    python mine/bench_filtering.py noise DATA --half odd                    the half that thresholds are chosen on
+    python mine/bench_filtering.py noise DATA --part scale                  the part that the scale is set by
     python mine/bench_filtering.py noise DATA --peers                       other tools on the same rows
     python mine/bench_filtering.py speed DATA            rows per second and memory of score and filter
     python mine/bench_filtering.py seen                  the same of the table that finds duplicates, 100 million pairs
 
 DATA is a folder of real text: bench/ (NTREX, FLORES, Europarl, news, everyday sentences; no encoder was trained on it)
-and for `speed` train/*.tsv.zst. noise.py makes the noise, by other rules than those that fit_quality.py fits on.
+and train/*.tsv.zst. noise.py makes the noise, by other rules than those that fit_quality.py fits on.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import itertools
+import json
 import os
 import re
 import resource
@@ -21,14 +23,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 from harness import parser, table
-from noise import RULES, Stream, noisy_rows
+from noise import RULES, Row, Stream, Texts, noisy_rows
 
+from bitextmine.encoder import Encoder, load_encoder
 from bitextmine.files.source import iter_lines
 from bitextmine.scoring.filter import filter_rows
 from bitextmine.scoring.rules import load_preset
@@ -36,51 +38,121 @@ from bitextmine.scoring.score import ScoreOptions, score
 
 COLUMNS = "cosine,margin,length_ratio,numbers,copy,lang,quality"
 FIRST = ("de", "es", "fr", "it")
-Row = tuple[str, str, str]  # source, target, kind
+MOST_OF_A_KIND = 4000  # pairs of a training file
+SAME = 0.8  # cosine from which two sentences of a language count as one
+# Kinds of text in bench/: a file for each language, or a table of both.
+TESTS = {
+    "news": ("ntrex/ntrex.{}.txt.zst", False),
+    "wiki": ("flores/devtest.{}.txt.zst", False),
+    "captions": ("sts/stsb.{}.dev.csv", False),
+    "everyday": ("everyday20/everyday.en-{}.tsv.zst", True),
+    "more everyday": ("everyday/queries.en-{}.tsv.zst", True),
+    "parliament": ("retrieval/queries.tsv.zst", True),
+    "older news": ("news/queries.tsv.zst", True),
+}
 
 
 # --- streams of right and spoilt pairs -------------------------------------------------------------------
 
-
-def bench_pairs(bench: Path, lang: str, half: int) -> list[tuple[str, str]]:
-    """Return English pairs of every second line of the benchmarks, from number `half` on."""
-    sides = [
-        [list(iter_lines(bench / place.format(code))) for code in ("en", lang)]
-        for place in ("ntrex/ntrex.{}.txt.zst", "flores/devtest.{}.txt.zst")
-    ]
-    pairs = [pair for en, other in sides for pair in list(zip(en, other, strict=True))[half::2]]
-    tables = [f"everyday20/everyday.en-{lang}.tsv.zst"]
-    if lang in FIRST:
-        tables = ["retrieval/queries.tsv.zst", "news/queries.tsv.zst", f"everyday/queries.en-{lang}.tsv.zst"]
-    for path in tables:
-        rows = [line.split("\t") for line in iter_lines(bench / path)]
-        at = [rows[0].index(code) for code in ("en", lang)]
-        pairs += [(row[at[0]], row[at[1]]) for row in rows[1:][half::2]]
-    return [(en, other) for en, other in pairs if en.strip() and other.strip()]
+# Remainders of the lines of the benchmarks in eighths: those to fit to, to set the scale by, and to report.
+PARTS = {"fit": (0, 2, 4), "scale": (6,), "report": (1, 3, 5, 7)}
+TRAINED = ", trained"  # ends the name of a kind of text that encoders were trained on
 
 
-def noisy_stream(data: Path, lang: str, half: int) -> list[Row]:
-    """Return rows of a language with English, about half of them right."""
-    pairs = bench_pairs(data / "bench", lang, half)
+def kinds_of_text(data: Path, lang: str, part: str) -> dict[str, list[Texts]]:
+    """Return pairs of English and a language by kind of text; `part` is one of PARTS.
+
+    No encoder was trained on the benchmarks. Of training files, an eighth is kept for the report.
+    """
+    kinds: dict[str, list[Texts]] = {}
+    for path in sorted(data.glob(f"train/*.en-{lang}.tsv.zst")):
+        name = path.name.split(".")[0]
+        if part != "scale" and name != "newsmt":
+            rows = (line.split("\t") for line in iter_lines(path))  # in random order
+            pairs = [(row[0], row[1]) for row in itertools.islice(rows, MOST_OF_A_KIND) if len(row) == 2]
+            apart = len(pairs) // 8
+            kinds[f"{name}{TRAINED}"] = pairs[apart:] if part == "fit" else pairs[:apart]
+    tests: dict[str, list[Texts]] = {}
+    for name, (path, is_table) in TESTS.items():
+        files = [data / "bench" / path.format(code) for code in ("en", lang)]
+        if is_table and files[1].exists():
+            rows = [line.split("\t") for line in iter_lines(files[1])]
+            if lang in rows[0]:
+                columns = [rows[0].index(code) for code in ("en", lang)]
+                tests[name] = [(row[columns[0]], row[columns[1]]) for row in rows[1:]]
+        elif not is_table and all(file.exists() for file in files):
+            sides = [list(iter_lines(file)) for file in files]
+            if name == "captions":  # the first sentence of each row: the second one says nearly the same
+                sides = [[row[0] for row in csv.reader(side)] for side in sides]
+            tests[name] = list(zip(*sides, strict=True))
+    if literature := [
+        pair for gold in data.glob(f"bench/alignment/*.en-{lang}.gold") for pair in linked(gold)
+    ]:
+        tests["literature"] = literature
+    for name, pairs in tests.items():
+        kinds[name] = [pair for i, pair in enumerate(pairs) if i % 8 in PARTS[part]]
+    return kinds
+
+
+def linked(gold: Path) -> Iterator[Texts]:
+    """Yield the sentences that a gold alignment links one to one."""
+    name, langs, _ = gold.name.split(".")
+    src, tgt = (list(iter_lines(gold.with_name(f"{name}.{lang}"))) for lang in langs.split("-"))
+    for line in iter_lines(gold):
+        left, right = (json.loads(numbers) for numbers in line.split(":")[:2])
+        if len(left) == len(right) == 1:
+            yield src[left[0]], tgt[right[0]]
+
+
+def balanced(kinds: dict[str, list[Texts]], most: int) -> list[tuple[Texts, str]]:
+    """Return at most so many pairs with their kinds: as many of each kind as there are, up to an equal share."""
+    found: list[tuple[Texts, str]] = []
+    for number, (kind, pairs) in enumerate(sorted(kinds.items(), key=lambda item: len(item[1]))):
+        some = [pair for pair in pairs if all(map(str.strip, pair)) and pair[0] != pair[1]]
+        found += [(pair, kind) for pair in some[: (most - len(found)) // (len(kinds) - number)]]
+    return found
+
+
+def neighbours(encoder: Encoder, pairs: Sequence[Texts], most: int = 3) -> list[list[int]]:
+    """Return, for each source, the pairs with the most similar targets; not its own, nor those that say the same."""
+    src, tgt = (encoder.encode([pair[side] for pair in pairs]).astype(np.float32) for side in range(2))
+    found = []
+    for start in range(0, len(src), 1024):
+        own = slice(start, start + 1024)
+        same = np.maximum(src[own] @ src.T, tgt[own] @ tgt.T) > SAME
+        cosine = np.where(same, -np.inf, src[own] @ tgt.T)
+        best = np.argsort(-cosine, axis=1)[:, :most]
+        found += [[at for at in row if cosine[i, at] > -np.inf] for i, row in enumerate(best.tolist())]
+    return found
+
+
+def noisy_stream(
+    data: Path, lang: str, part: str, encoder: Encoder, most: int = 1200
+) -> tuple[list[Row], list[str]]:
+    """Return rows of English with a language, half of them right, and the kind of text of each."""
+    pairs, kinds = zip(*balanced(kinds_of_text(data, lang, part), most), strict=True)
     elsewhere = [
         text
         for code in (*FIRST, "pl", "ru")
         if code != lang
-        for text in list(iter_lines(data / f"bench/ntrex/ntrex.{code}.txt.zst"))[half::20]
+        for text in list(iter_lines(data / f"bench/ntrex/ntrex.{code}.txt.zst"))[PARTS[part][0] :: 24]
     ]
-    stream = Stream(pairs, ("en", lang), False, elsewhere)
-    return noisy_rows(stream, len(pairs) // 2, len(pairs) // 2 // len(RULES))
+    rows = noisy_rows(Stream(pairs, ("en", lang), False, elsewhere, neighbours(encoder, pairs)))
+    return rows, [kinds[row.at] for row in rows]
 
 
 # --- measurements ----------------------------------------------------------------------------------------
 
 
-def scored(rows: Sequence[Row], lang: str, model: str, folder: Path) -> dict[str, np.ndarray]:
+def scored(rows: Sequence[Row], lang: str, encoder: Encoder, folder: Path) -> dict[str, np.ndarray]:
     """Return the columns of a stream, by `bitextmine score`, which leaves them in folder/scored.tsv."""
     plain, out = folder / "plain.tsv", folder / "scored.tsv"
-    lines = ["src\ttgt\tkind", *("\t".join(" ".join(cell.split()) for cell in row) for row in rows)]
+    lines = [
+        "src\ttgt\tnumber",
+        *(f"{' '.join(r.src.split())}\t{' '.join(r.tgt.split())}\t{i}" for i, r in enumerate(rows)),
+    ]
     plain.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    done = score(plain, out, ScoreOptions(columns=COLUMNS, src="en", tgt=lang, model=model))
+    done = score(plain, out, ScoreOptions(columns=COLUMNS, src="en", tgt=lang, model=encoder))
     cells = [line.split("\t")[3:] for line in iter_lines(out)][1:]
     return dict(zip(done.columns, np.array(cells, dtype=np.float64).T, strict=True))
 
@@ -94,11 +166,13 @@ def area(values: np.ndarray, clean: np.ndarray) -> float:
     return float((rank[clean].sum() - n * (n + 1) / 2) / (n * (len(clean) - n)))
 
 
-def kept_by(preset: str, folder: Path) -> Counter[str]:
-    """Return the rows of folder/scored.tsv that a preset keeps, by kind."""
+def kept_by(preset: str, folder: Path, count: int) -> np.ndarray:
+    """Return flags (count,) of the rows of folder/scored.tsv that a preset keeps."""
     kept = folder / "kept.tsv"
     filter_rows(folder / "scored.tsv", kept, load_preset(preset))
-    return Counter(line.split("\t")[2] for line in list(iter_lines(kept))[1:])
+    flags = np.zeros(count, dtype=bool)
+    flags[[int(line.split("\t")[2]) for line in list(iter_lines(kept))[1:]]] = True
+    return flags
 
 
 # --- peers -----------------------------------------------------------------------------------------------
@@ -121,7 +195,7 @@ def bicleaner_hardrules(rows: Sequence[Row], lang: str) -> list[bool]:
     rules = Hardrules(
         argparse.Namespace(source_lang="en", target_lang=lang, lm_threshold=0, rules_config=None, **options)
     )
-    return [not rules.wrong_tu(src, tgt) for src, tgt, _ in rows]
+    return [not rules.wrong_tu(row.src, row.tgt) for row in rows]
 
 
 def opusfilter(rows: Sequence[Row], lang: str) -> list[bool]:
@@ -145,7 +219,7 @@ def opusfilter(rows: Sequence[Row], lang: str) -> list[bool]:
         filters.NonZeroNumeralsFilter(threshold=0.5),
         filters.RepetitionFilter(),
     ]
-    pairs = [(src, tgt) for src, tgt, _ in rows]
+    pairs = [(row.src, row.tgt) for row in rows]
     return [all(kept) for kept in zip(*(list(each.decisions(pairs)) for each in chosen), strict=True)]
 
 
@@ -154,60 +228,69 @@ PEERS = {"bicleaner-hardrules": bicleaner_hardrules, "OpusFilter": opusfilter}
 
 def report_peers(arguments: argparse.Namespace) -> None:
     """Print the rows of each kind that other tools keep, of all languages, and their speed."""
+    encoder = load_encoder(arguments.model, "cpu")
     streams = [
-        (lang, noisy_stream(Path(arguments.data), lang, 1 if arguments.half == "even" else 0))
-        for lang in arguments.langs.split(",")
+        (lang, noisy_stream(Path(arguments.data), lang, arguments.part, encoder)[0])
+        for lang in languages_of(arguments, encoder)
     ]
-    every = Counter(row[2] for _, rows in streams for row in rows)
+    kinds = np.array([row.kind for _, rows in streams for row in rows])
     columns = []
     for peer in PEERS.values():
-        begin, kept = time.process_time(), Counter[str]()
-        for lang, rows in streams:
-            kept += Counter(row[2] for row, keeps in zip(rows, peer(rows, lang), strict=True) if keeps)
-        columns.append((kept, every.total() / (time.process_time() - begin)))
-    table(["kind", "rows", *PEERS], kept_shares(every, [kept for kept, _ in columns]))
+        begin = time.process_time()
+        kept = np.array([keeps for lang, rows in streams for keeps in peer(rows, lang)])
+        columns.append((kept, len(kept) / (time.process_time() - begin)))
+    table(["kind", "rows", *PEERS], shares(kinds, ("good", *RULES), [kept for kept, _ in columns]))
     print("rows per CPU second:", *(f"{rate:,.0f}" for _, rate in columns))
 
 
-def kept_shares(every: Counter[str], counts: Iterable[Counter[str]]) -> Iterator[list[object]]:
-    """Yield, for each kind, the rows and the share that is kept."""
-    for kind in ("good", *RULES):
-        yield [kind, every[kind], *(f"{100 * count[kind] / max(1, every[kind]):.1f}%" for count in counts)]
+def shares(kinds: np.ndarray, order: Iterable[str], kept: Sequence[np.ndarray]) -> Iterator[list[object]]:
+    """Yield each kind with its rows and the shares that are kept."""
+    for kind in order:
+        of = kinds == kind
+        yield [kind, int(of.sum()), *(f"{100 * flags[of].mean():.1f}%" for flags in kept)]
+
+
+def languages_of(arguments: argparse.Namespace, encoder: Encoder) -> list[str]:
+    return (
+        arguments.langs.split(",")
+        if arguments.langs
+        else [lang for lang in encoder.languages if lang != "en"]
+    )
 
 
 def report_noise(arguments: argparse.Namespace) -> None:
-    """Print, for each kind, the rows that the presets keep of all languages, and areas; then the right rows kept."""
-    langs = arguments.langs.split(",")
-    every: Counter[str] = Counter()
-    kept: dict[str, Counter[str]] = {"mild": Counter(), "strict": Counter()}
+    """Print the rows that the presets keep, of each kind of noise, and right ones by kind of text and by language."""
+    encoder = load_encoder(arguments.model, "cpu")
+    parts: dict[str, list[np.ndarray]] = {name: [] for name in ("noise", "text", "lang", "mild", "strict")}
     areas: dict[str, list[list[float]]] = {kind: [] for kind in RULES}
-    good = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for lang in langs:
-            rows = noisy_stream(Path(arguments.data), lang, 1 if arguments.half == "even" else 0)
-            columns = scored(rows, lang, arguments.model, folder)
-            kinds = np.array([row[2] for row in rows])
-            here = Counter(kinds.tolist())
-            every += here
-            shares = []
-            for preset, count in kept.items():
-                found = kept_by(preset, folder)
-                count += found
-                shares.append(100 * found["good"] / here["good"])
-            good.append([f"en-{lang}", here["good"], *(f"{share:.1f}%" for share in shares)])
-            for kind in areas:
-                chosen = (kinds == "good") | (kinds == kind)
-                if here[kind]:
-                    clean = kinds[chosen] == "good"
-                    areas[kind].append(
-                        [area(columns[name][chosen], clean) for name in ("cosine", "margin", "quality")]
-                    )
-    means = {kind: [f"{x:.3f}" for x in np.mean(found, axis=0)] for kind, found in areas.items()}
+        for lang in languages_of(arguments, encoder):
+            rows, text = noisy_stream(Path(arguments.data), lang, arguments.part, encoder)
+            columns = scored(rows, lang, encoder, folder)
+            noise = np.array([row.kind for row in rows])
+            kept = [kept_by(preset, folder, len(rows)) for preset in ("mild", "strict")]
+            for part, values in zip(parts.values(), (noise, text, [lang] * len(rows), *kept), strict=True):
+                part.append(np.array(values))
+            for kind in set(noise.tolist()) - {"good"}:
+                chosen = (noise == "good") | (noise == kind)
+                clean = noise[chosen] == "good"
+                scores = (columns[name][chosen] for name in ("cosine", "margin", "quality"))
+                areas[kind].append([area(values, clean) for values in scores])
+    every = {name: np.concatenate(part) for name, part in parts.items()}
+    both = [every["mild"], every["strict"]]
+    means = {kind: [f"{x:.3f}" for x in np.mean(found, axis=0)] for kind, found in areas.items() if found}
+    rows_of = shares(every["noise"], ("good", *means), both)
     header = ["kind", "rows", "kept by mild", "by strict", "area: cosine", "margin", "quality"]
-    table(header, ([*row, *means.get(str(row[0]), [""] * 3)] for row in kept_shares(every, kept.values())))
-    print()
-    table(["right pairs", "rows", "mild", "strict"], good)
+    table(header, ([*row, *means.get(str(row[0]), [""] * 3)] for row in rows_of))
+    good = every["noise"] == "good"
+    for what in ("text", "lang"):
+        print()
+        of = every[what][good]
+        table(
+            [f"right pairs: {what}", "rows", "mild", "strict"],
+            shares(of, np.unique(of), [k[good] for k in both]),
+        )
 
 
 def report_speed(arguments: argparse.Namespace) -> None:
@@ -303,8 +386,8 @@ def main() -> None:
     noise = commands.add_parser("noise")
     noise.add_argument("data")
     noise.add_argument("--model", default="default")
-    noise.add_argument("--langs", default="de,es,fr,it", help="target languages, of en")
-    noise.add_argument("--half", choices=("odd", "even"), default="even", help="lines of the benchmarks")
+    noise.add_argument("--langs", help="target languages, of en (default: all of the encoder)")
+    noise.add_argument("--part", choices=PARTS, default="report", help="of the benchmarks")
     noise.add_argument(
         "--peers", action="store_true", help="bicleaner-hardrules and OpusFilter on the same rows"
     )

@@ -1,27 +1,32 @@
 """Fit the networks of the column `quality` for an encoder, and write quality.safetensors.
 
-    python mine/fit_quality.py DATA/train --bench DATA --model europe5 --langs de,es,fr,it -o quality.safetensors
-    python mine/fit_quality.py DATA/train --bench DATA --model europe20 -o quality.safetensors
+    python mine/fit_quality.py DATA --model europe5 -o quality.safetensors
 
-DATA is a folder of pairs, NAME.en-LANG.tsv.zst (English, tab, another language), and NAME.LANG-LANG.tsv.zst. Half of
-the rows are right, the others spoilt by the rules of noise.py that are for fitting. mine/quality.md has the results.
+DATA is a folder of real text: train/NAME.LANG-LANG.tsv.zst, pairs of a kind of text, and bench/ as for
+bench_filtering.py, of which the odd lines are used. All languages of the encoder and all kinds of text count alike.
+Half of the rows are right, the others spoilt by the rules of noise.py that are for fitting. An eighth of the benchmarks
+sets the scale.
+mine/quality.md has the results.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import random
+import re
 import sys
 import time
-import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from bench_filtering import noisy_stream
-from noise import RULES, Stream, noisy_rows
+from bench_filtering import TRAINED, balanced, kinds_of_text, neighbours, noisy_stream
+from noise import RULES, Row, Stream, Texts, noisy_rows
 from safetensors.numpy import save
 from torch import nn
 
@@ -46,7 +51,8 @@ from bitextmine.scoring.columns.quality import (
     language_number,
 )
 
-ALL = "de,es,fr,it,nl,sv,da,nb,fi,cs,pl,pt,ru,tr,uk,hu,ro,el,bg"
+Pool = list[tuple[tuple[str, str], list[Texts], list[str]]]  # languages, pairs, and the kind of text of each
+
 # Inputs of a pair whose languages are not stated, and of one without a neighbourhood.
 NOT_STATED = {
     "lang": 1.0,
@@ -64,12 +70,13 @@ USED = {
 # Of the kinds of noise in the fit: what looks most like a right pair counts most, and has as many more rows.
 WEIGHTS = {
     "truncated": 4.0,
-    "gapped": 4.0,
+    "gapped": 8.0,
     "added": 7.0,
     "names": 8.0,
     "negation": 6.0,
     "numbers": 8.0,
-    "shuffled": 4.0,
+    "shuffled": 6.0,
+    "neighbour": 4.0,
     "alike": 4.0,
     "half_untranslated": 2.0,
     "half_foreign": 2.0,
@@ -79,88 +86,66 @@ WEIGHTS = {
 # The thresholds of the presets mild and strict, and the shares of right pairs that are to reach them.
 THRESHOLDS, GOOD_KEPT = (0.25, 0.35), (0.957, 0.925)
 # Noise, in standard deviations, of these inputs and of those of pieces.
-NOISE, NOISY = 0.3, ("similarity", "log margin", "length", "longer target")
+NOISE, NOISY = 0.1, ("similarity", "log margin", "length", "longer target")
+NEW = 2.0  # weight of rows of text that the encoder was not trained on
 GOOD = 20.0  # weight of the right pairs, all together; a kind of noise has 1, or that of WEIGHTS
 
 # Negating words of English, whose pieces count for one negation each; those of other languages are learned from these.
-NEGATING = (
-    "not",
-    "no",
-    "never",
-    "nobody",
-    "nothing",
-    "none",
-    "without",
-    "neither",
-    "nor",
-    "nowhere",
-    "cannot",
-)
-NEGATION_PAIRS = 200_000  # to learn from, of all languages
+NEGATING = re.findall(r"\w+", "not no never nobody nothing none without neither nor nowhere cannot")
+FEWEST = 100  # pairs of two languages to make rows of
 SPARSE = 0.1  # a larger number leaves fewer negating pieces
 
-NAME_PAIRS = 400_000  # to learn from, of all languages
 NAME_EPOCHS = 6
 MARKS = ".,;:!?()[]\"'«»„“”‘’"
 SPELLED = 0.7  # distance of the spellings (`unlike`) of two words that do not count as one name
 
-# Corpora with free translations and long sentences, which count several times: most others are short and literal.
-FREE = {"europarl": 6, "europarl2": 4, "news": 6, "bible": 2, "web": 2, "law": 2, "swisslaw": 2}
 
+def pool_of(data: Path, langs: list[str], each: int) -> Pool:
+    """Return pairs of each language with English, half of them in either direction, and of others where there are.
 
-def sampled_lines(path: Path, most: int) -> list[str]:
-    """Return lines spread over the file, by their checksums."""
-    lines = [line for line in iter_lines(path) if line.count("\t") == 1]
-    lines.sort(key=lambda line: zlib.crc32(line.encode()))
-    return lines[:most]
-
-
-def streams(data: Path, langs: list[str], each: int) -> Iterator[tuple[Stream, tuple[str, str]]]:
-    """Yield a stream for each language with English, in either direction, and some without English."""
-    pool: dict[str, list[str]] = {}
-    pairs: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    What differs threefold in length is no example of a right pair: a share of the corpora is noisy itself.
+    """
+    found: Pool = []
     for lang in langs:
-        files = sorted(data.glob(f"*.en-{lang}.tsv.zst"))
-        found: list[tuple[str, str]] = []
-        weights = {file: FREE.get(file.name.split(".")[0], 1) for file in files}
-        for file in files:
-            rows = [
-                line.split("\t")
-                for line in sampled_lines(file, round(1.3 * each * weights[file] / sum(weights.values())))
-            ]
-            # A share of the corpora is noisy itself: what differs threefold in length is no example of a right pair.
-            usual = usual_length("en", lang) or 1.0
-            found += [
-                (en, text)
-                for en, text in rows
-                if en != text and 1 / 3 < (len(text) + 9) / (len(en) * usual + 9) < 3
-            ]
-        random.Random(1).shuffle(found)
-        pairs["en", lang], pairs[lang, "en"] = found[::2], [(text, en) for en, text in found[1::2]]
-        pool[lang] = [text for _, text in found[:500]]
-    direct = sorted(data.glob("*.??-??.tsv.zst"))
-    for file in direct:
-        one, other = file.name.split(".")[1].split("-")
-        if "en" not in (one, other) and {one, other} <= set(langs):
-            rows = [tuple(line.split("\t")) for line in sampled_lines(file, each // 10)]
-            pairs.setdefault((one, other), []).extend([(a, b) for a, b in rows])
-    for stated, rows in pairs.items():
-        elsewhere = [text for lang, texts in pool.items() if lang not in stated for text in texts]
-        yield Stream(rows, stated, True, elsewhere), stated
+        some = balanced(kinds_of_text(data, lang, "fit"), each)
+        usual = usual_length("en", lang) or 1.0
+        some = [(p, k) for p, k in some if 1 / 3 < (len(p[1]) + 9) / (len(p[0]) * usual + 9) < 3]
+        random.Random(1).shuffle(some)
+        found.append((("en", lang), [pair for pair, _ in some[::2]], [kind for _, kind in some[::2]]))
+        back = [((text, en), kind) for (en, text), kind in some[1::2]]
+        found.append(((lang, "en"), [pair for pair, _ in back], [kind for _, kind in back]))
+    for path in sorted(data.glob("train/*.??-??.tsv.zst")):
+        kind, (one, other) = path.name.split(".")[0], path.name.split(".")[1].split("-")
+        if {one, other} <= set(langs):
+            cells = (line.split("\t") for line in itertools.islice(iter_lines(path), each // 20))
+            rows = [(row[0], row[1]) for row in cells if len(row) == 2 and all(map(str.strip, row))]
+            found.append(((one, other), rows, [f"{kind}{TRAINED}"] * len(rows)))
+    return found
 
 
-def negating_pieces(encoder: Encoder, data: Path, langs: list[str]) -> np.ndarray:
+def rows_to_fit(pool: Pool, encoder: Encoder) -> Iterator[tuple[tuple[str, str], list[Row], list[str]]]:
+    """Yield languages, rows and kinds of text of each part of a pool that is large enough."""
+    texts = {langs[1]: pairs[:100] for langs, pairs, _ in pool if langs[0] == "en"}
+    for langs, pairs, kinds in pool:
+        if len(pairs) >= FEWEST:
+            elsewhere = [pair[1] for lang, some in texts.items() if lang not in langs for pair in some]
+            stream = Stream(pairs, langs, True, elsewhere, neighbours(encoder, pairs))
+            rows = noisy_rows(stream, weights=WEIGHTS)
+            yield langs, rows, [kinds[row.at] for row in rows]
+
+
+def negating_pieces(encoder: Encoder, pool: Pool) -> np.ndarray:
     """Return `Networks.negation`: pieces, such that both sides of most pairs count for the same number of negations.
 
     They include words such as "unable" and "fail". By stochastic gradient descent (AdaGrad) on the absolute difference
     up to 1, with an L1 penalty.
     """
-    codes = sorted({"en", *langs})
+    codes = sorted({code for langs, _, _ in pool for code in langs})
     vocabulary = len(encoder.piece_rows()[0])
     both: list[list[Pieces]] = [[], []]
-    for stream, stated in streams(data, langs, NEGATION_PAIRS // len(langs)):
+    for stated, pairs, _ in pool:
         for side in range(2):
-            found = encoder.tokenizer.encode([pair[side] for pair in stream.pairs], 128, 1)[0]
+            found = encoder.tokenizer.encode([pair[side] for pair in pairs], 128, 1)[0]
             both[side].append(Pieces(found.ids + vocabulary * codes.index(stated[side]), found.offsets))
     sides = [Pieces.join(parts) for parts in both]
     known = {name: at for at, name in enumerate(encoder.tokenizer.names())}
@@ -186,7 +171,7 @@ def negating_pieces(encoder: Encoder, data: Path, langs: list[str]) -> np.ndarra
     return np.stack(found, axis=1).astype(np.int32)
 
 
-def name_pieces(encoder: Encoder, data: Path, langs: list[str]) -> np.ndarray:
+def name_pieces(encoder: Encoder, pool: Pool) -> np.ndarray:
     """Return `Networks.names`, by logistic regression on the capitalised words of right pairs.
 
     "Kowalski" keeps its spelling in any language, "Commission" in some, "Member" in hardly any.
@@ -194,8 +179,8 @@ def name_pieces(encoder: Encoder, data: Path, langs: list[str]) -> np.ndarray:
     torch.manual_seed(1)
     words: list[str] = []
     kept: list[float] = []
-    for stream, _ in streams(data, langs, NAME_PAIRS // len(langs)):
-        for pair in stream.pairs:
+    for _, pairs, _ in pool:
+        for pair in pairs:
             for text, other in (pair, pair[::-1]):
                 own = text.split()
                 known = [word.strip(MARKS) for word in other.lower().split()]
@@ -219,21 +204,40 @@ def name_pieces(encoder: Encoder, data: Path, langs: list[str]) -> np.ndarray:
     return np.clip(np.rint(NAME_STEPS * bag.weight.detach().numpy()[:, 0]), -127, 127).astype(np.int8)
 
 
-def inputs_of(
-    encoder: Encoder,
-    rows: list[tuple[str, str, str]],
-    langs: tuple[str, str],
-    tables: tuple[np.ndarray, np.ndarray],
-) -> np.ndarray:
-    """Return INPUTS and PIECE_INPUTS (n, m) of a stream."""
+def inputs_of(encoder: Encoder, quality: Quality, rows: list[Row], langs: tuple[str, str]) -> np.ndarray:
+    """Return INPUTS and PIECE_INPUTS (n, m) of a stream, float32."""
     tools = Tools(encoder, WindowNeighbourhood(), src_lang=langs[0], tgt_lang=langs[1])
-    tools.quality = Quality(encoder, tables)
+    tools.quality = quality
     parts = []
     for start in range(0, len(rows), 4096):
         part = rows[start : start + 4096]
-        pairs = PairTexts([row[0] for row in part], [row[1] for row in part], tools)
-        parts.append(np.concatenate([pairs.inputs(), pairs.piece_inputs()], axis=1))
+        pairs = PairTexts([row.src for row in part], [row.tgt for row in part], tools)
+        parts.append(np.concatenate([pairs.inputs(), pairs.piece_inputs()], axis=1).astype(np.float32))
     return np.concatenate(parts)
+
+
+@dataclass
+class Examples:
+    """The inputs of rows (n, m), and the kind of noise, the languages and the kind of text of each."""
+
+    inputs: list[np.ndarray] = field(default_factory=list)
+    noise: list[str] = field(default_factory=list)
+    langs: list[str] = field(default_factory=list)
+    text: list[str] = field(default_factory=list)
+
+    def add(self, inputs: np.ndarray, langs: tuple[str, str], rows: list[Row], kinds: list[str]) -> None:
+        self.inputs.append(inputs)
+        self.noise += [row.kind for row in rows]
+        self.langs += ["-".join(langs)] * len(rows)
+        self.text += kinds
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {
+            "x": np.concatenate(self.inputs),
+            "noise": np.array(self.noise),
+            "langs": np.array(self.langs),
+            "text": np.array(self.text),
+        }
 
 
 def fitted(
@@ -289,20 +293,14 @@ def without(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return x
 
 
-def calibrate(arrays: dict[str, np.ndarray], encoder: Encoder, data: Path, langs: list[str]) -> None:
-    """Scale the odds so that GOOD_KEPT of the right pairs in odd lines of the benchmarks reach THRESHOLDS."""
-    parts, kinds = [], []
-    for lang in langs:
-        rows = noisy_stream(data, lang, 0)
-        parts.append(inputs_of(encoder, rows, ("en", lang), (arrays["negation"], arrays["names"])))
-        kinds += [row[2] for row in rows]
-    x, kind = np.concatenate(parts), np.array(kinds)
+def calibrate(arrays: dict[str, np.ndarray], apart: Mapping[str, np.ndarray]) -> None:
+    """Scale the odds so that the shares GOOD_KEPT of the right pairs reach THRESHOLDS."""
+    good = apart["noise"] == "good"
     for name, used in USED.items():
-        network = Network(*(arrays[f"{name}.{field}"] for field in Network.__dataclass_fields__))
-        odds = network.score(network.drive(x[:, used]))
-        good = odds[kind == "good"]
+        network = Network(*(arrays[f"{name}.{part}"] for part in Network.__dataclass_fields__))
+        odds = network.score(network.drive(apart["x"][:, used].astype(np.float64)))
         wanted = [math.log(each / (1 - each)) for each in THRESHOLDS]
-        limits = [float(np.quantile(good, 1 - share)) for share in GOOD_KEPT]
+        limits = [float(np.quantile(odds[good], 1 - share)) for share in GOOD_KEPT]
         slope = (wanted[1] - wanted[0]) / (limits[1] - limits[0])
         arrays[f"{name}.out"] = arrays[f"{name}.out"] * np.float32(slope)
         arrays[f"{name}.constant"] = (slope * (arrays[f"{name}.constant"] - limits[0]) + wanted[0]).astype(
@@ -310,79 +308,79 @@ def calibrate(arrays: dict[str, np.ndarray], encoder: Encoder, data: Path, langs
         )
         print(f"{name}: log odds times {slope:.2f}", file=sys.stderr)
         for share, limit in zip(GOOD_KEPT, limits, strict=True):
-            kept = {str(each): round(100 * float((odds[kind == each] >= limit).mean()), 1) for each in RULES}
+            kept = {kind: f"{100 * (odds[apart['noise'] == kind] >= limit).mean():.1f}" for kind in RULES}
             print(f"{name}: {share:.1%}: {kept}", file=sys.stderr)
+
+
+def weights_of(noise: np.ndarray, text: np.ndarray) -> np.ndarray:
+    """Return the weight of each row by its kind of noise and of text, 1 in the mean."""
+    weight = np.where(np.char.endswith(text, TRAINED), 1.0, NEW)
+    for name in np.unique(noise):
+        rows = noise == name
+        weight[rows] *= (GOOD if name == "good" else WEIGHTS.get(name, 1.0)) / weight[rows].sum()
+    return weight * len(noise) / weight.sum()
+
+
+def examples(encoder: Encoder, data: Path, langs: list[str], each: int) -> dict[str, Any]:
+    """Return the tables, and the examples to fit to and to set the scale with as fit.NAME and scale.NAME."""
+    begin = time.process_time()
+
+    def done(what: str) -> None:
+        print(f"{what}: {time.process_time() - begin:.0f} s", file=sys.stderr, flush=True)
+
+    pool = pool_of(data, langs, each)
+    done(f"{sum(len(pairs) for _, pairs, _ in pool):,} pairs")
+    tables = negating_pieces(encoder, pool), name_pieces(encoder, pool)
+    done("negations and names")
+    quality = Quality(encoder, tables)
+    parts = {"fit": Examples(), "scale": Examples()}
+    for stated, rows, kinds in rows_to_fit(pool, encoder):
+        parts["fit"].add(inputs_of(encoder, quality, rows, stated), stated, rows, kinds)
+    done("fit")
+    for lang in langs:
+        rows, kinds = noisy_stream(data, lang, "scale", encoder)
+        parts["scale"].add(inputs_of(encoder, quality, rows, ("en", lang)), ("en", lang), rows, kinds)
+    done("scale")
+    return dict(zip(("negation", "names"), tables, strict=True)) | {
+        f"{part}.{name}": array for part, some in parts.items() for name, array in some.arrays().items()
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
-    parser.add_argument("--model", default="europe5")
-    parser.add_argument("--langs", default=ALL)
-    parser.add_argument("--each", type=int, default=3000, help="pairs of a language to make rows of")
-    parser.add_argument("--hidden", type=int, default=64)
-    parser.add_argument("--epochs", type=int, default=20)
-    parser.add_argument("--bench", type=Path, help="DATA of bench_filtering.py, to set the constants by")
-    parser.add_argument("--scale-langs", help="those of --langs that set the constants (default: all)")
+    parser.add_argument("--model", default="default")
+    parser.add_argument("--langs", help="of the pairs with English (default: all that the encoder states)")
+    parser.add_argument("--each", type=int, default=4000, help="pairs of a language to make rows of")
+    parser.add_argument("--hidden", type=int, default=128)
+    parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--rows", type=Path, help="keep the inputs in this .npz, or take them from it")
     parser.add_argument("-o", dest="out", type=Path, required=True)
     a = parser.parse_args()
     torch.set_num_threads(1)  # the products are small
     if a.rows is None or not a.rows.exists():
         encoder = load_encoder(a.model, "cpu")
-        begin = time.process_time()
-        negation = negating_pieces(encoder, a.data, a.langs.split(","))
-        names = name_pieces(encoder, a.data, a.langs.split(","))
-        took = time.process_time() - begin
-        print(f"{len(negation):,} negating pieces, names, {took:.1f} s", file=sys.stderr, flush=True)
-        parts, kinds = [], []
-        kinds_of_noise = sum(WEIGHTS.get(name, 1) for name in RULES)
-        for stream, langs in streams(a.data, a.langs.split(","), a.each):
-            begin = time.process_time()
-            half = len(stream.pairs) // 2
-            rows = noisy_rows(stream, half, round(half / kinds_of_noise), WEIGHTS)
-            if sum(row[2] == "good" for row in rows) < 100:
-                continue
-            parts.append(inputs_of(encoder, rows, langs, (negation, names)))
-            kinds += [row[2] for row in rows]
-            took = time.process_time() - begin
-            print(f"{'-'.join(langs)}: {len(rows):,} rows, {took:.1f} s", file=sys.stderr, flush=True)
-        x, kind = np.concatenate(parts), np.array(kinds)
+        langs = a.langs.split(",") if a.langs else [lang for lang in encoder.languages if lang != "en"]
+        found = examples(encoder, a.data, langs, a.each)
         if a.rows is not None:
-            np.savez(a.rows, x=x.astype(np.float32), kind=kind, negation=negation, names=names)
+            np.savez(a.rows, **found)
     else:
         with np.load(a.rows) as file:
-            x, kind, negation = file["x"].astype(np.float64), file["kind"], file["negation"]
-            names = file["names"]
-    y = kind == "good"
-    weight = np.zeros(len(x))
-    for name in np.unique(kind):
-        weight[kind == name] = (GOOD if name == "good" else WEIGHTS.get(name, 1.0)) / (kind == name).sum()
-    weight *= len(x) / weight.sum()
-    x = without(x, np.random.default_rng(1))
-    arrays = {"negation": negation, "names": names}
+            found = dict(file)
+    fit, scale = (
+        {name: found[f"{part}.{name}"] for name in ("x", "noise", "langs", "text")}
+        for part in ("fit", "scale")
+    )
+    arrays = {name: found[name] for name in ("negation", "names")}
+    x, right = without(fit["x"], np.random.default_rng(1)), fit["noise"] == "good"
     for name, used in USED.items():
-        network = fitted(x, y, weight, used, a.hidden, a.epochs)
-        arrays |= {f"{name}.{part}": value for part, value in network.items()}
-        odds = np.tanh(
-            ((x[:, used] - network["mean"]) / network["scale"]) @ network["hidden"].T + network["bias"]
-        )
-        odds = odds @ network["out"] + network["constant"][0]
-        limit = np.quantile(odds[y], 0.05)
-        kept = {str(each): round(100 * float((odds[kind == each] >= limit).mean()), 1) for each in RULES}
-        print(f"{name}: kept at 95% of the right pairs (log odds {limit:.2f}): {kept}", file=sys.stderr)
-    if a.bench is not None:
-        calibrate(arrays, load_encoder(a.model, "cpu"), a.bench, (a.scale_langs or a.langs).split(","))
-    kept_as = {"negation": np.int32, "names": np.int8}
+        network = fitted(x, right, weights_of(fit["noise"], fit["text"]), used, a.hidden, a.epochs)
+        arrays |= {
+            f"{name}.{part}": np.ascontiguousarray(value, np.float32) for part, value in network.items()
+        }
+    calibrate(arrays, scale)
     with summed(a.out):  # a model folder's checksums cover the file
-        a.out.write_bytes(
-            save(
-                {
-                    name: np.ascontiguousarray(value, kept_as.get(name, np.float32))
-                    for name, value in arrays.items()
-                }
-            )
-        )
+        a.out.write_bytes(save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
 
 
 if __name__ == "__main__":

@@ -10,8 +10,11 @@ import itertools
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from bitextmine.languages.codes import language
+from bitextmine.languages.scripts import UNSPACED, UNSPACED_LETTER, join_sentences, script_code
+from bitextmine.scoring.columns import evidence
 
 Texts = tuple[str, str]
 # Returns the spoilt pair, or None if this pair cannot be spoilt that way.
@@ -19,32 +22,10 @@ Rule = Callable[["Stream", int, random.Random], Texts | None]
 
 _WORD = re.compile(r"[^\W\d_]+")
 # Names to put in, of persons and places; the rules to fit on take names from other pairs.
-_FOREIGN = (
-    *(
-        "Okafor",
-        "Lindgren",
-        "Marchetti",
-        "Vasquez",
-        "Novak",
-        "Tanaka",
-        "Petrov",
-        "Haddad",
-        "Castellano",
-        "Brandt",
-    ),
-    *(
-        "Lisbon",
-        "Nairobi",
-        "Toronto",
-        "Marseille",
-        "Zagreb",
-        "Osaka",
-        "Bristol",
-        "Valencia",
-        "Dresden",
-        "Helsinki",
-    ),
-    *("Sorensen", "Delacroix", "Rossini", "Kowalski", "Tunis", "Chicago", "Geneva", "Krakow"),
+_FOREIGN = _WORD.findall(
+    "Okafor Lindgren Marchetti Vasquez Novak Tanaka Petrov Haddad Castellano Brandt Lisbon Nairobi Toronto "
+    "Marseille Zagreb Osaka Bristol Valencia Dresden Helsinki Sorensen Delacroix Rossini Kowalski Tunis Chicago Geneva "
+    "Krakow"
 )
 # English: a verb and the same negated, for insertion; the reverse removes the negation.
 _FLIPS = (
@@ -68,14 +49,24 @@ _OTHER_FLIPS = (
 
 
 class Stream:
-    """Pairs of two languages, from which noise of any kind is made; `fit` chooses the set of rules."""
+    """Pairs of two languages, from which noise of any kind is made; `fit` chooses the set of rules.
+
+    `other` are texts of other languages; `near` gives, for each pair, other pairs whose target is most similar to its
+    source, best first.
+    """
 
     def __init__(
-        self, pairs: Sequence[Texts], langs: tuple[str, str], fit: bool, other: Sequence[str] = ()
+        self,
+        pairs: Sequence[Texts],
+        langs: tuple[str, str],
+        fit: bool,
+        other: Sequence[str] = (),
+        near: Sequence[Sequence[int]] = (),
     ) -> None:
-        self.pairs, self.langs, self.fit, self.other = pairs, langs, fit, other
-        inside = (re.findall(r"(?<=[\w,] )[^\W\d_]\w{3,}", src + " | " + tgt) for src, tgt in pairs)
-        self.names = [word for words in inside for word in words if word[0].isupper()] or list(_FOREIGN)
+        self.pairs, self.langs, self.fit, self.other, self.near = pairs, langs, fit, other, near
+        self.lower = [{word for pair in pairs for word in _WORD.findall(pair[side])} for side in range(2)]
+        inside = [[match[0] for pair in pairs for match in self.names_in(pair, side)] for side in range(2)]
+        self.names = [names or list(_FOREIGN) for names in inside]
 
     def spoilt(self, kind: str, at: int, rng: random.Random) -> Texts | None:
         """Return pair number `at` spoilt in one way, None if that cannot be or changes nothing."""
@@ -89,55 +80,78 @@ class Stream:
             if found[0] != self.pairs[at][0] and found[1] != self.pairs[at][1]:
                 return found
 
+    def names_in(self, pair: Texts, side: int) -> list[re.Match[str]]:
+        """Return capitalised words inside a sentence that the language never writes in lower case here."""
+        matches = re.finditer(r"(?<=[\w,] )[^\W\d_]\w{3,}", pair[side])
+        return [m for m in matches if m[0][0].isupper() and m[0].lower() not in self.lower[side]]
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text with the blank behind them; in scripts without spaces, two letters at a time."""
+    if UNSPACED_LETTER.search(text):
+        return re.findall(rf"[{UNSPACED}]{{1,2}}\s*|[^\s{UNSPACED}]+\s*", text)
+    return [f"{word} " for word in text.split()]
+
+
+def joined(words: Sequence[str]) -> str:
+    """Return a text of `words_of`."""
+    return "".join(words).strip()
+
 
 def _one_side(pair: Texts, side: int, text: str) -> Texts:
     return (text, pair[1]) if side == 0 else (pair[0], text)
 
 
+def _long(pair: Texts, words: int = 6) -> tuple[list[str], list[str]] | None:
+    """Return the words of both sides if both have enough."""
+    src, tgt = map(words_of, pair)
+    return (src, tgt) if min(len(src), len(tgt)) >= words else None
+
+
 def half_untranslated(s: Stream, at: int, rng: random.Random) -> Texts | None:
     """Replace the beginning or end of one side by that of the other side."""
-    src, tgt = (text.split() for text in s.pairs[at])
-    if min(len(src), len(tgt)) < 6:
+    if (both := _long(s.pairs[at])) is None:
         return None
+    src, tgt = both
     share = rng.uniform(0.35, 0.65) if s.fit else 0.5
     a, b = round(share * len(src)), round(share * len(tgt))
     mixed = tgt[:b] + src[a:] if rng.random() < 0.5 else src[:a] + tgt[b:]
-    return _one_side(s.pairs[at], rng.choice((1, 1, 0)) if s.fit else 1, " ".join(mixed))
+    return _one_side(s.pairs[at], rng.choice((1, 1, 0)) if s.fit else 1, joined(mixed))
 
 
 def half_foreign(s: Stream, at: int, rng: random.Random) -> Texts | None:
     """Replace the end of the target by that of another sentence in the source language."""
-    tgt, other = s.pairs[at][1].split(), s.another(at, rng)[0].split()
-    if min(len(tgt), len(other)) < 6:
+    if (both := _long((s.another(at, rng)[0], s.pairs[at][1]))) is None:
         return None
+    other, tgt = both
     share = rng.uniform(0.35, 0.65) if s.fit else 0.5
-    return s.pairs[at][0], " ".join(tgt[: round(share * len(tgt))] + other[round(share * len(other)) :])
+    return s.pairs[at][0], joined(tgt[: round(share * len(tgt))] + other[round(share * len(other)) :])
 
 
 def looped(s: Stream, at: int, rng: random.Random) -> Texts | None:
     """Repeat a phrase of the target, as machine translation does."""
-    tgt = s.pairs[at][1].split()
+    tgt = words_of(s.pairs[at][1])
     if len(tgt) < 3:
         return None
     if s.fit:
         begin, size = rng.randrange(len(tgt)), rng.randint(1, 5)
         phrase = tgt[begin : begin + size]
         rest = tgt[begin + size :] if rng.random() < 0.5 else []
-        return s.pairs[at][0], " ".join(tgt[:begin] + phrase * rng.randint(2, 9) + rest)
+        return s.pairs[at][0], joined(tgt[:begin] + phrase * rng.randint(2, 9) + rest)
     if rng.random() < 0.3:
         phrase = tgt[: rng.randint(2, 4)]
-        return s.pairs[at][0], " ".join(itertools.islice(itertools.cycle(phrase), max(8, len(tgt))))
+        return s.pairs[at][0], joined(list(itertools.islice(itertools.cycle(phrase), max(8, len(tgt)))))
     size = min(len(tgt), rng.randint(2, 6))
-    return s.pairs[at][0], " ".join(tgt + tgt[-size:] * rng.randint(1, 4))
+    return s.pairs[at][0], joined(tgt + tgt[-size:] * rng.randint(1, 4))
 
 
 def truncated(s: Stream, at: int, rng: random.Random) -> Texts | None:
     """Cut one side off."""
-    side = rng.randrange(2)
-    words = s.pairs[at][side].split()
-    if min(len(words), len(s.pairs[at][1 - side].split())) < 6:
+    if (both := _long(s.pairs[at])) is None:
         return None
-    text = " ".join(words[: round(len(words) * (rng.uniform(0.3, 0.8) if s.fit else rng.uniform(0.4, 0.6)))])
+    side = rng.randrange(2)
+    words = both[side]
+    text = joined(words[: round(len(words) * (rng.uniform(0.3, 0.8) if s.fit else rng.uniform(0.4, 0.6)))])
     end = s.pairs[at][side][-1]
     return _one_side(
         s.pairs[at], side, text + end if s.fit and rng.random() < 0.3 and not end.isalnum() else text
@@ -145,18 +159,21 @@ def truncated(s: Stream, at: int, rng: random.Random) -> Texts | None:
 
 
 def gapped(s: Stream, at: int, rng: random.Random) -> Texts | None:
-    """Leave out words inside one side."""
-    side = rng.randrange(2)
-    words = s.pairs[at][side].split()
-    if min(len(words), len(s.pairs[at][1 - side].split())) < 6:
+    """Leave out words inside one side: a phrase, or single words."""
+    if (both := _long(s.pairs[at])) is None:
         return None
-    begin = size = round(len(words) * 0.3)
+    side = rng.randrange(2)
+    words = both[side]
+    if rng.random() < 0.5:
+        share = rng.uniform(0.2, 0.5) if s.fit else 0.35
+        gone = rng.sample(range(1, len(words)), max(2, round(share * len(words))))
+        return _one_side(s.pairs[at], side, joined([w for i, w in enumerate(words) if i not in gone]))
+    begin = round(len(words) * 0.3)
+    size = begin + 1
     if s.fit:
         size = round(len(words) * rng.uniform(0.2, 0.6))
         begin = rng.randrange(len(words) - size)
-    else:
-        size += 1
-    return _one_side(s.pairs[at], side, " ".join(words[:begin] + words[begin + size :]))
+    return _one_side(s.pairs[at], side, joined(words[:begin] + words[begin + size :]))
 
 
 def added(s: Stream, at: int, rng: random.Random) -> Texts | None:
@@ -165,10 +182,11 @@ def added(s: Stream, at: int, rng: random.Random) -> Texts | None:
     text, more = s.pairs[at][side], s.another(at, rng)[side]
     if s.fit:
         if rng.random() < 0.3:
-            words = more.split()
-            more = " ".join(words[: max(3, round(len(words) * rng.uniform(0.4, 0.9)))])
-        return _one_side(s.pairs[at], side, f"{text} {more}" if rng.random() < 0.6 else f"{more} {text}")
-    return _one_side(s.pairs[at], side, f"{text} {more[:1].upper()}{more[1:]}")
+            words = words_of(more)
+            more = joined(words[: max(3, round(len(words) * rng.uniform(0.4, 0.9)))])
+        both = (text, more) if rng.random() < 0.6 else (more, text)
+        return _one_side(s.pairs[at], side, join_sentences(both))
+    return _one_side(s.pairs[at], side, join_sentences((text, more[:1].upper() + more[1:])))
 
 
 def numbers(s: Stream, at: int, rng: random.Random) -> Texts | None:
@@ -205,29 +223,59 @@ def negation(s: Stream, at: int, rng: random.Random) -> Texts | None:
         return None
     row = language(code)
     words = [word for word in (row.negation if row else ()) if "'" not in word]
-    # All of them: French "ne" is left out in speech, and "no ... nada" are one negation.
-    found = re.sub(rf"\b(?:{'|'.join(words)})\b ", "", text) if words else text
-    return None if found == text else _one_side(s.pairs[at], side, found)
+    if not words:
+        return None
+    # All of them: French "ne" is left out in speech, and "no ... nada" are one negation. A sign of Han or Hangul is
+    # part of too many other words, so that two of them are not taken for one.
+    glued = UNSPACED_LETTER.match(words[0])
+    pattern = "|".join(words) if glued else rf"(?<!\S)(?:{'|'.join(words)}) "
+    return _one_side(s.pairs[at], side, re.sub(pattern, "", text, count=1 if glued else 0))
 
 
 def names(s: Stream, at: int, rng: random.Random) -> Texts | None:
     """Replace a name that both sides have on one of them."""
     pair = s.pairs[at]
-    side = rng.randrange(2)
-    there = [m for m in re.finditer(r"(?<=[\w,] )[^\W\d_]\w{3,}", pair[side]) if m.group()[0].isupper()]
-    both = [m for m in there if m.group()[:4].lower() in pair[1 - side].lower()]
-    if not both:
+    sides = [side for side in range(2) if s.names_in(pair, side)]
+    if not sides:
         return None
-    found = rng.choice(both)
-    new = rng.choice(s.names) if s.fit else rng.choice(_FOREIGN)
+    side = rng.choice(sides)
+    there = s.names_in(pair, side)
+    other = pair[1 - side].lower()
+    if script_code(pair[0]) == script_code(pair[1]):
+        there = [m for m in there if m[0][:4].lower() in other]
+    elif script_code(pair[1 - side]) == "Latn":
+        there = [m for m in there if evidence.unlike(m[0].lower(), other.split()) < 0.6]
+    if not there:
+        return None
+    found = rng.choice(there)
+    foreign = not s.fit and script_code(pair[side]) == "Latn"
+    new = rng.choice(_FOREIGN if foreign else s.names[side])
     if new[:4].lower() in (pair[0] + pair[1]).lower():
         return None
     return _one_side(pair, side, pair[side][: found.start()] + new + pair[side][found.end() :])
 
 
 def shuffled(s: Stream, at: int, rng: random.Random) -> Texts | None:
+    """Put the words of one side in random order, with some of another pair in place of their own."""
+    if (both := _long(s.pairs[at])) is None:
+        return None
+    side = rng.randrange(2)
+    words = both[side]
+    others = words_of(s.another(at, rng)[side])
+    for place in rng.sample(range(len(words)), round(len(words) * (rng.uniform(0, 0.6) if s.fit else 0.3))):
+        words[place] = rng.choice(others)
+    return _one_side(s.pairs[at], side, joined(rng.sample(words, len(words))))
+
+
+def misaligned(s: Stream, at: int, rng: random.Random) -> Texts | None:
     """Take the target of another pair."""
     return s.pairs[at][0], s.another(at, rng)[1]
+
+
+def neighbour(s: Stream, at: int, rng: random.Random) -> Texts | None:
+    """Take the target of another pair that is most similar to the source, as a wrong pair of mining is."""
+    near = s.near[at] if s.near else ()
+    return (s.pairs[at][0], s.pairs[rng.choice(near) if s.fit else near[0]][1]) if len(near) else None
 
 
 def alike(s: Stream, at: int, rng: random.Random) -> Texts | None:
@@ -245,76 +293,86 @@ def wrong_language(s: Stream, at: int, rng: random.Random) -> Texts | None:
 
 def copied(s: Stream, at: int, rng: random.Random) -> Texts | None:
     """Copy the source to the target, without one of its words or in other case."""
-    words = s.pairs[at][0].split()
+    words = words_of(s.pairs[at][0])
     if len(words) < 4:
         return None
     if rng.random() < 0.3:
         del words[rng.randrange(len(words))]
-    text = " ".join(words)
+    text = joined(words)
     return s.pairs[at][0], text.lower() if rng.random() < 0.3 else text
 
 
 def gibberish(s: Stream, at: int, rng: random.Random) -> Texts | None:
     """Words of the language at random, or the letters of the target shuffled."""
-    tgt = s.pairs[at][1].split()
+    tgt = words_of(s.pairs[at][1])
     if len(tgt) < 3:
         return None
     if rng.random() < 0.5:
-        words = list(itertools.chain.from_iterable(s.another(at, rng)[1].split()[:2] for _ in tgt))
-        return s.pairs[at][0], " ".join(rng.sample(words, min(len(words), len(tgt))))
+        words = list(itertools.chain.from_iterable(words_of(s.another(at, rng)[1])[:2] for _ in tgt))
+        return s.pairs[at][0], joined(rng.sample(words, min(len(words), len(tgt))))
     if s.fit:
-        return s.pairs[at][0], " ".join(rng.sample(tgt, len(tgt)))
-    return s.pairs[at][0], " ".join("".join(rng.sample(word, len(word))) for word in tgt)
+        return s.pairs[at][0], joined(rng.sample(tgt, len(tgt)))
+    return s.pairs[at][0], " ".join("".join(rng.sample(word, len(word))) for word in map(str.strip, tgt))
 
 
 def tiny(s: Stream, at: int, rng: random.Random) -> Texts | None:
     """Take a word, a letter or a few words of each of two pairs."""
     found = []
     for text in (s.pairs[at][0], s.another(at, rng)[1]):
-        words = text.split()
+        words = words_of(text)
         begin = rng.randrange(len(words))
         if s.fit:
             found.append(
-                " ".join(words[begin : begin + rng.choice((1, 1, 2))])[: rng.choice((1, 2, 3, 99, 99, 99))]
+                joined(words[begin : begin + rng.choice((1, 1, 2))])[: rng.choice((1, 2, 3, 99, 99, 99))]
             )
         else:
-            found.append(rng.choice("abcdefghijklmnop") if rng.random() < 0.3 else words[begin])
+            found.append(rng.choice("abcdefghijklmnop") if rng.random() < 0.3 else words[begin].strip())
     return None if found[0].lower() == found[1].lower() else (found[0], found[1])
 
 
 RULES: dict[str, Rule] = {
     rule.__name__: rule
     for rule in (
-        *(half_untranslated, half_foreign, looped, truncated, gapped, added, numbers, negation, names),
-        *(shuffled, alike, wrong_language, copied, gibberish, tiny),
+        *(truncated, gapped, shuffled, added, looped, numbers, negation, names, neighbour, alike, misaligned),
+        *(half_untranslated, half_foreign, wrong_language, copied, gibberish, tiny),
     )
 }
 
 
+class Row(NamedTuple):
+    """A pair, right or spoilt: its texts, the kind of noise ("good" for none), and the number of its pair."""
+
+    src: str
+    tgt: str
+    kind: str
+    at: int
+
+
 def noisy_rows(
-    stream: Stream, clean: int, each: int, weights: Mapping[str, float] | None = None, seed: int = 1
-) -> list[tuple[str, str, str]]:
-    """Return rows in random order: (source, target, kind), `clean` of kind "good" and `each` of every kind of noise.
+    stream: Stream, good: float = 0.5, weights: Mapping[str, float] | None = None, seed: int = 1
+) -> list[Row]:
+    """Return rows in random order, of each pair one: a share of `good` ones, the others of all kinds of noise.
 
-    `weights` are kinds of which there are so many times as many.
-
-    Every row is made of a pair of its own; a kind has fewer rows if there are not enough pairs that can be spoilt so.
+    `weights` are kinds that there are so many times as many of. A kind has fewer rows if there are not enough pairs
+    that can be spoilt so.
     """
     rng = random.Random(seed)
     order = list(range(len(stream.pairs)))
     rng.shuffle(order)
-    rows: list[tuple[str, str, str]] = []
-    used: set[int] = set()
+    right = round(good * len(order))
+    rows = [Row(*stream.pairs[at], "good", at) for at in order[:right]]
+    rest = dict.fromkeys(order[right:])
+    share = len(rest) / sum((weights or {}).get(kind, 1) for kind in RULES)
     for kind in RULES:
-        made = 0
-        for at in order:
-            if made >= each * (weights or {}).get(kind, 1):
+        wanted = round(share * (weights or {}).get(kind, 1))
+        made = []
+        for at in rest:
+            if len(made) >= wanted:
                 break
-            if at in used or (found := stream.spoilt(kind, at, rng)) is None:
-                continue
-            used.add(at)
-            rows.append((*found, kind))
-            made += 1
-    rows += [(*stream.pairs[at], "good") for at in [at for at in order if at not in used][:clean]]
+            if found := stream.spoilt(kind, at, rng):
+                made.append(Row(*found, kind, at))
+        rows += made
+        for row in made:
+            del rest[row.at]
     rng.shuffle(rows)
     return rows

@@ -143,10 +143,24 @@ def test_exchanged_sides_have_exchanged_signs(src, tgt):
         ("source loops", "target loops"),
         ("more sentences in the target", "fewer sentences in the target"),
         ("only the source ends", "only the target ends"),
+        ("more stops inside the source", "more stops inside the target"),
+        ("only the source begins small", "only the target begins small"),
         ("negated source", "negated target"),
         *[(name, name) for name in ("both loop", "copied run", "copied words", "brackets", "names")],
     ):
         assert there[one] == pytest.approx(back[other])
+
+
+def test_signs_of_words_out_of_order():
+    right, shuffled = "The cat saw no one else.", "saw else. the Cat one no."
+    some = signs(right, shuffled, "en", "fr")
+    assert some["more stops inside the target"] == 1
+    assert some["more stops inside the source"] == 0
+    assert some["only the target begins small"] == 1
+    assert signs(right, "кот никого не видел", "", "")["only the target begins small"] == 1
+    assert not any(
+        signs(right, "猫", "", "")[f"only the {side} begins small"] for side in ("source", "target")
+    )
 
 
 TEXTS = st.lists(

@@ -23,6 +23,8 @@ NAMES = (
     *("copied run", "copied words", "copied pairs of words"),
     *("more sentences in the target", "fewer sentences in the target"),
     *("only the source ends", "only the target ends", "brackets", "names"),
+    *("more stops inside the source", "more stops inside the target"),
+    *("only the source begins small", "only the target begins small"),
     *("negated source", "negated target", "lone numbers", "clashing numbers"),
 )
 
@@ -33,6 +35,7 @@ _MARKED_TOKEN = re.compile(rf"(?:[^\W_]|{MARK})+(?:['’-](?:[^\W_]|{MARK})+)*")
 _LONGEST_PERIOD = 12  # tokens that a loop repeats
 _FEWEST = 4  # tokens of a text that can loop, and of a copied run
 _END = re.compile(r"[.!?…।]+[\"'”’»)\]]*(?=\s|$)|[。！？]")
+_INSIDE = re.compile(r"(?<=[^\W\d_]{2})[.!?…] +([^\W\d_])")  # (?<= ): not an initial
 STOPS = frozenset(".!?…।。！？")  # marks that end a sentence
 _LAST, _CLOSING = STOPS | frozenset(":;：；"), "\"'”’»)]」"
 _TAIL = 8  # characters that hold the last mark, with what closes behind it
@@ -226,6 +229,8 @@ def _signs(src: str, tgt: str) -> tuple[float, ...]:
         *_punctuation(src, tgt),
         sum(abs(src.count(c) - tgt.count(c)) for c in "()[]"),
         names_apart(src, tgt, src_words, tgt_words),
+        _stops_inside(src) - _stops_inside(tgt),
+        src[:1].islower() - tgt[:1].islower() if _is_cased(src) and _is_cased(tgt) else 0,
         max(1, min(len(a), len(b))),
         max(1, len(a)),
         max(1, len(b)),
@@ -241,8 +246,10 @@ def evidence(
     counts of `number_counts`.
     """
     # Row by row: lists of the words of all rows would keep the garbage collector busy.
-    rows = np.array(list(map(_signs, src, tgt)), dtype=np.float64).reshape(len(src), 13)
-    first, second, run, log_run, pairs, ends, one, other, brackets, names, shorter, x, y = rows.T
+    rows = np.array(list(map(_signs, src, tgt)), dtype=np.float64).reshape(len(src), 15)
+    first, second, run, log_run, pairs, ends, one, other, brackets, names, inside, small, shorter, x, y = (
+        rows.T
+    )
     longer = second - first
     loops = first / x, second / y
     log = list(map(math.log1p, np.abs(longer).tolist()))
@@ -261,6 +268,10 @@ def evidence(
         np.maximum(0, other - one),
         np.minimum(brackets, _MOST),
         names,
+        np.clip(inside, 0, _MOST),
+        np.clip(-inside, 0, _MOST),
+        np.maximum(0, small),
+        np.maximum(0, -small),
         no[0] & ~no[1],
         no[1] & ~no[0],
         *np.minimum(numbers[:, 1:], _MOST).T,
@@ -278,6 +289,15 @@ def _punctuation(src: str, tgt: str) -> tuple[float, bool, bool]:
 def _ends(text: str) -> int:
     """Return the number of sentence ends, at least 1."""
     return max(1, len(_END.findall(text)))
+
+
+def _stops_inside(text: str) -> int:
+    """Return the number of marks that end a sentence before a word in lower case, as in a text out of order."""
+    return sum(map(str.islower, _INSIDE.findall(text[:_CHARACTERS])))
+
+
+def _is_cased(text: str) -> bool:
+    return text[:1].islower() or text[:1].isupper()
 
 
 def _stops(text: str) -> bool:
