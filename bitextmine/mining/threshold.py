@@ -24,6 +24,7 @@ SAMPLE = 0.5
 # Estimated and true numbers, of wrong pairs and of missed ones, differ by so much where the truth is known (standard
 # deviation of the logarithm of their ratio): mine/quality.md.
 _MODEL = 0.5
+_UNCERTAIN = "An estimate of scores as weak as these is uncertain"
 _ROUNDING = 1e-9  # of shares that are equal but for the order of their sums
 _ROWS = 20  # of a table of thresholds
 _PAIRS_PER_ROW = 10
@@ -261,8 +262,9 @@ def cut_by_estimate(kind: str, number: float, known: Estimate, at_rate: Callable
             highest, pairs = known.highest_precision()
             raise NoEstimate(
                 f"--threshold precision={number:g}: no threshold gives so high an estimated precision; the highest is "
-                f"{math.floor(1000 * highest) / 10:g}%, of {counted(pairs, 'pair')}. Ask for less, or mine with "
-                "--threshold none and look"
+                f"{math.floor(1000 * highest) / 10:g}%, of {counted(pairs, 'pair')}. "
+                + (f"{_UNCERTAIN}. " if highest < LOW_PRECISION else "")
+                + "Ask for less, or mine with --threshold none and read the first pairs, which are the best"
             )
     if value is None or not known.kept(value):
         return Cut(value, rule, ("no pair reaches the threshold",), known)
@@ -285,7 +287,8 @@ def cut_by_estimate(kind: str, number: float, known: Estimate, at_rate: Callable
                 f"--threshold precision=0.95 keeps the better ones (score {better:.4f}, "
                 f"{counted(known.kept(better), 'pair')})"
                 if better is not None
-                else f"No threshold gives 95%; the highest is {100 * known.highest_precision()[0]:.0f}%"
+                else f"{_UNCERTAIN}: read the first pairs, which are the best, and give the score where they turn bad "
+                "as --threshold"
             )
         )
     elif low < LOW_PRECISION <= known.precision(value):

@@ -148,15 +148,16 @@ def names_apart(src: str, tgt: str, src_words: list[str], tgt_words: list[str]) 
 
 
 @lru_cache(maxsize=1 << 16)
-def _letters(word: str) -> tuple[str, frozenset[str], frozenset[str]]:
-    """Return a word in Latin letters and its pairs of letters and of consonants, with the first one."""
+def _letters(word: str) -> tuple[str, frozenset[str]]:
+    """Return a word in Latin letters and its pairs of letters, with the first one."""
     plain = "".join(filter(str.isalnum, latin(word)))
-    sounds = consonants(plain).replace("\0", "")
-    return (
-        plain,
-        frozenset(map("".join, pairwise(f" {plain}"))),
-        frozenset(map("".join, pairwise(f" {sounds}"))),
-    )
+    return plain, frozenset(map("".join, pairwise(f" {plain}")))
+
+
+@lru_cache(maxsize=1 << 16)
+def _sounds(plain: str) -> frozenset[str]:
+    """Return the pairs of consonants of a word, with the first one."""
+    return frozenset(map("".join, pairwise(f" {consonants(plain)}".replace("\0", ""))))
 
 
 def unlike(name: str, words: Sequence[str]) -> float:
@@ -166,13 +167,14 @@ def unlike(name: str, words: Sequence[str]) -> float:
     """
     if name in words:
         return 0.0
-    own, letters, sounds = _letters(name)
+    own, letters = _letters(name)
     closest = 0.0
-    for other, its_letters, its_sounds in map(_letters, words):
-        spelled = other.isascii() == own.isascii()
-        pairs, there = (letters, its_letters) if spelled else (sounds, its_sounds)
+    for other, there in map(_letters, words):
         if other == own:
             return 0.0
+        pairs = letters
+        if other.isascii() != own.isascii():
+            pairs, there = _sounds(own), _sounds(other)
         if pairs.isdisjoint(there):
             continue
         more = abs(len(pairs) - len(there))
