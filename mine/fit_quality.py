@@ -75,20 +75,22 @@ WEIGHTS = {
     "names": 8.0,
     "negation": 6.0,
     "numbers": 8.0,
-    "shuffled": 6.0,
-    "neighbour": 4.0,
+    "shuffled": 8.0,
+    "neighbour": 10.0,
     "alike": 4.0,
     "half_untranslated": 2.0,
     "half_foreign": 2.0,
     "looped": 3.0,
     "copied": 4.0,
+    "misaligned": 3.0,
+    "gibberish": 3.0,
 }
 # The thresholds of the presets mild and strict, and the shares of right pairs that are to reach them.
 THRESHOLDS, GOOD_KEPT = (0.25, 0.35), (0.957, 0.925)
 # Noise, in standard deviations, of these inputs and of those of pieces.
-NOISE, NOISY = 0.1, ("similarity", "log margin", "length", "longer target")
+NOISE, NOISY = 0.2, ("similarity", "log margin", "length", "longer target")
 NEW = 2.0  # weight of rows of text that the encoder was not trained on
-GOOD = 20.0  # weight of the right pairs, all together; a kind of noise has 1, or that of WEIGHTS
+GOOD = 70.0  # weight of the right pairs, all together; a kind of noise has 1, or that of WEIGHTS
 
 # Negating words of English, whose pieces count for one negation each; those of other languages are learned from these.
 NEGATING = re.findall(r"\w+", "not no never nobody nothing none without neither nor nowhere cannot")
@@ -351,9 +353,9 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--model", default="default")
     parser.add_argument("--langs", help="of the pairs with English (default: all that the encoder states)")
-    parser.add_argument("--each", type=int, default=4000, help="pairs of a language to make rows of")
-    parser.add_argument("--hidden", type=int, default=128)
-    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--each", type=int, default=2500, help="pairs of a language to make rows of")
+    parser.add_argument("--hidden", type=int, default=96)
+    parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--rows", type=Path, help="keep the inputs in this .npz, or take them from it")
     parser.add_argument("-o", dest="out", type=Path, required=True)
     a = parser.parse_args()
