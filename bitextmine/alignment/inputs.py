@@ -1,6 +1,7 @@
 """Find the documents to align: two files, two folders, a list of files, or parts of two files."""
 
 import itertools
+import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from typing import NamedTuple
 from bitextmine.console import counted
 from bitextmine.documents.kinds import SUFFIXES, Kind
 from bitextmine.documents.paragraphs import paragraphs
-from bitextmine.documents.sentences import sentences
+from bitextmine.documents.sentences import sentences, unmarked
 from bitextmine.documents.sources import HEAD, check_text, kind_of, language_of
 from bitextmine.documents.split import split
 from bitextmine.documents.subtitles import passages, read_subtitles
@@ -22,6 +23,8 @@ from bitextmine.files.storage import AnyPath
 from bitextmine.languages.clean import clean
 from bitextmine.languages.codes import is_code
 from bitextmine.run import Run
+
+log = logging.getLogger(__name__)
 
 # Lines that tell if a text is one sentence per line, and its marks: the share of lines that hold several sentences,
 # sentences per line, and paragraphs per line where lines are wrapped. Books and laws aligned by hand, whose lines are
@@ -123,6 +126,8 @@ class Reader:
                 for j, line in enumerate(sentences(clean(text), lang), 1)
             ]
         self.cut[part.name] = len(found)
+        if sentence := unmarked(lang):
+            log.warning("%s: warning: %s", part.source, sentence)
         texts, origins, begins = zip(*found, strict=True) if found else ((), (), ())
         return Sentences(texts, origins if self._origin else (), paragraphs=begins)
 

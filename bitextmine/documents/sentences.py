@@ -101,6 +101,14 @@ def _is_inside(text: str, start: int, mark: re.Match[str], lang: str) -> bool:
     return _is_short(word, lang)
 
 
+def unmarked(lang: str) -> str:
+    """Return a sentence about a language whose script marks no ends of sentences, "" for others."""
+    row = language(lang)
+    if row is None or row.scripts.isdisjoint({"Thai", "Lao", "Khmer"}):
+        return ""
+    return f"{row.name} has no mark at the end of a sentence: a paragraph is one line"
+
+
 def begins_small(text: str, start: int = 0) -> bool:
     """Return True if the first letter from `start` on is in lower case."""
     first = text[start : start + _LONGEST_OPENING].lstrip(_OPENING)[:1]

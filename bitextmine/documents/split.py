@@ -22,7 +22,7 @@ from bitextmine.declarations import keywords
 from bitextmine.documents.corpora import Output, open_outputs, two_languages
 from bitextmine.documents.document import Damaged, Document, NoDocument
 from bitextmine.documents.kinds import SplitOptions
-from bitextmine.documents.sentences import sentences
+from bitextmine.documents.sentences import sentences, unmarked
 from bitextmine.documents.sources import File, documents, find_files, language_of, text_document
 from bitextmine.errors import BitextmineError, MissingPackage, UsageError
 from bitextmine.files.output import Destination, keep_apart
@@ -123,12 +123,14 @@ class SplitReport:
         """Return the summary for the user."""
         lines = ", ".join(f"{lang} {many:,}" for lang, many in sorted(self.lines.items()))
         by_lang = f" ({lines})" if len(self.lines) > 1 else ""
+        joined = filter(None, map(unmarked, sorted(self.lines))) if options.join == "sentence" else ()
         changed = ", ".join(f"{step} {self.changed[step]:,}" for step in STEPS if self.changed[step])
         parts = [
             f"{counted(self.documents, 'document')}, {counted(self.paragraphs, 'paragraph')}, "
             f"{counted(self.lines.total(), options.join)}{by_lang}",
             f"; {counted(self.empty, 'document')} without text" if self.empty else "",
             f"; {counted(self.other, 'document')} in other languages" if self.other else "",
+            *(f"\n{sentence}" for sentence in joined),
             f"\nnormalised paragraphs: {changed}" if changed else "",
             *(f"\n{many:,} skipped: {reason}" for reason, many in self.skipped.most_common()),
             f"\nfor example {'; '.join(self.named)}" if self.named else "",

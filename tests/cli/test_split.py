@@ -705,3 +705,12 @@ def test_a_full_disk_names_the_output_and_the_run_goes_on_later(bm, bitextmine, 
     assert done.returncode == 1 and b"out.en: cannot write: File too large; free some space" in done.stderr
     bm("split", "book.en.txt", "-o", "out.en")
     assert (tmp_path / "out.en").read_text() == SENTENCES * 8000
+
+
+@pytest.mark.parametrize(("lang", "said"), [("th", True), ("km", True), ("my", False), ("en", False)])
+def test_scripts_that_mark_no_ends_of_sentences_are_named(bm, tmp_path, lang, said):
+    (tmp_path / f"book.{lang}").write_text("หมามา แมวไป\n\nนกบิน\n")
+    result = bm("split", f"book.{lang}")
+    assert result.out == "หมามา แมวไป\nนกบิน\n"
+    assert ("a paragraph is one line" in result.err) == said
+    assert "a paragraph is one line" not in bm("split", f"book.{lang}", "--join", "paragraph").err
