@@ -15,7 +15,7 @@ def npy_file(value: Any) -> str | os.PathLike[str]:
     if not isinstance(value, str | os.PathLike) or pathlib.Path(value).suffix != ".npy":
         raise UsageError(f"expected a file name that ends in .npy, found {value!r}")
     if is_remote(value):
-        raise UsageError(f"expected a local path, as vectors are written in place, found {value}")
+        raise UsageError(f"expected a local path, not a URL: {value}")
     return value
 
 
