@@ -9,6 +9,7 @@ from bitextmine.alignment.options import AlignOptions
 from bitextmine.cli.declared import Only, command
 from bitextmine.cli.shell import program
 from bitextmine.declarations import Opt
+from bitextmine.files.formats.names import COMPRESSING, OUTPUT_SUFFIXES
 from bitextmine.files.options import Normalize, output
 from bitextmine.mining.options import CorpusOptions, MiningOptions, WorkOptions
 from bitextmine.run import Run
@@ -45,8 +46,8 @@ def mine(
     output: Annotated[
         str,
         output(
-            "Output file: .tsv, .jsonl, .tmx or .parquet; add .gz, .bz2, .xz or .zst to compress; {src} and {tgt} "
-            "stand for the languages. FILE.json describes the run."
+            f"Output file: {OUTPUT_SUFFIXES}; add {COMPRESSING} to compress; {{src}} and {{tgt}} stand for the "
+            "languages. FILE.json describes the run."
         ),
     ] = "-",
     work: Annotated[

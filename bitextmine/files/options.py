@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from bitextmine.declarations import Opt, Options
 from bitextmine.errors import UsageError
+from bitextmine.files.formats.names import COMPRESSING, OUTPUT_SUFFIXES
 
 
 def output(help: str, metavar: str = "FILE", *, remote: bool = True) -> Opt:
@@ -13,10 +14,7 @@ def output(help: str, metavar: str = "FILE", *, remote: bool = True) -> Opt:
 
 
 StreamOutput = Annotated[
-    str,
-    output(
-        "Output file: .tsv, .jsonl, .tmx or .parquet, or two with NAME.{lang}; add .gz, .bz2, .xz or .zst to compress."
-    ),
+    str, output(f"Output file: {OUTPUT_SUFFIXES}, or two with NAME.{{lang}}; add {COMPRESSING} to compress.")
 ]
 Normalize = Annotated[
     bool,

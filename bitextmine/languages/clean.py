@@ -39,9 +39,9 @@ _HIDDEN = re.compile(f"[{_INVISIBLE}]")
 # UTF-8 that was read as Windows-1252 or Latin-1: a lead byte's letter and a continuation byte's. Those of `readable`
 # are the leads of European alphabets and punctuation, which are rare otherwise.
 _FOLLOWING = "[\u0080-\u00bf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]"
-# A capital and a closing mark at the end of a word in capitals, as in «MAÇÃ», are text.
+# A capital and what follows the end of a word in capitals, as in «MAÇÃ» and MANHÃ—e, are text.
 _GARBLED = re.compile(
-    f"[ÂÃÄÅÆÇÈÉÎÏÐÑØÙÚàáâãäåæçèéð](?<![A-ZÀ-ÖØ-Þ«“‘„‚‹(][ÂÃÄÅÆÇÈÉÎÏÐÑØÙÚ](?=[»›”’“‘…–—™®©°ª•\u00a0](?!\\w))){_FOLLOWING}"
+    f"[ÂÃÄÅÆÇÈÉÎÏÐÑØÙÚàáâãäåæçèéð](?<![A-ZÀ-ÖØ-Þ«“‘„‚‹(][ÂÃÄÅÆÇÈÉÎÏÐÑØÙÚ](?=[—\u00a0]|[»›”’“‘…–™®©°ª•](?!\\w))){_FOLLOWING}"
 )
 # One set of characters first: a search for a set is fast.
 _SUSPICIOUS = re.compile(

@@ -42,6 +42,7 @@ def test_clean(text, expected, steps):
         "Sonuç: “HÂLÂ” geçerli. ‘KÂR’",
         "«CAFÉ» “FORÊT” «NOËL…» À L’ÉCOLE — “MÊ”",
         "“HÀ NỘI” «VÂ» (CHÚ Ý) “BÔ”",
+        "A MANHÃ—E A IRMÃ—, VOILÀ—ET, ÇÂ—A",
     ],
 )
 def test_capitals_before_closing_marks_are_no_mojibake(text):

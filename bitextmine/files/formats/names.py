@@ -72,6 +72,12 @@ PO = Format("po", (".po", ".pot"), "po:open_po")
 MOSES = Format("moses", (".{lang}",), "tsv:open_moses", "tsv:MosesWriter", lines=True, needs_languages=True)
 
 FORMATS = {format.name: format for format in (TSV, JSONL, TMX, PARQUET, XLIFF, CSV, PO, DATASET, MOSES)}
+_WRITTEN = [format.suffixes[0] for format in FORMATS.values() if format.writer]
+# For texts of help: the suffixes of outputs, and those that compress them.
+OUTPUT_SUFFIXES, COMPRESSING = (
+    f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
+    for suffixes in ([suffix for suffix in _WRITTEN if "{" not in suffix], COMPRESSION_SUFFIXES)
+)
 SUFFIXES = {suffix: format for format in FORMATS.values() for suffix in format.suffixes}
 _MEANT = {".json": ".jsonl", ".csv": ".tsv", ".xml": ".tmx"}
 
@@ -103,10 +109,9 @@ def output_format(output: Location, option: str = "-o") -> Format:
     found = _format(output) or (TSV if _two_languages(suffix[1:]) else None)
     if found is None or not found.writer:
         meant = f"; is {_MEANT[output.suffix]} meant?" if output.suffix in _MEANT else ""
-        written = ", ".join(format.suffixes[0] for format in FORMATS.values() if format.writer)
         raise UsageError(
-            f"{option} {output}: pairs are written as {written}, and {', '.join(COMPRESSION_SUFFIXES)} may follow; "
-            f"'{suffix}' is none of these{meant}"
+            f"{option} {output}: pairs are written as {', '.join(_WRITTEN)}, and {', '.join(COMPRESSION_SUFFIXES)} "
+            f"may follow; '{suffix}' is none of these{meant}"
         )
     _check_compression(output, found)
     return found
