@@ -177,8 +177,8 @@ class UnitStream:
             self._undeclared = self._undeclared or name[:60]
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        local = tag.rpartition(":")[2]
-        if not self._depth and not self._any:
+        local = tag.rpartition(":")[2] if ":" in tag else tag
+        if not self._any:
             if local not in self._vocabularies:
                 known = " or ".join(f"{v.name} with <{v.root}>" for v in self._vocabularies.values())
                 raise self._wrong(f"the file begins with <{local[:60]}>, and {known}")
@@ -192,7 +192,9 @@ class UnitStream:
                 raise _Unclosed(self._parser.CurrentByteIndex, self._parser.CurrentLineNumber)
             self._tree, self._size, self._texts, self._undeclared = TreeBuilder(), 0, [], ""
         if self._tree is not None:
-            self._count(_ELEMENT_BYTES + sum(map(len, attributes.values())))
+            self._size += _ELEMENT_BYTES + (sum(map(len, attributes.values())) if attributes else 0)
+            if self._size > self._most:
+                raise self._too_large()
             self._tree.start(local, attributes)
         else:
             try:
@@ -207,7 +209,7 @@ class UnitStream:
             if len(self._above) > 1:  # the root stays, for what may follow damage
                 self._above.pop()
             return
-        element = self._tree.end(tag.rpartition(":")[2])
+        element = self._tree.end(tag.rpartition(":")[2] if ":" in tag else tag)
         if element.tag != self.vocabulary.unit:
             return
         self._tree = None
@@ -220,16 +222,16 @@ class UnitStream:
 
     def _characters(self, text: str) -> None:
         if self._tree is not None:
-            self._count(len(text))
+            self._size += len(text)
+            if self._size > self._most:
+                raise self._too_large()
             self._texts.append(text)
             self._tree.data(text)
 
-    def _count(self, more: int) -> None:
-        self._size += more
-        if self._size > self._most:
-            raise self._wrong(
-                f"a unit larger than {self._most:,} bytes, which no sentence is; allow larger ones with --max-line"
-            )
+    def _too_large(self) -> BitextmineError:
+        return self._wrong(
+            f"a unit larger than {self._most:,} bytes, which no sentence is; allow larger ones with --max-line"
+        )
 
 
 class _Unclosed(Exception):
