@@ -21,7 +21,7 @@ _BLOCK = (
 )
 # Only the names of real elements: a manual says <file> and <your name>.
 _TAG = re.compile(
-    rf"</?(?:(?P<inline>{'|'.join(_INLINE.split())})|{'|'.join(_BLOCK.split())})(?:\s[^<>]{{0,2000}}+)?/?>",
+    rf"</?(?=[a-z])(?:(?P<inline>{'|'.join(_INLINE.split())})|{'|'.join(_BLOCK.split())})(?:\s[^<>]{{0,2000}}+)?/?>",
     re.IGNORECASE,
 )
 # What holds no text: the opening of a comment, script or style sheet, and what ends each.
