@@ -212,7 +212,7 @@ class MiningOptions(Options):
     second: Second = None
     second_budget: Annotated[
         float, Opt("--second-budget", "Largest share of the lines for --second to encode.", gt=0, le=1)
-    ] = 0.15
+    ] = 0.1
     dedup: Annotated[Dedup, Opt("--dedup", "Mine duplicate lines once.")] = Dedup.EXACT
     duplicates: Annotated[Duplicates, Opt("--duplicates", "Pairs to print for duplicate lines.")] = (
         Duplicates.FIRST
