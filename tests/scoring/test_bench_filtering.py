@@ -21,7 +21,7 @@ MOST = {
     "added": (0.15, 0.1),
     "numbers": (0.12, 0.1),
     "names": (0.6, 0.5),
-    "shuffled": (0.45, 0.35),
+    "shuffled": (0.2, 0.1),
     "misaligned": (0.02, 0.02),
     "negation": (0.6, 0.5),
     "wrong_language": (0.01, 0.01),
