@@ -31,14 +31,17 @@ _SHORTEST = re.compile("[\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U0
 def folded(piece: str) -> str:
     """Return a piece in lower case, without accents (é as e, ü as u), with compatible forms as one (ﬁ as fi)."""
     plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", piece).casefold())
-    for mark in filter(unicodedata.combining, set(plain)):
-        plain = plain.replace(mark, "")
-    return plain
+    marks = "".join(filter(unicodedata.combining, set(plain)))
+    return re.sub(f"[{marks}]+", "", plain) if marks else plain
 
 
 def skeleton(piece: str) -> str:
     """Return the consonants of a piece in capitals, which names have in common in all scripts; NUL for a non-letter."""
-    return consonants(folded(piece), f"{SPACE}\n")
+    return _bare(folded(piece))
+
+
+def _bare(plain: str) -> str:
+    return consonants(plain, f"{SPACE}\n")
 
 
 def training_lengths(letter: str) -> range:
@@ -73,9 +76,10 @@ class Ngrams:
             kinds[bare].append(row)
         if twice := next((ngram for ngram, count in Counter(ngrams).items() if count > 1), None):
             raise BitextmineError(f"n-grams: {twice!r} is there twice")
+        plain = _each(folded, pieces, pieces)
         self._tables = [
-            _Table([ngrams[row] for row in rows], np.array(rows, dtype=np.int32) + len(pieces), pieces, spell)
-            for rows, spell in zip(kinds, (folded, skeleton), strict=True)
+            _Table([ngrams[row] for row in rows], np.array(rows, dtype=np.int32) + len(pieces), names)
+            for rows, names in zip(kinds, (plain, _each(_bare, plain, pieces) if kinds[1] else plain), strict=True)
         ]
         spelled = self._tables[0].pieces
         first, last = (spelled.ids[at] for at in (spelled.offsets[:-1], spelled.offsets[1:] - 1))
@@ -117,13 +121,11 @@ class Ngrams:
 class _Table:
     """N-grams of one kind by the numbers of their letters; pieces: the vocabulary in these letters' digits."""
 
-    def __init__(
-        self, ngrams: Sequence[str], ids: np.ndarray, pieces: Sequence[str], spell: Callable[[str], str]
-    ) -> None:
+    def __init__(self, ngrams: Sequence[str], ids: np.ndarray, pieces: Sequence[str]) -> None:
         letters = sorted({letter for ngram in ngrams for letter in ngram} - {SPACE})
         # 0 stands for characters that no n-gram has; they end a word as a blank does.
         digits = {SPACE: 1, **{letter: i for i, letter in enumerate(letters, 2)}}
-        spelled = _spelled(ngrams, digits, str)
+        spelled = _in_digits(ngrams, digits)
         numbers = np.zeros(len(ngrams), dtype=np.uint64)
         self.lengths = sorted(set(map(len, ngrams)))
         for length in self.lengths:
@@ -131,7 +133,7 @@ class _Table:
             numbers[rows] = _number(list(spelled.take(rows).ids.reshape(-1, length).T))
         order = np.argsort(numbers)
         self._known, self._ids = numbers[order], ids[order]
-        self.pieces = _spelled(pieces, digits, spell)
+        self.pieces = _in_digits(pieces, digits)
 
     def across(
         self, ids: np.ndarray, at: np.ndarray, goes_on: np.ndarray
@@ -167,13 +169,17 @@ def _number(digits: Sequence[np.ndarray]) -> np.ndarray:
     return number
 
 
-def _spelled(pieces: Sequence[str], digits: Mapping[str, int], spell: Callable[[str], str]) -> Pieces:
-    """Return the pieces as ``spell`` writes them, in digits, 0 for a character that has none and for an empty piece."""
+def _each(spell: Callable[[str], str], names: Sequence[str], pieces: Sequence[str]) -> list[str]:
+    """Return the names of pieces as ``spell`` writes them; NUL for the unknown piece, which is empty."""
     # At once: 48,000 calls would take longer than encoding a thousand sentences.
-    names = spell("\n".join(pieces)).split("\n")
-    if len(names) != len(pieces):  # one with a line feed in it
-        names = [spell(piece) for piece in pieces]
-    names = [name if name or piece else "\0" for name, piece in zip(names, pieces, strict=True)]
+    spelled = spell("\n".join(names)).split("\n")
+    if len(spelled) != len(names):  # one with a line feed in it
+        spelled = [spell(name) for name in names]
+    return [name if name or piece else "\0" for name, piece in zip(spelled, pieces, strict=True)]
+
+
+def _in_digits(names: Sequence[str], digits: Mapping[str, int]) -> Pieces:
+    """Return strings in digits, 0 for a character that has none."""
     table = np.zeros(sys.maxunicode + 1, dtype=np.int32)
     table[[ord(c) for c in digits]] = list(digits.values())
     letters = np.frombuffer("".join(names).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
