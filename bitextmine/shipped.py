@@ -15,7 +15,7 @@ from bitextmine.languages.codes import same_code
 log = logging.getLogger(__name__)
 
 # From the smallest to the one of most languages; `auto` takes the first that knows all of a text's.
-SHIPPED = ("europe5", "europe20")
+SHIPPED = ("europe5", "world56")
 AUTO = "auto"
 # Names of the first one, where no languages are known.
 ALIASES = (AUTO, "default")

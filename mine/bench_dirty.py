@@ -433,7 +433,7 @@ def rows(args: argparse.Namespace, inside: dict[str, list[bool]]) -> Iterator[li
         if args.only not in name:
             continue
         mixture = make(Data(args.data), args.seed)
-        encoder = "europe5" if set(mixture.langs) <= FIVE else "europe20"
+        encoder = "europe5" if set(mixture.langs) <= FIVE else "world56"
         options = ["--model", encoder, *shlex.split(args.mine)]
         with tempfile.TemporaryDirectory() as path:
             folder = Path(path)

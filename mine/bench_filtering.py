@@ -1,6 +1,6 @@
 """How well the presets and the column quality tell right pairs from seventeen kinds of noise, and how fast they do it.
 
-    python mine/bench_filtering.py noise DATA --model europe20 --langs pl,fi,ru      tables for mine/quality.md
+    python mine/bench_filtering.py noise DATA --model world56 --langs pl,fi,ru      tables for mine/quality.md
     python mine/bench_filtering.py noise DATA --part scale                  the part that the scale is set by
     python mine/bench_filtering.py noise DATA --peers                       other tools on the same rows
     python mine/bench_filtering.py speed DATA            rows per second and memory of score and filter

@@ -24,7 +24,7 @@ from bitextmine.files.source import iter_lines
 from bitextmine.languages.codes import same_code
 from bitextmine.languages.identify import Languages
 
-LANGS = read_json(packaged("europe20") / CONFIG)["languages"]
+LANGS = read_json(packaged("world56") / CONFIG)["languages"]
 FIRST = ("de", "es", "fr", "it")
 LINES = 500
 Guess = Callable[[list[str]], list[str]]

@@ -22,10 +22,10 @@ echo "# $(git -C "$root" describe --always --dirty 2>/dev/null || true), $(bitex
 peers=()
 for peer in ${PEERS:-}; do peers+=(--peer "$peer"); done
 printf '\n## Errors in news and everyday text, sentences per second\n'
-"$python" "$root/train/bench_peers.py" --cache "$work/vectors" --model europe5 --model europe20 "${peers[@]}" \
+"$python" "$root/train/bench_peers.py" --cache "$work/vectors" --model europe5 --model world56 "${peers[@]}" \
     "$data"/news/queries.tsv.zst "$data"/everyday/queries.en-{de,es,fr,it}.tsv.zst
 
-for model in europe5 europe20; do
+for model in europe5 world56; do
     printf '\n## %s: P@1 on Europarl\n' "$model"
     bitextmine evaluate retrieval --queries "$data/retrieval/queries.tsv.zst" --distractors "$data/retrieval" \
         --pairs en-fr,fr-en,en-it,it-en,de-en,es-en --model "$model"

@@ -1,6 +1,6 @@
 """Hard negatives on FLORES: does an encoder tell a sentence from one with another number, another name, or a negation?
 
-    python train/bench_hard.py --data FOLDER --model europe20
+    python train/bench_hard.py --data FOLDER --model world56
 
 FOLDER holds flores/devtest.XX.txt[.zst]. Of each English sentence up to three variants are made by rule:
 

@@ -37,7 +37,7 @@ def test_the_encoder_is_chosen_by_the_languages(bitextmine, tmp_path):
     done = bitextmine("mine", "--src", "en", "--tgt", "pl", "--threshold", "none", "--no-clean", cwd=tmp_path)
     found = {*texts(done.out)}
     assert len(found & {*PAIRS}) >= 15
-    assert "--model auto: europe20, for en and pl" in done.err
+    assert "--model auto: world56, for en and pl" in done.err
     again = api.mine(english, polish[::-1], src_lang="en", tgt_lang="pl", threshold="none", clean=False)
     assert {(pair.src, pair.tgt) for pair in again} == found
     assert again.signature.split("|")[2] in done.err, "the signature names the encoder"
@@ -80,8 +80,8 @@ def test_every_stage_chooses(bitextmine, tmp_path, caplog):
         "embed book.pl",
         "evaluate retrieval --queries queries.tsv",
     ):
-        assert "--model auto: europe20" in bitextmine(*command.split(), cwd=tmp_path).err, command
+        assert "--model auto: world56" in bitextmine(*command.split(), cwd=tmp_path).err, command
     with caplog.at_level(logging.INFO, "bitextmine"):
         api.align(tmp_path / "book.en", tmp_path / "book.pl")
         api.score(rows, columns="cosine", src_lang="en", tgt_lang="pl")
-    assert [record.message for record in caplog.records].count("--model auto: europe20, for en and pl") == 2
+    assert [record.message for record in caplog.records].count("--model auto: world56, for en and pl") == 2

@@ -53,7 +53,7 @@ def test_a_flipped_bit_is_noticed(bm, mined, tiny_model, tmp_path):
 
 
 def test_the_networks_of_a_model_are_verified(bm, tmp_path):
-    for name in ("europe5", "europe20"):
+    for name in ("europe5", "world56"):
         assert facts(bm, "--verify", name)["verified"] == "checksums match"
     folder = tmp_path / "model"
     shutil.copytree(packaged("europe5"), folder)
@@ -69,7 +69,7 @@ def test_the_networks_of_a_model_are_verified(bm, tmp_path):
     (folder / SCORER).unlink()
     assert f"model/{SCORER}: no such file, but {SUMS} lists it" in bm.fails("info", "--verify", "model")
     with model_output(folder, force=True) as part:  # networks of the encoder that was there go with it
-        shutil.copy(packaged("europe20") / "config.json", part)
+        shutil.copy(packaged("world56") / "config.json", part)
     assert not (folder / QUALITY).exists()
 
 

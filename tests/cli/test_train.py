@@ -38,7 +38,7 @@ def test_options_override_a_recipe(bm, folder):
     assert "encoder" in bm("info", "model").out
 
 
-@pytest.mark.parametrize("name", ["cpu-quick", "languages56", "paper-distillation"])
+@pytest.mark.parametrize("name", ["cpu-quick", "world56", "paper-distillation"])
 def test_printing_a_builtin_recipe(bm, root, name):
     printed = bm("train", "--print-recipe", name).out
     assert printed == (root / "train" / "recipes" / f"{name}.toml").read_text()

@@ -28,7 +28,7 @@ def test_codes_of_what_it_knows(code):
 def test_a_code_of_what_it_does_not_know():
     assert "was not trained on 'zh' (only on en, fr)" in unfamiliar(ENCODER, "zh", ENGLISH)
     assert "only 400 pairs of 'et'" in unfamiliar(ENCODER, "et", ENGLISH)
-    assert "use --model europe20" in unfamiliar(ENCODER, "no", ENGLISH)
+    assert "use --model world56" in unfamiliar(ENCODER, "no", ENGLISH)
 
 
 def test_letters_of_another_script():

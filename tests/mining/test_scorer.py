@@ -285,7 +285,7 @@ def test_of_many_neighbours_those_count_that_a_scorer_was_fitted_to():
     assert (scores[3] != scores[NEIGHBOURS]).any()
 
 
-@pytest.mark.parametrize("name", ["europe5", "europe20"])
+@pytest.mark.parametrize("name", ["europe5", "world56"])
 def test_the_scorer_in_the_package(name):
     scorer = packaged_scorer(name)
     assert 0 < scorer.share < 1 and len(scorer.hash) == 8

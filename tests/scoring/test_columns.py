@@ -328,7 +328,7 @@ TH = [
 
 
 @pytest.mark.parametrize(("lang", "right"), [("zh", ZH), ("th", TH)])
-@pytest.mark.parametrize("model", ["europe5", "europe20"])
+@pytest.mark.parametrize("model", ["europe5", "world56"])
 def test_quality_of_languages_that_the_encoder_does_not_know_goes_by_the_texts(model, lang, right):
     pytest.importorskip("py3langid")
     tools = Request(("quality",), "en", lang).tools(load_encoder(model))
@@ -344,7 +344,7 @@ def test_quality_of_languages_that_the_encoder_does_not_know_goes_by_the_texts(m
     assert 0.5 >= found[:-n].min() > 0.35 > found[-n:].max()
 
 
-@pytest.mark.parametrize("model", ["europe5", "europe20"])
+@pytest.mark.parametrize("model", ["europe5", "world56"])
 @pytest.mark.parametrize("stated", [True, False])
 def test_quality_tells_right_pairs_from_spoilt_ones(model, stated):
     pytest.importorskip("py3langid")
@@ -423,7 +423,7 @@ def test_a_name_that_usually_keeps_its_spelling_counts_more():
     assert (largest > 0.4).all()
 
 
-@pytest.mark.parametrize("model", ["europe5", "europe20"])
+@pytest.mark.parametrize("model", ["europe5", "world56"])
 def test_sentences_that_the_other_side_lacks_are_inputs(model):
     src = [
         "The watch is slow. We arrived at noon!",
