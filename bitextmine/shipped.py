@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 # From the smallest to the one of most languages; `auto` takes the first that knows all of a text's.
 SHIPPED = ("europe5", "world56")
 AUTO = "auto"
-# Names of the first one, where no languages are known.
+# Names of the last one, which is taken where a language is unknown.
 ALIASES = (AUTO, "default")
 UNDETERMINED = ("", "und", "mul", "mis", "zxx")  # ISO 639-2: unknown, several, uncoded, no language
 
@@ -50,7 +50,7 @@ Second = Annotated[
 
 def shipped_folder(name: str) -> Path:
     """Return the folder of an encoder that ships, by its name or an alias."""
-    return Path(__file__).parent / "encoder" / "packaged" / (SHIPPED[0] if name in ALIASES else name)
+    return Path(__file__).parent / "encoder" / "packaged" / (SHIPPED[-1] if name in ALIASES else name)
 
 
 @cache
@@ -63,15 +63,16 @@ def languages_of(name: str) -> tuple[str, ...]:
 def choose_model(model: Any, langs: Iterable[str | None]) -> Any:
     """Return the name of the encoder for texts in some languages if the model is "auto", and any other model as it is.
 
-    Unknown languages (None, "", und) do not count. Where no encoder knows all, the one of most languages is taken, and
-    the warning about its texts names the language.
+    Where a language is unknown (None, "", und), or no encoder knows all, the one of most languages is taken; the warning
+    about its texts names the language.
     """
     if not isinstance(model, (str, os.PathLike)) or os.fspath(model) != AUTO:
         return model
-    known = dict.fromkeys(lang for lang in langs if lang is not None and lang not in UNDETERMINED)
+    stated = dict.fromkeys(langs)
+    known = [lang for lang in stated if lang is not None and lang not in UNDETERMINED]
     wanted = {same_code(lang) for lang in known}
     for name in SHIPPED:
-        if wanted <= {same_code(code) for code in languages_of(name)}:
+        if len(known) == len(stated) > 0 and wanted <= {same_code(code) for code in languages_of(name)}:
             break
     if known:
         log.info("--model auto: %s, for %s", name, " and ".join(known))

@@ -33,7 +33,7 @@ SUMS = "SHA256SUMS"  # of the files of SUMMED, as sha256sum writes them; optiona
 SUMMED = (WEIGHTS, TOKENIZER, NGRAMS, SCORER, QUALITY)
 
 # Encoders inside the package, and other names for them.
-PACKAGED = {**dict.fromkeys(ALIASES, SHIPPED[0]), **{name: name for name in SHIPPED}}
+PACKAGED = {**dict.fromkeys(ALIASES, SHIPPED[-1]), **{name: name for name in SHIPPED}}
 
 
 def packaged(name: str) -> Path:

@@ -46,9 +46,10 @@ def test_the_encoder_is_chosen_by_the_languages(bitextmine, tmp_path):
 @pytest.mark.parametrize(
     ("langs", "name"),
     [
-        ((), SHIPPED[0]),
+        ((), SHIPPED[-1]),
         (("en", "fr"), SHIPPED[0]),
-        (("en-GB", "fra", "", None, "und"), SHIPPED[0]),
+        (("en-GB", "fra"), SHIPPED[0]),
+        (("en", "und"), SHIPPED[-1]),
         (("en", "pl"), SHIPPED[1]),
         (("en", "cy"), SHIPPED[-1]),
     ],

@@ -35,7 +35,7 @@ class Network:
 
 @pytest.fixture(scope="module")
 def real():
-    return load_encoder("default", "cpu")
+    return load_encoder("europe5", "cpu")
 
 
 @pytest.fixture

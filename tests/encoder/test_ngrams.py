@@ -15,7 +15,7 @@ from bitextmine.encoder.tokenizer import Tokenizer, Words
 from bitextmine.encoder.weights import restore_rows
 from bitextmine.errors import BitextmineError
 
-PACKAGED = packaged("default") / "tokenizer.model"
+PACKAGED = packaged("europe5") / "tokenizer.model"
 PLAIN = Tokenizer(PACKAGED)
 # Pieces with and without a space, accents, no letters at all, a letter that no n-gram has, the unknown piece ("").
 PIECES = ["", *f"{SPACE} a b ab {SPACE}ab É , b, {SPACE}a - ß z ,a bab ﬁ".split()]

@@ -16,7 +16,7 @@ from bitextmine.encoder.tokenizer import CHARACTERS_PER_PIECE, Tokenizer, Words
 
 from .test_pieces import lists
 
-PACKAGED = packaged("default") / TOKENIZER
+PACKAGED = packaged("europe5") / TOKENIZER
 
 some = st.one_of(
     st.text(max_size=30), st.text(alphabet=" \t\n\r\u00a0\u0301\u0308aéœß.1漢한ﬁ\u200b\u2581²", max_size=40)

@@ -356,7 +356,7 @@ def test_rescored_pools(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "Rescorer", Seen)
     queries = write(tmp_path / "q.tsv", lines)
     report = evaluate_retrieval(queries, rescore=True)
-    tokenizer = load_encoder("default", "cpu").tokenizer
+    tokenizer = load_encoder("europe5", "cpu").tokenizer
     sides = [tokenizer.encode([row.split("\t")[i] for row in lines[1:]])[0] for i in (0, 1)]
     assert len(made) == 2
     for found, expected in zip(made, (sides, sides[::-1]), strict=True):

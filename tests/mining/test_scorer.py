@@ -327,7 +327,7 @@ def test_a_file_of_a_scorer(tmp_path):
 
 
 def model_folder(folder, layers):
-    tokenizer = packaged("default") / TOKENIZER
+    tokenizer = packaged("europe5") / TOKENIZER
     config = EncoderConfig(Tokenizer(tokenizer).vocab_size, 8, layers=layers, heads=2, ffn=8)
     save_folder(folder, SentenceModel(config), tokenizer)
     return folder

@@ -378,12 +378,12 @@ def test_negations_and_names_are_inputs():
         "Ich kenne die Antwort.",
         "Das Buch, das Lindgren schrieb, ist hier.",
     ]
-    tools = Request(("quality",), "en", "de").tools(load_encoder("default"))
+    tools = Request(("quality",), "en", "de").tools(load_encoder("europe5"))
     names, spelled, apart = 1 + 2 * SIDE_INPUTS + np.array([1, 2, BOTH_INPUTS + NEGATION_INPUTS - 1])
     found = [PairTexts(src, tgt, tools).piece_inputs()[:, [names, spelled, apart]] for tgt in (right, wrong)]
     assert (found[0][:2, 2] < 0.4).all() and (found[1][:2, 2] > 0.4).all()
     assert (found[0][2, :2] < 0.3).all() and (found[1][2, :2] > 0.5).all()
-    unstated = PairTexts(src, wrong, Request(("quality",)).tools(load_encoder("default"))).piece_inputs()
+    unstated = PairTexts(src, wrong, Request(("quality",)).tools(load_encoder("europe5"))).piece_inputs()
     assert not unstated[:, apart].any()
 
 
@@ -525,7 +525,7 @@ def test_a_pair_with_nothing_around_it_is_judged_by_its_cosine():
         similar = similarity(pairs.column("cosine"), ratio if by_margin else None)
         inputs = pairs.inputs()
         assert inputs[:, 0] == pytest.approx(similar)
-        wanted = logistic(Networks.read(packaged("default") / QUALITY).plain, inputs)
+        wanted = logistic(Networks.read(packaged("europe5") / QUALITY).plain, inputs)
         assert pairs.column("quality") == pytest.approx(wanted, abs=1e-6)
 
 

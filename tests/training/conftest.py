@@ -175,7 +175,7 @@ def save_encoder():
     from bitextmine.encoder.model import SentenceModel
     from bitextmine.encoder.tokenizer import Tokenizer
 
-    tokenizer = packaged("default") / "tokenizer.model"
+    tokenizer = packaged("europe5") / "tokenizer.model"
 
     def save(folder, dim, seed, std=0.01, ngrams=()):
         torch.manual_seed(seed)

@@ -18,7 +18,7 @@ from bitextmine.training.options import Reduction
 from bitextmine.training.reducing import reduce_encoder
 from bitextmine.training.trainer import train
 
-TOKENIZER = packaged("default") / "tokenizer.model"
+TOKENIZER = packaged("europe5") / "tokenizer.model"
 
 
 def test_columns_for_the_length_added(tmp_path, save_encoder, lines):

@@ -27,7 +27,7 @@ from bitextmine.training.spelling import (
 from bitextmine.training.training_run import validate
 
 # A vocabulary with like-spelled pieces in it; one made of the little text here has none.
-PACKAGED = str(packaged("default") / TOKENIZER)
+PACKAGED = str(packaged("europe5") / TOKENIZER)
 PIECES = ["", f"{SPACE}parl", "parlament", "Parlàment", "ament", "12345", f"{SPACE}a", "a,b", "parlement"]
 
 
