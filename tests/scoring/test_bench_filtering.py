@@ -101,7 +101,7 @@ def test_areas(mine):
 @pytest.mark.skipif(not (DATA / "bench").is_dir(), reason="the real text is not here")
 def test_presets_on_real_text(mine, tmp_path):
     pytest.importorskip("py3langid")
-    encoder = load_encoder("default", "cpu")
+    encoder = load_encoder("europe5", "cpu")
     rows, text = mine[0].noisy_stream(DATA, "fr", "report", encoder)
     mine[0].scored(rows, "fr", encoder, tmp_path)
     kinds, text = np.array([row.kind for row in rows]), np.array(text)
