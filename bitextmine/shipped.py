@@ -63,7 +63,7 @@ def languages_of(name: str) -> tuple[str, ...]:
 def choose_model(model: Any, langs: Iterable[str | None]) -> Any:
     """Return the name of the encoder for texts in some languages if the model is "auto", and any other model as it is.
 
-    Where a language is unknown (None, "", und), or no encoder knows all, the one of most languages is taken; the warning
+    Where a language is unknown (None, "", und), or no encoder knows all, the one of most languages is taken; a warning
     about its texts names the language.
     """
     if not isinstance(model, (str, os.PathLike)) or os.fspath(model) != AUTO:

@@ -525,7 +525,7 @@ def test_a_pair_with_nothing_around_it_is_judged_by_its_cosine():
         similar = similarity(pairs.column("cosine"), ratio if by_margin else None)
         inputs = pairs.inputs()
         assert inputs[:, 0] == pytest.approx(similar)
-        wanted = logistic(Networks.read(packaged("europe5") / QUALITY).plain, inputs)
+        wanted = logistic(Networks.read(packaged("default") / QUALITY).plain, inputs)
         assert pairs.column("quality") == pytest.approx(wanted, abs=1e-6)
 
 
