@@ -79,7 +79,9 @@ class Ngrams:
         plain = _each(folded, pieces, pieces)
         self._tables = [
             _Table([ngrams[row] for row in rows], np.array(rows, dtype=np.int32) + len(pieces), names)
-            for rows, names in zip(kinds, (plain, _each(_bare, plain, pieces) if kinds[1] else plain), strict=True)
+            for rows, names in zip(
+                kinds, (plain, _each(_bare, plain, pieces) if kinds[1] else plain), strict=True
+            )
         ]
         spelled = self._tables[0].pieces
         first, last = (spelled.ids[at] for at in (spelled.offsets[:-1], spelled.offsets[1:] - 1))

@@ -197,7 +197,11 @@ def test_the_packaged_encoders_find_translations(name):
         others["ru"] = ["Совет принял бюджет.", "Моя сестра играет на пианино.", "Всю ночь шёл дождь."]
         others["zh"] = ["理事会通过了预算。", "我妹妹弹钢琴。", "雨下了一整夜。"]
         others["ar"] = ["اعتمد المجلس الميزانية.", "أختي تعزف على البيانو.", "هطل المطر طوال الليل."]
-        others["sw"] = ["Baraza lilipitisha bajeti.", "Dada yangu anapiga piano.", "Mvua ilinyesha usiku kucha."]
+        others["sw"] = [
+            "Baraza lilipitisha bajeti.",
+            "Dada yangu anapiga piano.",
+            "Mvua ilinyesha usiku kucha.",
+        ]
     assert set(encoder.languages) >= {"en", *others}
     for lines in others.values():
         assert (encoder.encode(en) @ encoder.encode(lines).T).argmax(1).tolist() == [0, 1, 2]
