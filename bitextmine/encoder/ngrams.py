@@ -76,11 +76,11 @@ class Ngrams:
             kinds[bare].append(row)
         if twice := next((ngram for ngram, count in Counter(ngrams).items() if count > 1), None):
             raise BitextmineError(f"n-grams: {twice!r} is there twice")
-        plain = _each(folded, pieces, pieces)
+        folds = _each(folded, pieces, pieces)
         self._tables = [
             _Table([ngrams[row] for row in rows], np.array(rows, dtype=np.int32) + len(pieces), names)
             for rows, names in zip(
-                kinds, (plain, _each(_bare, plain, pieces) if kinds[1] else plain), strict=True
+                kinds, (folds, _each(_bare, folds, pieces) if kinds[1] else folds), strict=True
             )
         ]
         spelled = self._tables[0].pieces
