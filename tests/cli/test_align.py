@@ -144,7 +144,7 @@ def test_folders_lists_and_blank_lines_agree(bm, document, tmp_path):
     with gzip.open(tmp_path / "en" / "a.txt.gz", "wb") as file:
         file.write((tmp_path / "en" / "a.txt").read_bytes())
     (tmp_path / "en" / "a.txt").unlink()
-    assert bm("align", "en", "fr", "--ids", "--jobs", "1").out == expected
+    assert bm("align", "en", "fr", "--ids", "--jobs", "1", "--model", "europe5").out == expected
 
     blank = bm("align", "all.en", "all.fr", "--blank-lines", "--ids").out
     texts = [line.split("\t", 3)[3] for line in blank.splitlines()]

@@ -119,7 +119,7 @@ def test_warnings_about_unknown_languages(bitextmine, tmp_path):
     for command in (
         ("embed", "c.fr"),
         (*MINE,),
-        ("score", "pairs.tsv"),
+        ("score", "pairs.tsv", "--src", "en", "--tgt", "fr"),
         ("align", "c.en", "c.fr"),
         ("evaluate", "retrieval", "--queries", "queries.tsv"),
         ("evaluate", "classification", "--train", "labels.tsv", "--test", "labels.tsv"),

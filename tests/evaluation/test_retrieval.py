@@ -366,7 +366,7 @@ def test_rescored_pools(tmp_path, monkeypatch):
             assert pieces.offsets.tolist() == other.offsets.tolist()
     assert [r.measure for r in report.results] == ["cosine", "ratio-4", "csls-10", "rescored-4"] * 2
     assert [r.correct for r in report.results if r.measure == "rescored-4"] == [4, 4]
-    assert f"scorer:{packaged_scorer().hash}" in report.signature
+    assert f"scorer:{packaged_scorer('europe5').hash}" in report.signature
     with pytest.raises(UsageError, match="-k 1"):
         RankingOptions(rescore=True, k=1)
     with pytest.raises(UsageError, match="goes with --queries"):

@@ -281,7 +281,7 @@ class WordEncoder:
     dim: int = 32
     made: list[str] = field(default_factory=list)
 
-    def embed(self, corpus, encoder, run, options):
+    def embed(self, corpus, encoder, run, options, encoding=None):
         lines = list(corpus.lines())
         vectors = np.zeros((len(lines), 32))
         for i, line in enumerate(lines):
