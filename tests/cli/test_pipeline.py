@@ -114,7 +114,7 @@ def test_warnings_about_unknown_languages(bitextmine, tmp_path):
     write(tmp_path / "c.fr", [f"{RUSSIAN} {i}" for i in range(60)])
     write(tmp_path / "pairs.tsv", [f"{line}\t{RUSSIAN}" for line in sample("en")[:20]])
     queries = [f"{line}\t{RUSSIAN} {i}" for i, line in enumerate(sample("en")[:9])]
-    write(tmp_path / "queries.tsv", ["en\tka", *queries])
+    write(tmp_path / "queries.tsv", ["en\tkm", *queries])
     write(tmp_path / "labels.tsv", [f"{'AB'[i % 2]}\t{RUSSIAN} {i}" for i in range(12)])
     for command in (
         ("embed", "c.fr"),
