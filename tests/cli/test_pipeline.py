@@ -122,7 +122,7 @@ def test_warnings_about_unknown_languages(bitextmine, tmp_path):
         ("score", "pairs.tsv", "--src", "en", "--tgt", "fr"),
         ("align", "c.en", "c.fr"),
         ("evaluate", "retrieval", "--queries", "queries.tsv"),
-        ("evaluate", "classification", "--train", "labels.tsv", "--test", "labels.tsv"),
+        ("evaluate", "classification", "--train", "labels.tsv", "--test", "labels.tsv", "--model", "europe5"),
     ):
         said = bitextmine(*command, cwd=tmp_path).err
         assert warning in said, command
