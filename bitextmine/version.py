@@ -1,3 +1,3 @@
 """The version of the package, as signatures and manifests state it."""
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
