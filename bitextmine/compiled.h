@@ -19,7 +19,7 @@ typedef struct {
 } interface_entry;
 
 typedef struct {
-    int32_t version; /* increases whenever a function changes its meaning but not its arguments */
+    int32_t version; /* increases whenever a function changes its arguments or its meaning */
     int64_t count;
     const interface_entry *entries;
 } interface;

@@ -1,7 +1,7 @@
-"""The compiled modules: their functions, and a loader that checks a library against them.
+"""The compiled modules, and their loader.
 
-A compiled module is a C library beside the Python code that calls it. It exports a table of its functions, with the
-types of their arguments, and of the sizes of its structures (`compiled.h`). One whose table does not agree with
+A compiled module is a C library beside the Python code that calls it. It exports its version and a table of its
+functions, with the types of their arguments (`compiled.h`), which calls are checked by. One of another version than in
 `MODULES`, or for another machine, is refused with a warning, and NumPy or torch do its work with the same results. The
 environment variable BITEXTMINE_COMPILED can make that an error ("require") or ignore the libraries ("off").
 """
@@ -12,8 +12,7 @@ import ctypes
 import logging
 import os
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
@@ -35,55 +34,16 @@ _LOADED: dict[str, ctypes.CDLL | Refused] = {}
 
 @dataclass(frozen=True)
 class Module:
-    """A compiled module as Python expects it.
-
-    Attributes:
-        path: library relative to the package, without suffix.
-        version: increases whenever a function changes its meaning but not its arguments.
-        functions: letters of the return type and the arguments, as in `compiled.h`: v none, i int32, l int64; B, U, I,
-            L, F contiguous int8, uint8, int32, int64, float32 array or None; P any array or address.
-        sizes: bytes of each structure.
-    """
+    """A compiled module: its library relative to the package, without suffix, and the version that Python calls."""
 
     path: str
     version: int
-    functions: Mapping[str, str]
-    sizes: Mapping[str, int] = field(default_factory=dict)
 
 
 MODULES = {
-    "alignment": Module("alignment/_dp", 2, {"dp_advance": "vPULFLLPL"}),
-    "encoder": Module(
-        "encoder/_native",
-        4,
-        {
-            "words_new": "Pv",
-            "words_free": "vP",
-            "words_count": "lP",
-            "words_scan": "lPlUlILL",
-            "words_pieces": "lILlILlLI",
-            "weigh_repeats": "vILlFlF",
-            "sum_pieces": "vPFlILlFlFlF",
-            "adam_rows": "vFFFFLllF",
-            "match_pieces": "lBFlILILlFIFI",
-            "match_features": "lBFIPLlLlF",
-        },
-    ),
-    "search": Module(
-        "search/_fused",
-        4,
-        {
-            "fused_isa": "iv",
-            "fused_has": "ii",
-            "fused_quantise": "liPillliBFFFI",
-            "fused_pack": "vBlliU",
-            "fused_interleave": "liPillllFF",
-            "fused_products": "vPLPLlliiF",
-            "fused_workspace": "lilllii",
-            "fused_tile": "lP",
-        },
-        {"tile": 200},
-    ),
+    "alignment": Module("alignment/_dp", 2),
+    "encoder": Module("encoder/_native", 4),
+    "search": Module("search/_fused", 4),
 }
 
 
@@ -115,6 +75,8 @@ class _Array:
         return ctypes.c_void_p(given.ctypes.data)
 
 
+# The letters of compiled.h: v none, i int32, l int64; B, U, I, L, F contiguous int8, uint8, int32, int64, float32 array
+# or None; P any array or address.
 _ARRAYS = {"B": np.int8, "U": np.uint8, "I": np.int32, "L": np.int64, "F": np.float32, "P": None}
 _NUMBERS: dict[str, Any] = {"i": ctypes.c_int32, "l": ctypes.c_int64}
 _ARGUMENTS = _NUMBERS | {key: _Array(kind) for key, kind in _ARRAYS.items()}
@@ -131,6 +93,13 @@ class _Table(ctypes.Structure):
     """`interface` of compiled.h."""
 
     _fields_ = [("version", ctypes.c_int32), ("count", ctypes.c_int64), ("entries", ctypes.POINTER(_Entry))]
+
+
+def _functions(library: ctypes.CDLL) -> dict[str, str]:
+    """Return the functions of a library with the letters of what they return and take."""
+    table = _Table.in_dll(library, "bitextmine_interface")
+    entries = table.entries[: table.count]
+    return {entry.name.decode(): entry.types.decode() for entry in entries if entry.types}
 
 
 def library(name: str) -> ctypes.CDLL | None:
@@ -152,11 +121,11 @@ def library(name: str) -> ctypes.CDLL | None:
                 if wish != "require":
                     _warn(e)
                 _LOADED[name] = e
-        found = _LOADED[name]
-    if not isinstance(found, Refused):
-        return found
+        loaded = _LOADED[name]
+    if not isinstance(loaded, Refused):
+        return loaded
     if wish == "require":
-        raise BitextmineError(f"{found}; {VARIABLE} is require. To build it: {REBUILD}")
+        raise BitextmineError(f"{loaded}; {VARIABLE} is require. To build it: {REBUILD}")
     return None
 
 
@@ -175,30 +144,22 @@ def load(module: Module) -> ctypes.CDLL:
     """Load a library and set the types of its functions; NotBuilt or Refused if it cannot be used."""
     path = _find(module)
     try:
-        found = ctypes.CDLL(str(path))
+        library = ctypes.CDLL(str(path))
     except OSError as e:
         raise Refused(f"{path}: not a library for this machine ({e})") from None
     stale = f"{path}: compiled from another version of bitextmine"
     try:
-        table = _Table.in_dll(found, "bitextmine_interface")
+        version = _Table.in_dll(library, "bitextmine_interface").version
     except ValueError:
         raise Refused(f"{stale}: no table of its functions") from None
-    if table.version != module.version:
-        raise Refused(f"{stale}: interface {table.version}, expected {module.version}")
-    there = {
-        entry.name.decode(): entry.types.decode() if entry.types else f"{entry.size} bytes"
-        for entry in table.entries[: table.count]
-    }
-    wanted = {**module.functions, **{name: f"{size} bytes" for name, size in module.sizes.items()}}
-    for name, kind in wanted.items():
-        if there.get(name) != kind:
-            raise Refused(f"{stale}: {name} {there.get(name, 'missing')}, expected {kind}")
-    for name, letters in module.functions.items():
-        function = found[name]
-        function.restype = _RETURNS[letters[0]]
-        function.argtypes = [_ARGUMENTS[letter] for letter in letters[1:] if letter != "v"]
-        setattr(found, name, function)  # found[name] makes a new object each time
-    return found
+    if version != module.version:
+        raise Refused(f"{stale}: interface {version}, expected {module.version}")
+    for name, types in _functions(library).items():
+        function = library[name]
+        function.restype = _RETURNS[types[0]]
+        function.argtypes = [_ARGUMENTS[letter] for letter in types[1:] if letter != "v"]
+        setattr(library, name, function)  # library[name] makes a new object each time
+    return library
 
 
 def _find(module: Module) -> Path:
@@ -208,7 +169,7 @@ def _find(module: Module) -> Path:
         if (path := Path(f"{base}{suffix}")).exists():
             return path
     expected = f"{base.name}{EXTENSION_SUFFIXES[0]}"
-    found = base.parent.glob(f"{base.name}.*")
-    if others := sorted(path.name for path in found if path.suffix in (".so", ".pyd", ".dylib")):
+    beside = base.parent.glob(f"{base.name}.*")
+    if others := sorted(path.name for path in beside if path.suffix in (".so", ".pyd", ".dylib")):
         raise Refused(f"{base.parent}: only {', '.join(others)}, expected {expected}")
     raise NotBuilt(f"{base.parent / expected}: not built")

@@ -106,28 +106,6 @@ class Report:
         return text
 
 
-class Stage:
-    """The cost of a stage, for the log.
-
-    Attributes:
-        title: how the log names it.
-        seconds: the driver's seconds for parts of the work, by name.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.title = name
-        self.seconds: dict[str, float] = {}
-
-    @contextlib.contextmanager
-    def timed(self, part: str) -> Iterator[None]:
-        """Add the time of the block to a part's seconds."""
-        begin = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[part] = self.seconds.get(part, 0.0) + time.perf_counter() - begin
-
-
 class Workers:
     """The workers of an open executor; a kind of executor adds `map`, `slots`, `put`, and what it has to check.
 
@@ -167,13 +145,11 @@ class Workers:
         """Raise BitextmineError if a machine has no room for the arguments of tasks, `size` bytes each."""
 
     @contextlib.contextmanager
-    def stage(self, name: str) -> Iterator[Stage]:
+    def stage(self, title: str) -> Iterator[None]:
         """Log the cost of the work in the block."""
-        self._report, stage, begin = Report(), Stage(name), time.perf_counter()
-        yield stage
-        took = time.perf_counter() - begin
-        parts = "".join(f", {seconds:.1f} s of it {part}" for part, seconds in stage.seconds.items())
-        log.info("%s: %s; %.1f s in all%s", stage.title, self._report, took, parts)
+        self._report, begin = Report(), time.perf_counter()
+        yield
+        log.info("%s: %s; %.1f s in all", title, self._report, time.perf_counter() - begin)
 
 
 @dataclass(frozen=True)

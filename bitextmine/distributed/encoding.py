@@ -82,10 +82,10 @@ class ClusterEncoding(contextlib.ExitStack):
         ):
             for task, _ in self._workers.map(tasks, ahead=self._workers.slots):
                 shard: _Shard = task.key
-                found = result_of(self._workers, task, shard.path)
+                arrays = result_of(self._workers, task, shard.path)
                 at = 0
-                for part, cut in zip(shard.lines, found["cut"].tolist(), strict=True):
-                    yield EncodedLines(part, found["rows"][at : at + part.count_fresh], cut)
+                for part, cut in zip(shard.lines, arrays["cut"].tolist(), strict=True):
+                    yield EncodedLines(part, arrays["rows"][at : at + part.count_fresh], cut)
                     at += part.count_fresh
                 finished.append((shard.stop, shard.path))
                 while finished and finished[0][0] <= writer.safe_rows:

@@ -36,7 +36,7 @@ _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+):(\d{1,5})")
 _QUEUED = 2  # tasks for each worker: one that runs, one that waits
 _TRIES = 5  # a task that has cost so many workers is given up
 _LOOK_SECONDS = 2.0  # between looks at the list of nodes
-_TELL_SECONDS = 30.0  # between warnings of a wait
+_WARN_SECONDS = 30.0  # between warnings of a wait
 _CONNECT_SECONDS = 10.0
 
 _open: dict[Ray, RayWorkers] = {}
@@ -44,8 +44,8 @@ _open: dict[Ray, RayWorkers] = {}
 
 def check_address(address: Any) -> str:
     """Return what can be the address of a cluster; raise UsageError for anything else."""
-    found = _ADDRESS.fullmatch(address) if isinstance(address, str) else None
-    if address not in ("auto", "local") and not (found and 0 < int(found[2]) < 1 << 16):
+    named = _ADDRESS.fullmatch(address) if isinstance(address, str) else None
+    if address not in ("auto", "local") and not (named and 0 < int(named[2]) < 1 << 16):
         raise UsageError(
             f"expected auto, local or HOST:PORT of a cluster's head (6379 as a rule), found {address!r}"
         )
@@ -131,7 +131,7 @@ class RayWorkers(Workers):
         self._unfit: set[str] = set()
         self._objects: dict[int, list[Any]] = {}
         self._nodes: list[_Node] = []
-        self._looked = self._told = 0.0
+        self._looked = self._warned = 0.0
         if not self._living():
             wanted = f"cpus={options.cpus}" + (f", gpus={options.gpus}" if options.gpus else "")
             raise BitextmineError(f"the Ray cluster has no node with room for a worker ({wanted})")
@@ -142,10 +142,10 @@ class RayWorkers(Workers):
         if time.monotonic() - self._looked > _LOOK_SECONDS:
             self._nodes, self._looked = self._living(), time.monotonic()
             if self._nodes:
-                self._told = self._looked
-            elif self._looked - self._told >= _TELL_SECONDS:
+                self._warned = self._looked
+            elif self._looked - self._warned >= _WARN_SECONDS:
                 log.warning("no node has room: waiting for one to join the Ray cluster (Ctrl-C stops)")
-                self._told = self._looked
+                self._warned = self._looked
         return _QUEUED * max(1, sum(node.workers for node in self._nodes))
 
     def map(self, tasks: Iterable[Task], ahead: int = 0) -> Iterator[tuple[Task, Any]]:
@@ -206,7 +206,7 @@ class RayWorkers(Workers):
 
     def _living(self) -> list[_Node]:
         """Return the nodes with room for a worker."""
-        found = []
+        living = []
         for node in self._ray.nodes():
             has, gpus = node["Resources"], self._options.gpus
             room = int(has.get("CPU", 0)) // self._options.cpus
@@ -214,8 +214,8 @@ class RayWorkers(Workers):
                 room = min(room, int(has.get("GPU", 0)) // gpus)
             if node["Alive"] and room and node["NodeID"] not in self._unfit:
                 store = int(has.get("object_store_memory", 0))
-                found.append(_Node(node["NodeManagerAddress"], room, store))
-        return found
+                living.append(_Node(node["NodeManagerAddress"], room, store))
+        return living
 
     def _submit(self, task: Task) -> Any:
         from ray.util.scheduling_strategies import NodeLabelSchedulingStrategy, NotIn
@@ -269,10 +269,10 @@ class RayWorkers(Workers):
         self._unfit.add(node)
         facts = next(each for each in self._ray.nodes() if each["NodeID"] == node)
         names = facts["NodeManagerAddress"], facts.get("NodeManagerHostname", "")
-        said = "node {} ({}) of the Ray cluster: {}".format(*names, problem)
+        message = "node {} ({}) of the Ray cluster: {}".format(*names, problem)
         if not self._living():
-            raise BitextmineError(said)
-        log.warning("%s; it gets no tasks", said)
+            raise BitextmineError(message)
+        log.warning("%s; it gets no tasks", message)
 
 
 _FULL = (
@@ -305,14 +305,14 @@ def _remote_function() -> Callable[..., Any]:
         for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
             os.environ[name] = str(cpus)  # before NumPy and torch read it
         try:
-            from bitextmine.version import __version__ as found
+            from bitextmine.version import __version__ as here
         except Exception as e:  # whatever keeps it from being imported
             trouble = f"{sys.executable} ({type(e).__name__}: {e})"
             return node, f"bitextmine cannot be imported by {trouble}; install bitextmine {version} there"
-        if found != version:
+        if here != version:
             return (
                 node,
-                f"has bitextmine {found}, and this is {version}; install the same version on all nodes",
+                f"has bitextmine {here}, and this is {version}; install the same version on all nodes",
             )
         for folder in folders:
             if not Path(folder).is_dir():

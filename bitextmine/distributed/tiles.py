@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import socket
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from bitextmine.console import Progress, counted, silent
 from bitextmine.embeddings.store import VectorFile
 from bitextmine.errors import BitextmineError, explained
-from bitextmine.executor import Kept, Stage, Task, Workers
+from bitextmine.executor import Kept, Task, Workers
 from bitextmine.files.atomic import replacing
 from bitextmine.files.journal import journal_folder, remove_folder
 from bitextmine.search.checkpoint import Checkpoint
@@ -78,8 +78,8 @@ class Shard:
     digest: str
 
 
-class Side:
-    """All rows of one side that are compared, on the driver: distinct rows of a file."""
+class _Shards:
+    """The distinct rows of one side, on the driver, and their shards for the workers."""
 
     def __init__(self, side: FileRows, rows: VectorRows) -> None:
         self.rows = rows
@@ -91,15 +91,14 @@ class Side:
 
     def shard(self, start: int, stop: int) -> Shard:
         """Return the description of rows start..stop for a worker."""
-        found = self._shards.get((start, stop))
-        if found is None:
+        if (start, stop) not in self._shards:
             lines = None if self._lines is None else self._lines[start:stop]
             digest = _digest(self.rows, start, stop)
-            found = self._shards[start, stop] = Shard(self._npy, start, stop - start, lines, digest)
-        return found
+            self._shards[start, stop] = Shard(self._npy, start, stop - start, lines, digest)
+        return self._shards[start, stop]
 
 
-def shard_rows_of(kept: Kept, shard: Shard, side: int) -> VectorRows:
+def _rows_of(kept: Kept, shard: Shard, side: int) -> VectorRows:
     """Return a shard's rows on a worker, checked to be the driver's; those of the last task are kept per `side`."""
     place = (shard.npy, shard.first, shard.count, shard.digest)
     if kept.get(f"place {side}") != place:
@@ -122,8 +121,8 @@ def shard_rows_of(kept: Kept, shard: Shard, side: int) -> VectorRows:
             )
         checked.add(place)
         kept[f"place {side}"], kept[f"rows {side}"] = place, rows
-    found: VectorRows = kept[f"rows {side}"]
-    return found
+    there: VectorRows = kept[f"rows {side}"]
+    return there
 
 
 def result_of(workers: Workers, task: Task, path: Path) -> dict[str, NDArray[Any]]:
@@ -139,8 +138,8 @@ def result_of(workers: Workers, task: Task, path: Path) -> dict[str, NDArray[Any
 def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
     """Return the arrays that a worker wrote; raise BitextmineError if the file is missing or damaged."""
     try:
-        with np.load(path, allow_pickle=False) as found:
-            return {name: found[name] for name in found.files}
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
     except Exception as e:  # zipfile, zlib and NumPy have one each
         raise BitextmineError(
             f"{path}: not what a worker wrote: {e}; nodes must share the folder, under the same path"
@@ -197,119 +196,88 @@ def search_tiles(
     rows = workers.shard_rows or shard_rows(max(n, m))
     workers.check_fits(rows * (4 + 8) * 2, f"a tile of {rows:,} rows")
     fwd, bwd = TopK.empty(n, k), TopK.empty(m, k)
-    sides = Side(x, folded.x), Side(y, folded.y)
-    grid = Grid(workers, *sides, fwd, bwd, rows, list(spans(0, m, rows)), record)
     if n and m:
         key = f"{folded.digest} k={k} both=True"
         with journal_folder(record.folder, "tiles", {"key": key}):
-            tasks = (_task(grid, tile, options) for tile in grid.tiles())
-            grid.search(key, tasks, f"search {x.npy.stem} {y.npy.stem}")
+            _Grid(workers, _Shards(x, folded.x), _Shards(y, folded.y), fwd, bwd, rows, record).search(
+                key, options
+            )
         remove_folder(record.folder, "tiles")
     return folded.neighbours(fwd, bwd)
 
 
-def _task(grid: Grid, tile: Tile, search: SearchOptions) -> Task:
-    i0, i1, j0, j1 = tile
-    shards = grid.x.shard(i0, i1), grid.y.shard(j0, j1)
-    args = (shards, grid.fwd.k, search, grid.limits(tile), str(grid.path(tile)))
-    what = f"comparing rows {i0 + 1} to {i1} with rows {j0 + 1} to {j1}"
-    return Task("bitextmine.distributed.tiles:compare", args, what, key=tile)
-
-
 @dataclass
-class Grid:
-    """The tiles of a search, and the k best so far.
+class _Grid:
+    """The tiles of a search, `size` rows by `size` rows, and the k best so far of x's rows and of y's.
 
     Tiles are merged in a fixed order, row by row of tiles, so that limits that a tile is told are those of tiles before
-    it. The result of a tile lies in a file until it is merged and saved.
-
-    Attributes:
-        fwd, bwd: the k best of x's rows and of y's rows.
-        size: rows of x in a tile.
-        across: bounds of the tiles in y.
-        name: the beginning of the files' names.
-        title: the name of the search in the log.
-        done: rows of x that are compared with all of y.
+    it. The result of a tile lies in a file until it is merged and saved. `done` rows of x are compared with all of y.
     """
 
     workers: Workers
-    x: Side
-    y: Side
+    x: _Shards
+    y: _Shards
     fwd: TopK
     bwd: TopK
     size: int
-    across: Sequence[tuple[int, int]]
     record: Record
-    name: str = ""
-    title: str = "search"
     done: int = 0
 
     def tiles(self) -> Iterator[Tile]:
         """Yield the bounds of every tile that is left, in order: rows of x, rows of y."""
-        for i0, i1 in spans(self.done, len(self.x.rows), self.size):
-            for j0, j1 in self.across:
-                yield i0, i1, j0, j1
+        for rows in spans(self.done, len(self.x.rows), self.size):
+            for cols in spans(0, len(self.y.rows), self.size):
+                yield *rows, *cols
 
     def path(self, tile: Tile) -> Path:
         """Return the file for a tile's result."""
-        return self.record.folder / "{}{}-{}.{}-{}.npz".format(self.name, *tile)
+        return self.record.folder / "{}-{}.{}-{}.npz".format(*tile)
 
-    def lists_path(self, start: int, stop: int) -> Path:
-        """Return the file for the lists in which the rows start..stop of x are looked for, in a search of lists."""
-        return self.record.folder / f"{self.name}{start}-{stop}.lists.npz"
+    def tasks(self, options: SearchOptions) -> Iterator[Task]:
+        """Yield the task of each tile, with the similarities that its neighbours must reach by now."""
+        for tile in self.tiles():
+            i0, i1, j0, j1 = tile
+            shards = self.x.shard(i0, i1), self.y.shard(j0, j1)
+            limits = np.array(self.fwd.limit(i0, i1)), np.array(self.bwd.limit(j0, j1))
+            args = (shards, self.fwd.k, options, limits, str(self.path(tile)))
+            what = f"comparing rows {i0 + 1} to {i1} with rows {j0 + 1} to {j1}"
+            yield Task("bitextmine.distributed.tiles:compare", args, what, key=tile)
 
-    def limits(self, tile: Tile) -> Limits:
-        """Return the similarity that a neighbour must reach by now, for each row of x and of y in a tile."""
-        i0, i1, j0, j1 = tile
-        return np.array(self.fwd.limit(i0, i1)), np.array(self.bwd.limit(j0, j1))
-
-    def search(self, key: str, tasks: Iterable[Task], stage: str) -> None:
-        """Resume from the checkpoint, run the tasks, and merge the tiles that they find.
-
-        `key` is that of the checkpoint. The tasks are those of the tiles, in order, with the tile as key; tasks without
-        a key may stand between them. `stage` names the work in the report.
-        """
-        if self.record.checkpoint is not None:
-            self.done = self.record.checkpoint.resume(key, self.fwd, self.bwd)
+    def search(self, key: str, options: SearchOptions) -> None:
+        """Resume from the checkpoint, whose key is given, and merge what the tiles find."""
+        checkpoint, n = self.record.checkpoint, len(self.x.rows)
+        if checkpoint is not None:
+            self.done = checkpoint.resume(key, self.fwd, self.bwd)
         self.record.progress(self.done)
-        if self.done == len(self.x.rows):
+        if self.done == n:
             return
-        total = sum(1 for _ in self.tiles())
+        left = list(self.tiles())
+        tiles = counted(len(left), "tile")
         # Known beforehand: a tile may also be there because its worker died when it was written, and was not counted.
-        finished = sum(self.path(tile).exists() for tile in self.tiles())
+        finished = sum(self.path(tile).exists() for tile in left)
         if finished or self.done:
-            rows, tiles = f"{self.done:,} of {len(self.x.rows):,} lines", counted(total, "tile")
-            log.info("%s: %s and %d of the other %s are done, going on", self.title, rows, finished, tiles)
-        with self.workers.stage(stage) as costs:
-            self._merge_all(tasks, costs)
-            costs.title = f"{self.title}: {counted(total, 'tile')}, {finished} of them found finished"
-
-    def _merge_all(self, tasks: Iterable[Task], costs: Stage) -> None:
+            done = f"{self.done:,} of {n:,} lines"
+            log.info("search: %s and %d of the other %s are done, going on", done, finished, tiles)
         width, kept = len(self.y.rows), list[Path]()
-        for task, _ in self.workers.map(tasks, ahead=self.workers.slots):
-            if task.key is None:
-                continue
-            i0, i1, j0, j1 = task.key
-            path = self.path(task.key)
-            found = result_of(self.workers, task, path)
-            with costs.timed("merging"):
-                _merge(self.fwd, i0, found, "fwd", j0)
-                _merge(self.bwd, j0, found, "bwd", i0)
-            kept.append(path)
-            self.record.progress((i1 - i0) * j1 // width - (i1 - i0) * j0 // width)
-            if j1 == width:
-                self.lists_path(i0, i1).unlink(missing_ok=True)
-                last = i1 == len(self.x.rows)
-                if self.record.checkpoint is not None and self.record.checkpoint.save(i1, last=last):
+        with self.workers.stage(f"search: {tiles}, {finished} of them found finished"):
+            for task, _ in self.workers.map(self.tasks(options), ahead=self.workers.slots):
+                i0, i1, j0, j1 = task.key
+                path = self.path(task.key)
+                arrays = result_of(self.workers, task, path)
+                _merge(self.fwd, i0, arrays, "fwd", j0)
+                _merge(self.bwd, j0, arrays, "bwd", i0)
+                kept.append(path)
+                self.record.progress((i1 - i0) * j1 // width - (i1 - i0) * j0 // width)
+                if j1 == width and checkpoint is not None and checkpoint.save(i1, last=i1 == n):
                     for each in kept:
                         each.unlink(missing_ok=True)
                     kept.clear()
 
 
-def _merge(best: TopK, start: int, found: dict[str, NDArray[Any]], way: str, base: int) -> None:
+def _merge(best: TopK, start: int, arrays: dict[str, NDArray[Any]], way: str, base: int) -> None:
     """Merge a tile's result for one side, whose rows begin at `start`; `base` is its first row on the other side."""
-    rows, sim = start + found[f"{way}_row"].astype(np.int64), found[f"{way}_sim"]
-    local = found[f"{way}_id"].astype(np.int64)
+    rows, sim = start + arrays[f"{way}_row"].astype(np.int64), arrays[f"{way}_sim"]
+    local = arrays[f"{way}_id"].astype(np.int64)
     ids = np.where(local < 0, -1, local + base)
     if (best.id[rows, 0] < 0).all():
         best.sim[rows], best.id[rows] = sim, ids
@@ -328,20 +296,20 @@ def compare(
         return
     from bitextmine.device import device_name
 
-    x, y = (shard_rows_of(kept, shard, number) for number, shard in enumerate(shards))
+    x, y = (_rows_of(kept, shard, number) for number, shard in enumerate(shards))
     device = device_name(search.device)
     memory = search.memory or budget() // kept.get("workers", 1)
     fwd, bwd = TopK.empty(len(x), k), TopK.empty(len(y), k)
     if device == "cpu":  # a GPU takes no numbers of rows that it has not got
-        seed(fwd, limits[0], len(y))
-        seed(bwd, limits[1], len(x))
+        _seed(fwd, limits[0], len(y))
+        _seed(bwd, limits[1], len(x))
     engine, _ = open_engine(x, y, k, replace(search, device=device), memory)
     for start in range(0, len(x), engine.block_rows):
         engine.block(start, min(start + engine.block_rows, len(x)), fwd, bwd)
-    write_found(path, fwd, bwd, limits)
+    _write_best(path, fwd, bwd, limits)
 
 
-def seed(best: TopK, limit: NDArray[np.float32], others: int) -> None:
+def _seed(best: TopK, limit: NDArray[np.float32], others: int) -> None:
     """Make a search drop everything below the limits.
 
     Each row gets k neighbours at its limit, with numbers behind all others, so that an equal similarity goes in front.
@@ -351,13 +319,13 @@ def seed(best: TopK, limit: NDArray[np.float32], others: int) -> None:
     best.id[known] = others + np.arange(best.k)
 
 
-def write_found(path: str, fwd: TopK, bwd: TopK, limits: Limits) -> None:
+def _write_best(path: str, fwd: TopK, bwd: TopK, limits: Limits) -> None:
     """Write the neighbours that reach the limits, both ways, for the rows that have any: a tile's result.
 
     Arrays for each way: row (r,) uint32, id (r, k) int32, sim (r, k) float32, best first; missing ones (-1, -inf) come
     last.
     """
-    found: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, NDArray[Any]] = {}
     for way, best, others, limit in (
         ("fwd", fwd, len(bwd.id), limits[0]),
         ("bwd", bwd, len(fwd.id), limits[1]),
@@ -369,5 +337,5 @@ def write_found(path: str, fwd: TopK, bwd: TopK, limits: Limits) -> None:
             order = np.argsort(~there, axis=1, kind="stable")
             sim = np.take_along_axis(np.where(there, sim, np.float32(-np.inf)), order, axis=1)
             ids = np.take_along_axis(np.where(there, ids, -1), order, axis=1)
-        found |= {f"{way}_row": rows.astype(np.uint32), f"{way}_id": ids.astype(np.int32), f"{way}_sim": sim}
-    write_arrays(path, found)
+        arrays |= {f"{way}_row": rows.astype(np.uint32), f"{way}_id": ids.astype(np.int32), f"{way}_sim": sim}
+    write_arrays(path, arrays)

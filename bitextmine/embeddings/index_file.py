@@ -25,9 +25,11 @@ from bitextmine.files.storage import local_path
 from bitextmine.run import Run
 from bitextmine.search.build_index import JOB, Built, Plan, build_on_disk, make_plan
 from bitextmine.search.exact import search_one
-from bitextmine.search.faiss_index import Index, Recall, draw, reason, tune
+from bitextmine.search.faiss_index import Index, reason
 from bitextmine.search.faiss_library import faiss
+from bitextmine.search.indexed import Indexed
 from bitextmine.search.options import INDEX_KINDS, IndexOptions
+from bitextmine.search.recall import Recall, draw, tune
 from bitextmine.search.rows import Vectors
 from bitextmine.version import __version__
 
@@ -284,14 +286,15 @@ def _measured(
 ) -> dict[str, Any]:
     """Tune an index, and return its effort, recall and times for the manifest."""
     index = Index(_read(built.file), plan.facts())
+    indexed = Indexed(vectors, index)
     sample = draw(vectors, options.k, size=options.recall_sample, seed=options.seed)
-    recall = tune(index, vectors, sample, options.recall_target)
+    recall = tune(indexed, sample, options.recall_target)
     effort = index.effort()
     drawn = np.sort(np.random.default_rng(options.seed).permutation(plan.chosen)[:_TIMED])
     queries = np.ascontiguousarray(vectors[drawn])
-    index.search(queries[:256], vectors, options.k)  # loads what is loaded once
+    indexed.search(queries[:256], options.k)  # loads what is loaded once
     begin = time.perf_counter()
-    index.search(queries, vectors, options.k)
+    indexed.search(queries, options.k)
     middle = time.perf_counter()
     search_one(queries, vectors, options.k)
     return {

@@ -1,13 +1,11 @@
 """Nearest neighbours of both sides, by exact search or through FAISS indexes."""
 
 import contextlib
-import hashlib
 import os
 from pathlib import Path
 
 from bitextmine.console import Progress
 from bitextmine.distributed.tiles import FileRows
-from bitextmine.embeddings.store import VectorFile
 from bitextmine.errors import UsageError
 from bitextmine.files.journal import remove_folder
 from bitextmine.mining.options import SearchWay, WorkOptions
@@ -31,8 +29,9 @@ def find_neighbours(
 ) -> tuple[Neighbours, str]:
     """Return the k nearest neighbours of both sides' rows, and the kind of search, for the signature.
 
-    Indexes beside the embeddings are used, or built if they are missing or of other vectors. Similarities are exact
-    either way. Exact search resumes from the file `checkpoint`, which it leaves behind if it takes more than seconds.
+    Indexes beside the embeddings are used by this process, or built if they are missing or of other vectors.
+    Similarities are exact either way. Exact search resumes from the file `checkpoint`, which it leaves behind if it
+    takes more than seconds.
 
     Raises:
         UsageError: an index or a cluster is asked for, but the lines are in memory.
@@ -86,20 +85,8 @@ def _through_indexes(
     if all(side.index.exact and not side.index.on_gpu for side in sides):
         n, m = (len(side.vectors) for side in sides)
         return _exactly(src, tgt, k, work, scaled(progress, n, n + m), None), way
-    with contextlib.ExitStack() as stack:
-        elsewhere = None
-        if run.executor.distributed:
-            from bitextmine.distributed.lists import ClusterSearcher
-
-            identity = {}
-            for name, side in (("src", src), ("tgt", tgt)):
-                assert isinstance(side.matrix, VectorFile)
-                rows = hashlib.blake2b(side.unique.rows.tobytes(), digest_size=16).hexdigest()
-                identity[name] = {"vectors": side.matrix.manifest.vectors_blake2b, "rows": rows}
-            workers, files = stack.enter_context(run.executor.open()), (_in_file(src), _in_file(tgt))
-            elsewhere = ClusterSearcher(workers, *files, identity, folder=_tiles(src, tgt)).lists
-        found, _ = search_both_indexed(sides[0], sides[1], k, run, elsewhere=elsewhere, progress=progress)
-    return found, way
+    neighbours, _ = search_both_indexed(sides[0], sides[1], k, run, progress)
+    return neighbours, way
 
 
 def _exactly(

@@ -29,6 +29,7 @@ ROUNDS = 8
 ROUTE_ROWS = 2048
 _MOST_ROWS, _LEAST_ROWS = 1 << 20, 1 << 12
 _AT_ONCE = 1 << 14
+_RANKED = 1024
 _ALONE = SearchOptions(threads=1, names=("queries", "indexed vectors"))
 
 
@@ -71,6 +72,26 @@ def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     return (rows / np.where(length > 0, length, 1)).astype(np.float32)
 
 
+@dataclass(frozen=True)
+class Lists:
+    """Rows parted into lists: list l has the rows order[bounds[l] : bounds[l + 1]], ascending.
+
+    `centres` are those of the lists, float32 (lists, d); fetch(l) returns the vectors of list l, in that order,
+    C-contiguous.
+    """
+
+    order: NDArray[np.int64]
+    bounds: NDArray[np.int64]
+    centres: NDArray[np.float32]
+    fetch: Callable[[int], Vectors]
+
+    def of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the lists of some rows, -1 for a row that is in none."""
+        lists = np.full(int(max(self.order.max(initial=-1), rows.max(initial=-1))) + 1, -1, dtype=np.int64)
+        lists[self.order] = np.repeat(np.arange(len(self.centres)), np.diff(self.bounds))
+        return lists[rows]
+
+
 class Router:
     """Finds the `probes` lists whose centres are nearest to a row.
 
@@ -78,13 +99,12 @@ class Router:
     depend on it.
     """
 
-    def __init__(self, centres: NDArray[np.float32], probes: int) -> None:
+    def __init__(self, centres: NDArray[np.float32], probes: int = 1) -> None:
         import torch  # here, and not above: most builds of an index route nothing, and loading it takes seconds
 
         self._dtype = getattr(torch, default_arithmetic("cpu"))
         self._centres = torch.from_numpy(np.ascontiguousarray(centres)).to(self._dtype).T
-        self._lists = len(centres)
-        self._probes = min(probes, self._lists)
+        self._lists, self.probes = len(centres), min(probes, len(centres))
 
     def scores(self, rows: Vectors) -> NDArray[np.float32]:
         """Return the products of rows (b, d) with the centres, float32 (b, lists)."""
@@ -96,148 +116,91 @@ class Router:
         out: NDArray[np.float32] = (block @ self._centres).float().numpy()
         return out
 
-    def near(self, rows: Vectors) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Return the lists of rows (b, d): all of them, row after row and ascending; the number for each row, (b,).
+    def by_list(self, rows: Vectors) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Return which of the rows (b, d) go to each list: their numbers, list by list, ascending within one.
 
-        A row has `probes` lists, or more if several centres are equally near.
+        Also returns where each list begins there, (lists + 1,). A row goes to `probes` lists, or to more if several
+        centres are equally near.
         """
-        found: list[NDArray[np.int32]] = []
-        counts: list[NDArray[np.int64]] = []
+        from scipy.sparse import csr_matrix
+
+        lists, counts = [np.empty(0, np.int32)], [np.zeros(1, np.int64)]
+        last = self._lists - self.probes
         for start in range(0, len(rows), ROUTE_ROWS):
             scores = self.scores(rows[start : start + ROUTE_ROWS])
-            if self._probes < self._lists:
-                at = self._lists - self._probes
-                near = scores >= np.partition(scores, at, axis=1)[:, at : at + 1]
-            else:
-                near = np.ones(scores.shape, dtype=bool)
+            near = scores >= np.partition(scores, last, axis=1)[:, last : last + 1]
             counts.append(near.sum(axis=1))
-            flat = np.flatnonzero(near)
-            flat %= self._lists
-            found.append(flat.astype(np.int32))
-        if not found:
-            return np.empty(0, np.int32), np.empty(0, np.int64)
-        return np.concatenate(found), np.concatenate(counts)
+            lists.append((np.flatnonzero(near) % self._lists).astype(np.int32))
+        flat, shape = np.concatenate(lists), (len(rows), self._lists)
+        by_row: Any = csr_matrix(
+            (np.ones(len(flat), np.int8), flat, np.cumsum(np.concatenate(counts))), shape
+        )
+        by_list = by_row.tocsc()
+        return by_list.indices.astype(np.int32, copy=False), by_list.indptr.astype(np.int64)
+
+    def ranks(self, rows: Vectors, lists: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the number of lists to search, nearest first, until the given one of each row is among them.
+
+        A list of -1 is never found: infinity.
+        """
+        ranks = np.full(len(rows), np.inf)
+        for start in range(0, len(rows), _RANKED):
+            scores = self.scores(rows[start : start + _RANKED])
+            own = lists[start : start + _RANKED]
+            least = scores[np.arange(len(own)), np.maximum(own, 0)]
+            ranks[start : start + _RANKED] = np.where(
+                own >= 0, (scores >= least[:, None]).sum(axis=1), np.inf
+            )
+        return ranks
 
 
-def by_list(
-    lists: NDArray[np.int32], counts: NDArray[np.int64], total: int
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return the rows of each of `total` lists, from the lists of each row (`Router.near`).
+def search_lists(
+    queries: VectorRows,
+    lists: Lists,
+    probes: int,
+    k: int,
+    run: Run,
+    progress: Progress = silent,
+    *,
+    both: bool = True,
+) -> tuple[TopK, TopK | None]:
+    """Return the k best rows for each query, among those of the `probes` lists whose centres are nearest to it.
 
-    Row numbers, ascending within a list; and where each list begins, (total + 1,).
+    With `both`, also the k best queries for each listed row, among those that its list was compared with. Similarities
+    are exact, order and ties as in `search_both`. The memory and threads of `run` do not change the result. `progress`
+    is called with the number of queries done.
+
+    Returns:
+        The queries' neighbours, with row numbers as in lists.order, and those of the listed rows, in that order, with
+        query numbers.
     """
-    from scipy.sparse import csr_matrix
-
-    begins = np.concatenate([[0], np.cumsum(counts)])
-    shape = (len(counts), total)
-    found: Any = csr_matrix((np.ones(len(lists), np.int8), lists, begins), shape=shape).tocsc()
-    return found.indices.astype(np.int32, copy=False), found.indptr.astype(np.int64)
-
-
-def rank_lists(rows: Vectors, centres: NDArray[np.float32], lists: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the number of lists to search, nearest first, until the given one of each row is among them.
-
-    A list of -1 is never found: infinity.
-    """
-    router = Router(centres, 1)
-    out = np.full(len(rows), np.inf)
-    for start in range(0, len(rows), 1024):
-        scores = router.scores(rows[start : start + 1024])
-        at = lists[start : start + 1024]
-        own = scores[np.arange(len(at)), np.maximum(at, 0)]
-        out[start : start + 1024] = np.where(at >= 0, (scores >= own[:, None]).sum(axis=1), np.inf)
-    return out
-
-
-@dataclass(frozen=True)
-class Lists:
-    """Rows parted into lists: list l has the rows order[bounds[l] : bounds[l + 1]], ascending.
-
-    fetch(l) returns their vectors, in that order, C-contiguous.
-    """
-
-    order: NDArray[np.int64]
-    bounds: NDArray[np.int64]
-    fetch: Callable[[int], Vectors]
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """Return the number of rows in each list."""
-        return np.diff(self.bounds)
-
-
-def block_rows(dim: int, probes: int, k: int, threads: int, memory: int) -> int:
-    """Return the number of queries to take at a time within `memory` bytes.
-
-    It is a multiple of ROUTE_ROWS, so that the lists of a row do not depend on the memory.
-    """
-    each = 6 * dim + 24 * probes + 24 * k * (threads + 1)
-    return max(_LEAST_ROWS, min(_MOST_ROWS, memory // each)) // ROUTE_ROWS * ROUTE_ROWS
-
-
-@dataclass(frozen=True)
-class Pass:
-    """A search of `queries` in the `probes` lists whose centres are nearest to each, for k neighbours.
-
-    Attributes:
-        lists: the rows to search in.
-        centres: of the lists, float32 (lists, d).
-        both: also find the k best queries for each listed row, among those that its list was compared with.
-        forward: the queries are the rows of x, not y, in a search of both sides.
-        listed: the distinct rows that `lists` numbers, in a search of both sides.
-    """
-
-    queries: VectorRows
-    lists: Lists
-    centres: NDArray[np.float32]
-    probes: int
-    k: int
-    both: bool = True
-    forward: bool = True
-    listed: VectorRows | None = None
-
-
-def search_lists(which: Pass, run: Run, progress: Progress = silent) -> tuple[TopK, TopK | None]:
-    """Return the k best rows for each query of a pass; the memory and threads of `run` do not change them.
-
-    Similarities are exact, order and ties as in `search_both`. `progress` is called with the number of queries done.
-    Returns the queries' neighbours, with row numbers as in lists.order, and those of the listed rows, in that order,
-    with query numbers.
-    """
-    queries, lists, k = which.queries, which.lists, which.k
-    router = Router(which.centres, which.probes)
+    router = Router(lists.centres, probes)
     fwd = TopK.empty(len(queries), k)
-    bwd = TopK.empty(len(lists.order), k) if which.both else None
-    probes = min(which.probes, len(which.centres))
-    step = block_rows(queries.dim, probes, k, run.thread_count, run.memory_budget)
+    bwd = TopK.empty(len(lists.order), k) if both else None
+    each = 6 * queries.dim + 24 * router.probes + 24 * k * (run.thread_count + 1)  # bytes
+    # A multiple of ROUTE_ROWS: the lists of a row do not depend on the memory.
+    step = max(_LEAST_ROWS, min(_MOST_ROWS, run.memory_budget // each)) // ROUTE_ROWS * ROUTE_ROWS
     with in_threads(run.thread_count) as mapped:
         for start in range(0, len(queries), step):
             stop = min(start + step, len(queries))
             rows = queries.block(start, stop)
-            at = by_list(*router.near(rows), len(which.centres))
-            block = Block(rows, start, lists, *at, TopK.empty(len(rows), k), bwd)
-            best = block.search(mapped, progress)
+            best = _Block(rows, start, lists, *router.by_list(rows), k, bwd).search(mapped, progress)
             fwd.sim[start:stop], fwd.id[start:stop] = best.sim, best.id
-    number_rows(fwd, lists.order)
+    # Ids are places among the listed rows until here; numbered as rows, ties may stand in another order.
+    some = fwd.id >= 0
+    fwd.id[some] = lists.order[fwd.id[some]]
+    tied = np.flatnonzero(((fwd.sim[:, 1:] == fwd.sim[:, :-1]) & (fwd.id[:, 1:] >= 0)).any(axis=1))
+    fwd.sim[tied], fwd.id[tied] = best_first(fwd.sim[tied], fwd.id[tied], k)
     return fwd, bwd
 
 
-def number_rows(best: TopK, order: NDArray[np.int64]) -> None:
-    """Replace places among the listed rows by the rows' own numbers, in `order`; ties go to the lowest."""
-    known = best.id >= 0
-    best.id[known] = order[best.id[known]]
-    tied = np.flatnonzero(((best.sim[:, 1:] == best.sim[:, :-1]) & (best.id[:, 1:] >= 0)).any(axis=1))
-    best.sim[tied], best.id[tied] = best_first(best.sim[tied], best.id[tied], best.k)
-
-
 @dataclass
-class Block:
+class _Block:
     """Queries (b, d) to compare with their lists: the state shared by the threads, and the results of each.
 
     Attributes:
         start: number of the first query; queries in `bwd` have lower ones.
-        at, begins: the queries of each list, and where each list's begin (`by_list`).
-        known: the k best so far of each query; their ids are none of the places in `lists`.
+        at, begins: the queries of each list, and where each list's begin (`Router.by_list`).
         bwd: the k best so far of each listed row, which are updated.
     """
 
@@ -246,7 +209,7 @@ class Block:
     lists: Lists
     at: NDArray[np.int32]
     begins: NDArray[np.int64]
-    known: TopK
+    k: int
     bwd: TopK | None
 
     def __post_init__(self) -> None:
@@ -255,11 +218,11 @@ class Block:
 
     def search(self, mapped: Map, progress: Progress = silent) -> TopK:
         """Return the neighbours of the queries, as places among the listed rows; `progress` counts queries."""
-        wanted = np.flatnonzero((np.diff(self.begins) > 0) & (self.lists.sizes > 0)).tolist()
-        told = scaled(progress, len(wanted), len(self.queries))
+        wanted = np.flatnonzero((np.diff(self.begins) > 0) & (np.diff(self.lists.bounds) > 0)).tolist()
+        count = scaled(progress, len(wanted), len(self.queries))
         for _ in mapped(self._compare, wanted):
-            told(1)
-        best, *others = self._states or [self.known]
+            count(1)
+        best, *others = self._states or [TopK.empty(len(self.queries), self.k)]
         for start in range(0, len(best.sim), _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
             for other in others:
@@ -273,7 +236,7 @@ class Block:
         """
         state: TopK | None = getattr(self._local, "state", None)
         if state is None:
-            state = self._local.state = TopK(self.known.sim.copy(), self.known.id.copy())
+            state = self._local.state = TopK.empty(len(self.queries), self.k)
             self._states.append(state)
         a, b = int(self.lists.bounds[number]), int(self.lists.bounds[number + 1])
         cols = self.lists.fetch(number)
@@ -294,7 +257,7 @@ class Block:
             # Queries of this block are numbered from its start on, above all that came before: ids stay comparable
             # until the numbers within the selection become those of the queries.
             first = self.start if bwd is None else max(self.start, int(bwd.id.max(initial=-1)) + 1)
-            engine = FusedSearch(x, y, self.known.k, _ALONE, 1 << 62, (first, base))
+            engine = FusedSearch(x, y, self.k, _ALONE, 1 << 62, (first, base))
             engine.block(0, len(rows), fwd, bwd)
             if bwd is not None:
                 new = bwd.id >= first
@@ -302,7 +265,7 @@ class Block:
             return
         from bitextmine.search.blocks import BlockSearch
 
-        part, back = TopK.empty(len(rows), self.known.k), TopK.empty(len(cols), self.known.k)
+        part, back = TopK.empty(len(rows), self.k), TopK.empty(len(cols), self.k)
         BlockSearch(x, y, _ALONE, 1 << 30).block(0, len(rows), part, None if bwd is None else back)
         row, place = np.nonzero(part.id >= 0)
         fwd.merge(row, part.id[row, place] + base, part.sim[row, place])
@@ -315,9 +278,9 @@ def scaled(progress: Progress, steps: int, total: int) -> Progress:
     """Return a progress of `steps` that reports to one of `total`."""
     done = 0
 
-    def told(count: int) -> None:
+    def report(count: int) -> None:
         nonlocal done
         progress(total * (done + count) // steps - total * done // steps)
         done += count
 
-    return told
+    return report

@@ -35,6 +35,12 @@ class VectorRows:
         rows = self.vectors[start:stop] if self.index is None else self.vectors[self.index[start:stop]]
         return np.ascontiguousarray(rows, dtype=self.dtype)
 
+    def take(self, rows: NDArray[np.int64]) -> Vectors:
+        """Return some rows, in any order, as one C-contiguous array."""
+        return np.ascontiguousarray(
+            self.vectors[rows if self.index is None else self.index[rows]], dtype=self.dtype
+        )
+
 
 @dataclass(frozen=True)
 class Groups:

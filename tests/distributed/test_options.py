@@ -1,5 +1,6 @@
 """Executors by name: what --executor takes, one of another package, and that Ray is loaded only if asked for."""
 
+import functools
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -55,8 +56,12 @@ def test_an_executor_of_another_package(bitextmine, tmp_path, parallel_text, tin
         (tmp_path / name).mkdir()
         parallel_text(tmp_path / name, 200)
         env = {"PYTHONPATH": str(tmp_path / "site")}
-        printed.append(bitextmine(*mine, *more, cwd=tmp_path / name, env=env).out)
-    assert printed[0] == printed[1] != ""
+        bm = functools.partial(bitextmine, cwd=tmp_path / name, env=env)
+        exact = bm(*mine, *more).out
+        bm("index", "corpus.en", "corpus.fr", "--type", "ivf", "--model", tiny_model)
+        printed.append((exact, bm(*mine, *more, "--search", "index").out))
+    assert printed[0] == printed[1]
+    assert all(printed[0])
     tasks = (tmp_path / "there" / "tasks.log").read_text().splitlines()
     assert {"loading the model", "comparing rows 1 to 64 with rows 65 to 128"} <= {*tasks}
 

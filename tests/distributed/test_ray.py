@@ -160,51 +160,6 @@ def test_a_driver_that_is_interrupted_or_killed_goes_on(bitextmine, nodes, folde
     assert f"search: {left} tiles, {killed} of them found finished" in said
 
 
-def test_a_search_through_indexes_goes_on_whoever_dies(
-    bitextmine, nodes, tmp_path, tiny_model, parallel_text
-):
-    """Two passes of 2 x 20 tiles and so: a worker killed, the driver interrupted, then killed, then let be."""
-    for way in ("plain", "ray"):
-        (tmp_path / way).mkdir()
-        parallel_text(tmp_path / way, 3000, 1000)
-        bitextmine(
-            "index", "corpus.en", "corpus.fr", "--type", "ivf", "--model", tiny_model, cwd=tmp_path / way
-        )
-    args = (*MINED, "--search", "index", "--model", tiny_model)
-    bitextmine(*args, cwd=tmp_path / "plain")
-    folder = tmp_path / "ray"
-    args = (*args, "--executor", f"ray://{nodes.address}?rows=200")
-    tiles = Tiles(folder)
-
-    run = bitextmine.start(*args, cwd=folder, **QUIET)
-    until_running(run, lambda: len(tiles) >= 5)
-    kill_one(run, nodes)
-    until_running(run, lambda: len(tiles) >= 12)
-    run.send_signal(signal.SIGINT)
-    _, err = run.communicate()
-    assert run.returncode == 130, err.decode()
-    assert "Traceback" not in err.decode()
-    until(lambda: not nodes.workers())
-    interrupted = len(tiles)
-
-    run = bitextmine.start_to_die(tmp_path / "hooks", 55, *args, folder=TILES, cwd=folder, **QUIET)
-    _, err = run.communicate()
-    assert run.returncode == -signal.SIGKILL, err.decode()
-    until(lambda: not nodes.workers())
-    killed = len(list((folder / TILES).glob("*-*.*-*.*-*.npz")))
-    assert killed > interrupted
-
-    said = bitextmine(*args, cwd=folder).err
-    for name in OUTPUTS:
-        assert (folder / name).read_bytes() == (tmp_path / "plain" / name).read_bytes(), name
-    assert not [*folder.glob("*.tiles"), *folder.glob(".*")]
-    passes = re.findall(
-        r"search: (?:source|target) in the .* lists: (\d+) tiles, (\d+) of them found finished", said
-    )
-    assert len(passes) == 2, said
-    assert sum(int(found) for _, found in passes) == killed < sum(int(total) for total, _ in passes)
-
-
 def test_a_corpus_is_embedded_in_shards_though_the_object_store_is_full(
     bitextmine, nodes, tmp_path, tiny_model, sentence_pairs
 ):

@@ -10,6 +10,7 @@ from bitextmine.embeddings.store import Manifest, open_embedding
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.run import Run
+from bitextmine.search.indexed import Indexed
 from bitextmine.search.options import IndexOptions
 
 from ..search import oracle
@@ -58,7 +59,7 @@ def test_what_is_loaded_is_what_was_built(npy, kind):
     index = load_index(report.path)
     effort = index.effort()
     assert ({} if effort is None else {effort[0]: effort[1]}) == manifest["effort"]
-    sim, ids = index.search(vectors, vectors, 3)
+    sim, ids = Indexed(vectors, index).search(vectors, 3)
     some = (vectors != 0).any(axis=1)
     assert (ids[some, 0] >= 0).all()
     assert (sim[some, 0] > 0.99).mean() > 0.9

@@ -11,6 +11,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.journal import Journal, read_head
 from bitextmine.search import build_index as build
 from bitextmine.search.build_index import build_on_disk, make_plan
+from bitextmine.search.indexed import Indexed
 
 from ..embeddings.test_index_file import contents, embed, index_corpus
 from ..search import oracle
@@ -143,18 +144,18 @@ def test_a_faiss_with_gpus_searches_there(monkeypatch):
     pool, queries = oracle.vectors(rng, 500, 16), oracle.vectors(rng, 30, 16)
     index = build_index(pool, "IVF4,SQ8")
     index.set_effort(4)
-    want = index.search(queries, pool, 3)
+    want = Indexed(pool, index).search(queries, 3)
     moved = []
     with_gpus(monkeypatch, lambda cpu: moved.append(cpu) or cpu)
     for _ in range(2):
-        got = index.search(queries, pool, 3)
+        got = Indexed(pool, index).search(queries, 3)
     assert moved == [index.faiss]  # once
     assert got[1].tolist() == want[1].tolist()
 
     with_gpus(
         monkeypatch, mock.Mock(side_effect=RuntimeError("GpuIndex: This type of index is not implemented"))
     )
-    assert build_index(pool, "HNSW8").search(queries, pool, 3)[1].shape == (30, 3)
+    assert Indexed(pool, build_index(pool, "HNSW8")).search(queries, 3)[1].shape == (30, 3)
 
 
 class MadeUpGpu:

@@ -4,7 +4,9 @@ import pytest
 
 from bitextmine.errors import BitextmineError
 from bitextmine.search.exact import search_one
-from bitextmine.search.faiss_index import draw, factory_string, measure, tune
+from bitextmine.search.faiss_index import factory_string
+from bitextmine.search.indexed import Indexed
+from bitextmine.search.recall import draw, measure, tune
 
 from ..search import oracle
 from .conftest import build_index
@@ -27,8 +29,7 @@ def test_a_flat_index_finds_what_exact_search_finds(kind, dtype):
     pool = oracle.corpus(rng, 400, 24, 0.3, 0.1, dtype=dtype)
     queries = oracle.corpus(rng, 100, 24, dtype=dtype)
     want = search_one(queries, pool, 5)
-    index = build_index(pool, kind)
-    sim, ids = index.search(queries, pool, 5)
+    sim, ids = Indexed(pool, build_index(pool, kind)).search(queries, 5)
     # a zero vector is not in the index: it is nobody's neighbour, and here is near nobody
     assert sim.tobytes() == want[0].tobytes()
     assert ids.tobytes() == want[1].tobytes()
@@ -45,7 +46,7 @@ def test_similarities_are_exact_and_ordered_whatever_the_index_keeps(kind, rows)
         assert "too few to train" in str(error)
         assert rows < 700
         return
-    sim, ids = index.search(queries, pool, 4)
+    sim, ids = Indexed(pool, index).search(queries, 4)
     sims = oracle.similarities(queries, pool)
     for q in range(50):
         found = ids[q][ids[q] >= 0]
@@ -62,7 +63,7 @@ def test_long_lists_of_fast_scan_codes_are_whole():
     lists = index.inverted.invlists
     assert lists.list_size(0) == index.rows == 700
     assert faiss.rev_swig_ptr(lists.get_ids(0), 700).tolist() == list(range(700))
-    assert (index.search(pool, pool, 1)[1][:, 0] == np.arange(700)).mean() > 0.9
+    assert (Indexed(pool, index).search(pool, 1)[1][:, 0] == np.arange(700)).mean() > 0.9
 
 
 def test_lists_that_run_empty_give_no_neighbours():
@@ -74,11 +75,11 @@ def test_lists_that_run_empty_give_no_neighbours():
     index = build_index(pool, "IVF16,Flat")
     index.set_effort(1)
     assert (index.candidates(pool, 10) == -1).any()
-    sim, ids = index.search(pool, pool, 10)
+    sim, ids = Indexed(pool, index).search(pool, 10)
     assert (ids == -1).any()
     assert np.isneginf(sim[ids < 0]).all()
     assert (sim[ids >= 0] > -2).all()
-    assert measure(index, pool, draw(pool, 4, size=48)).at_k < 1
+    assert measure(Indexed(pool, index), draw(pool, 4, size=48)).at_k < 1
 
 
 def test_search_within_a_selection_of_the_rows():
@@ -92,9 +93,8 @@ def test_search_within_a_selection_of_the_rows():
     rows[kept] = np.arange(len(kept))
     rows[60:80] = rows[40:60]
     packed = lines[kept]
-    index = build_index(lines)
     queries = oracle.vectors(rng, 30, 16)
-    sim, ids = index.search(queries, packed, 4, rows=rows)
+    sim, ids = Indexed(packed, build_index(lines), rows).search(queries, 4)
     want = search_one(queries, packed, 4)
     assert ids.tolist() == want[1].tolist()
     assert sim.tolist() == want[0].tolist()
@@ -107,11 +107,12 @@ def test_tuning_reaches_the_target(kind):
     index = build_index(pool, kind)
     index.set_effort(1)
     sample = draw(pool, 4, size=200)
-    before = measure(index, pool, sample)
-    after = tune(index, pool, sample, 0.97)
+    indexed = Indexed(pool, index)
+    before = measure(indexed, sample)
+    after = tune(indexed, sample, 0.97)
     assert before.at_1 < 0.97 <= after.at_1 <= 1
     assert 0 < before.at_k <= after.at_k <= 1
-    assert after == measure(index, pool, sample)
+    assert after == measure(indexed, sample)
 
 
 def test_recall_is_what_the_oracle_counts():
@@ -119,8 +120,9 @@ def test_recall_is_what_the_oracle_counts():
     pool = oracle.vectors(rng, 600, 16)
     index = build_index(pool, "IVF15,Flat")
     index.set_effort(2)
-    recall = measure(index, pool, draw(pool, 3, size=600))
-    found = index.search(pool, pool, 4)[1]
+    indexed = Indexed(pool, index)
+    recall = measure(indexed, draw(pool, 3, size=600))
+    found = indexed.search(pool, 4)[1]
     true = oracle.similarities(pool, pool)
     np.fill_diagonal(true, -np.inf)
     best = np.argsort(-true, axis=1)[:, :3]
@@ -137,10 +139,9 @@ def test_recall_is_what_the_oracle_counts():
 def test_recall_of_a_flat_index_is_one_and_seeded():
     rng = np.random.default_rng(10)
     pool = oracle.corpus(rng, 300, 16, 0.3, 0.1)
-    index = build_index(pool)
-    recall = measure(index, pool, draw(pool, 4, size=100, seed=3))
+    recall = measure(Indexed(pool, build_index(pool)), draw(pool, 4, size=100, seed=3))
     assert (recall.at_1, recall.at_k, recall.k, recall.seed) == (1.0, 1.0, 4, 3)
-    one = measure(build_index(pool[:1]), pool[:1], draw(pool[:1], 4))
+    one = measure(Indexed(pool[:1], build_index(pool[:1])), draw(pool[:1], 4))
     assert (one.at_1, one.at_k) == (1.0, 1.0)
     assert recall.sample <= 100
     assert (draw(pool, 4, size=50, seed=3).own == draw(pool, 4, size=50, seed=3).own).all()
@@ -179,14 +180,14 @@ def test_vectors_that_cannot_be_indexed():
         build_index(np.zeros((0, 8), np.float16))
     index = build_index(pool)
     with pytest.raises(BitextmineError, match=r"32.* 16"):
-        index.search(oracle.vectors(rng, 3, 16), pool[:, :16], 2)
+        Indexed(pool[:, :16], index)
     with pytest.raises(BitextmineError, match="of 300 rows, the vectors beside it are 299"):
-        index.search(pool[:3], pool[:299], 2)
+        Indexed(pool[:299], index)
     with pytest.raises(BitextmineError, match="k must be at least 1"):
-        index.search(pool[:3], pool, 0)
+        Indexed(pool, index).search(pool[:3], 0)
     bad = pool.copy()
     bad[123, 4] = np.nan
     with pytest.raises(BitextmineError, match="line 124 holds a NaN"):
         build_index(bad)
     with pytest.raises(BitextmineError, match=r"queries: .*line 124 holds a NaN"):
-        index.search(bad, pool, 2)
+        Indexed(pool, index).search(bad, 2)

@@ -8,7 +8,7 @@ from bitextmine.run import Run
 from bitextmine.search import indexed as both
 from bitextmine.search.exact import search_both
 from bitextmine.search.indexed import Indexed, search_both_indexed
-from bitextmine.search.lists import Lists, Pass, Router, by_list, find_centres, nearest_centre, search_lists
+from bitextmine.search.lists import Lists, Router, find_centres, nearest_centre, search_lists
 from bitextmine.search.rows import VectorRows
 
 from ..search import oracle
@@ -19,7 +19,7 @@ def parted(vectors, centres):
     of = nearest_centre(vectors, centres)
     order = np.argsort(of, kind="stable")
     bounds = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(centres)))])
-    return of, Lists(order, bounds, lambda i: vectors[order[bounds[i] : bounds[i + 1]]])
+    return of, Lists(order, bounds, centres, lambda i: vectors[order[bounds[i] : bounds[i + 1]]])
 
 
 @settings(max_examples=40)
@@ -40,9 +40,9 @@ def test_the_best_among_the_pairs_that_the_lists_bring_together(n, m, probes, k,
     )
     centres = find_centres(y, 8, seed=1, rounds=2)
     of, lists = parted(y, centres)
-    which = Pass(VectorRows(x, x.dtype), lists, centres, probes, k)
-    fwd, bwd = search_lists(which, Run(memory=1, threads=threads))
-    at, begins = by_list(*Router(centres, probes).near(x), len(centres))
+    rows = VectorRows(x, x.dtype)
+    fwd, bwd = search_lists(rows, lists, probes, k, Run(memory=1, threads=threads))
+    at, begins = Router(centres, probes).by_list(x)
     near = np.zeros((n, 8), dtype=bool)
     for number in range(8):
         near[at[begins[number] : begins[number + 1]], number] = True
@@ -71,8 +71,8 @@ def test_blocks_and_threads_change_nothing(way, monkeypatch):
     results = []
     for memory, threads in ((1 << 30, 1), (1, 1), (1, 3), (1 << 30, 2)):
         seen: list[int] = []
-        which = Pass(VectorRows(x, x.dtype), lists, centres, 4, 3)
-        fwd, bwd = search_lists(which, Run(memory=memory, threads=threads), seen.append)
+        run = Run(memory=memory, threads=threads)
+        fwd, bwd = search_lists(VectorRows(x, x.dtype), lists, 4, 3, run, seen.append)
         assert sum(seen) == 150
         results.append(b"".join(a.tobytes() for a in (fwd.sim, fwd.id, bwd.sim, bwd.id)))
     assert len(set(results)) == 1

@@ -130,9 +130,10 @@ class IndexNeighbourhood:
     ) -> None:
         from bitextmine.embeddings.index_file import open_index
         from bitextmine.embeddings.store import open_embedding
+        from bitextmine.search.indexed import Indexed
 
         self.k = k
-        self._sides = []
+        self._sides: list[Indexed] = []
         for path in (src, tgt):
             npy = _npy_of(Path(path), encoder.hash)
             vectors, manifest = open_embedding(npy)
@@ -141,18 +142,18 @@ class IndexNeighbourhood:
                     f"{npy}: made with model {manifest.model} ({manifest.model_hash}), but the pairs are scored with "
                     f"{encoder.name} ({encoder.hash}); pass the same --model, or embed the corpus again"
                 )
-            self._sides.append((open_index(npy), vectors))
+            self._sides.append(Indexed(vectors, open_index(npy)))
 
     def around(self, src: Sequence[str], tgt: Sequence[str], vectors: Vectors) -> Around:
         """Return the neighbourhoods of pairs."""
         x, y = vectors
-        (src_index, src_pool), (tgt_index, tgt_pool) = self._sides
+        src_side, tgt_side = self._sides
         half = [
             # Rounded as the stored vectors are, a line of the corpus finds itself.
-            index.search(queries.astype(pool.dtype), pool, min(self.k, len(pool)))
-            for queries, index, pool in ((x, tgt_index, tgt_pool), (y, src_index, src_pool))
+            side.search(queries.astype(side.vectors.dtype), min(self.k, len(side.vectors)))
+            for queries, side in ((x, tgt_side), (y, src_side))
         ]
-        size = min(src_index.rows, tgt_index.rows)
+        size = min(src_side.index.rows, tgt_side.index.rows)
         return Around(neighbourhood_mean(*half[0]), neighbourhood_mean(*half[1]), size)
 
 
