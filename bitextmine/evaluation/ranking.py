@@ -6,7 +6,7 @@ CSLS (2 cos - the two neighbourhood means) ranks like the distance margin, of wh
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -167,47 +167,54 @@ def rank_in_pool(
         cos = np.where(there, sim[:, :candidates].astype(np.float64), -np.inf)
         return _first(margin(cos, mean_src[:, None], mean_tgt[np.where(there, place, 0)], kind), chosen)
 
+    def log_odds(pairs: ScoredPairs, rows: NDArray[np.int64], sim: NDArray, ids: NDArray) -> NDArray[np.float64]:
+        """Return the scorer's log odds of candidates, from their rows of the source pool and these rows' neighbours."""
+        assert rescorer is not None
+        near = Neighbours(sim, _numbers(ids, targets), back, _numbers(back_ids, rows))
+        own, others = np.searchsorted(rows, pairs.src), np.searchsorted(targets, pairs.tgt)
+        return rescorer(rows, targets).scores(own, others, pairs.score, near, options.k)
+
     rescored = None
     if rescorer is not None:
         # A repeated query is one row of the source side.
         rows, some, number = np.unique(query_rows, return_index=True, return_inverse=True)
-        near = Neighbours(sim[some], _numbers(ids[some], targets), back, _numbers(back_ids, rows))
         query, column = np.nonzero(there[some])
+        cosine = sim[some][query, column].astype(np.float64)
         score = np.full((len(some), there.shape[1]), -np.inf)
-        score[query, column] = rescorer(rows, targets).scores(
-            query, near.fwd_id[query, column], near.fwd_sim[query, column].astype(np.float64), near, options.k
-        )
+        found = ScoredPairs(rows[query], chosen[some][query, column], cosine)
+        score[query, column] = log_odds(found, rows, sim[some], ids[some])
         rescored = _first(score, chosen[some])[number]
     by_second: tuple[NDArray[np.int64] | None, NDArray[np.int64] | None] = None, None
     if second is not None:
         # Candidates both ways, each once: the targets nearest to a query, and the sources nearest to these.
         query, column = np.nonzero(there)
         target, rank = np.nonzero(back_ids[:, :candidates] >= 0)
-        found = ScoredPairs(
-            np.concatenate([query_rows[query], back_ids[target, rank]]),
-            np.concatenate([chosen[query, column], targets[target]]),
-            np.concatenate([sim[query, column], back[target, rank]]).astype(np.float64),
-        )
-        by_second = _rank_by_both(query_rows, found, second, options.second_weight)
+        src = np.concatenate([query_rows[query], back_ids[target, rank]])
+        tgt = np.concatenate([chosen[query, column], targets[target]])
+        cosine = np.concatenate([sim[query, column], back[target, rank]]).astype(np.float64)
+        _, each = np.unique(src * len(pool) + tgt, return_index=True)
+        pairs = ScoredPairs(src[each], tgt[each], cosine[each])
+        if rescorer is not None:
+            rows = np.unique(pairs.src)
+            near = search_one(np.ascontiguousarray(src_pool[rows]), pool, most, search)
+            pairs = replace(pairs, score=log_odds(pairs, rows, *near))
+        by_second = _rank_by_both(query_rows, pairs, second, options.second_weight)
     return Ranked(
         ids[:, 0], first(Margin.RATIO, options.k), first(Margin.DISTANCE, options.csls), rescored, *by_second
     )
 
 
 def _rank_by_both(
-    query_rows: NDArray[np.int64], found: ScoredPairs, second: Vectors, weight: float
+    query_rows: NDArray[np.int64], pairs: ScoredPairs, second: Vectors, weight: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the first target of each query (q,) by the second margin alone, and by both.
 
     Args:
         query_rows: rows of the source pool.
-        found: candidates of these and of further rows, with their cosines; some of them twice.
+        pairs: candidates of these and of further rows, by source and target, with cosines or log odds.
         second: returns vectors by the second encoder.
         weight: of its margin.
     """
-    order = np.lexsort((found.tgt, found.src))
-    again = (np.diff(found.src[order], prepend=-1) == 0) & (np.diff(found.tgt[order], prepend=-1) == 0)
-    pairs = found.take(order[~again])
     rows = [np.unique(side, return_inverse=True) for side in (pairs.src, pairs.tgt)]
     x, y = second(rows[0][0], rows[1][0])
     cosine = np.empty(len(pairs))
@@ -216,7 +223,7 @@ def _rank_by_both(
         (_, left), (_, right) = rows
         cosine[part] = np.einsum("ij,ij->i", x[left[part]], y[right[part]], dtype=np.float64)
     alone = margins(cosine, pairs.src, pairs.tgt)
-    # The cosines of one encoder spread several times as wide as those of another.
+    # The scores of one encoder spread several times as wide as those of another.
     spread = [max(float(values.std()), 1e-9) for values in (pairs.score, cosine)]
     both = margins(pairs.score, pairs.src, pairs.tgt) / spread[0] + weight * alone / spread[1]
     begin, end = (np.searchsorted(pairs.src, query_rows, side=side) for side in ("left", "right"))
