@@ -33,6 +33,8 @@ KINDS = {
     "en-pl": ("en-pl", "ntrex flores everyday", "articles europarl", "mono"),
 }
 BUDGETS = (0.02, 0.05, 0.1, 0.2)
+
+
 def mined(folder: Path, made: Mixture, second: Any, budget: float, model: str) -> list[float]:
     """Return the share of lines judged, F1 at the default and at the best threshold, and the calibration error."""
     langs = dict(zip(("src_lang", "tgt_lang"), made.langs, strict=True))

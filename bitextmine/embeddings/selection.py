@@ -1,5 +1,7 @@
 """Vectors of some lines of a corpus, as a second, slower encoder makes them: each line is encoded once, and kept.
 
+Lines in capitals are encoded in sentence case: large encoders have seen few of them, and take their words apart.
+
 Rows are appended to a file as they come, in float16, shortest lines first, so that batches hold lines of like length.
 The `Journal` beside the file names the lines of each block and its checksum. A run that was interrupted continues after
 the last block, and one that asks for further lines appends them.
@@ -113,7 +115,7 @@ class SelectedVectors(contextlib.AbstractContextManager["SelectedVectors"]):
         missing = missing[np.argsort(lengths, kind="stable")]
         size = min(network.chunk_lines, _SLOW_BLOCK) if network.slow else network.chunk_lines
         blocks = [missing[start : start + size] for start in range(0, len(missing), size)]
-        texts = (list(self.text.take(block)) for block in blocks)
+        texts = (list(map(_sentence_case, self.text.take(block))) for block in blocks)
         made = (self._elsewhere or self._here)(texts, self._run.batch_tokens)
         for number, block in enumerate(blocks):
             done = f"{number * size:,} of {counted(len(missing), 'line')}"
@@ -174,6 +176,11 @@ class SelectedVectors(contextlib.AbstractContextManager["SelectedVectors"]):
             self._spool.append(rows.data.cast("B"))
         self._place[block] = self._rows + np.arange(len(block))
         self._rows += len(block)
+
+
+def _sentence_case(line: str) -> str:
+    """Return a line in lower case after its first letter if it has several words, all in capitals."""
+    return line.capitalize() if line.isupper() and " " in line.strip() else line
 
 
 def vectors_of(encoder: Encoder, lines: list[str], batch_tokens: int | None) -> NDArray[Any]:

@@ -18,7 +18,7 @@ class RankingOptions(Options):
         candidates: the nearest by cosine, among which these choose.
         rescore: rank by the scorer of `mine --rescore`, too.
         second: an encoder that ranks the candidates again, alone and together with the first.
-        second_weight: of its margin, where that of the first counts 1; both are in standard deviations of the cosines.
+        second_weight: of its margin, where that of the first counts 1; both are in standard deviations of the scores.
     """
 
     k: Annotated[int, Opt("-k", "Neighbours for the ratio margin.", ge=1)] = 4
@@ -33,8 +33,8 @@ class RankingOptions(Options):
         Second,
         Opt(
             "--second",
-            "Also rerank them by the margin of a second encoder, alone and added to that of the first: any that "
-            "--model takes.",
+            "Also rerank them by the margin of a second encoder, alone and added to that of the first (of its log "
+            "odds, with --rescore): any that --model takes.",
         ),
     ] = None
     second_weight: Annotated[

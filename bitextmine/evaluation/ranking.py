@@ -20,7 +20,6 @@ from bitextmine.mining.margin import margin, neighbourhood_mean
 from bitextmine.mining.options import Margin
 from bitextmine.mining.pairing import ScoredPairs
 from bitextmine.mining.scorer import Rescorer
-from bitextmine.mining.second import margins
 from bitextmine.run import Run
 
 if TYPE_CHECKING:
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
 
 _BLOCK = 1 << 22
 _PAIRS = 1 << 14
+# A candidate stands out from its ends' best so many candidates, itself among them: the runner-up is the one to beat.
+_RIVALS = 2
 # Return the vectors, (n, d) and (m, d), of increasing rows of the source pool (n,) and of the pool (m,).
 Vectors = Callable[[NDArray[np.int64], NDArray[np.int64]], tuple[NDArray, NDArray]]
 
@@ -167,7 +168,9 @@ def rank_in_pool(
         cos = np.where(there, sim[:, :candidates].astype(np.float64), -np.inf)
         return _first(margin(cos, mean_src[:, None], mean_tgt[np.where(there, place, 0)], kind), chosen)
 
-    def log_odds(pairs: ScoredPairs, rows: NDArray[np.int64], sim: NDArray, ids: NDArray) -> NDArray[np.float64]:
+    def log_odds(
+        pairs: ScoredPairs, rows: NDArray[np.int64], sim: NDArray, ids: NDArray
+    ) -> NDArray[np.float64]:
         """Return the scorer's log odds of candidates, from their rows of the source pool and these rows' neighbours."""
         assert rescorer is not None
         near = Neighbours(sim, _numbers(ids, targets), back, _numbers(back_ids, rows))
@@ -222,16 +225,34 @@ def _rank_by_both(
         part = slice(start, start + _PAIRS)
         (_, left), (_, right) = rows
         cosine[part] = np.einsum("ij,ij->i", x[left[part]], y[right[part]], dtype=np.float64)
-    alone = margins(cosine, pairs.src, pairs.tgt)
+    alone = _margins(cosine, pairs)
     # The scores of one encoder spread several times as wide as those of another.
     spread = [max(float(values.std()), 1e-9) for values in (pairs.score, cosine)]
-    both = margins(pairs.score, pairs.src, pairs.tgt) / spread[0] + weight * alone / spread[1]
+    both = _margins(pairs.score, pairs) / spread[0] + weight * alone / spread[1]
     begin, end = (np.searchsorted(pairs.src, query_rows, side=side) for side in ("left", "right"))
     ranked = []
     for score in (alone, both):  # np.argmax takes the first of ties, the lowest row
         best = [int(np.argmax(score[first:last])) for first, last in zip(begin, end, strict=True)]
         ranked.append(pairs.tgt[begin + best])
     return ranked[0], ranked[1]
+
+
+def _margins(score: NDArray[np.float64], pairs: ScoredPairs) -> NDArray[np.float64]:
+    """Return the distance margins (p,) of candidates: their scores less the mean of the best `_RIVALS` of each end."""
+    return score - (_best_mean(score, pairs.src) + _best_mean(score, pairs.tgt)) / 2
+
+
+def _best_mean(score: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the mean (p,) of the `_RIVALS` highest scores among the candidates of each candidate's row."""
+    order = np.lexsort((-score, rows))
+    _, begin, inverse, size = np.unique(
+        rows[order], return_index=True, return_counts=True, return_inverse=True
+    )
+    rank = np.arange(len(rows)) - begin[inverse]
+    total = np.bincount(inverse, np.where(rank < _RIVALS, score[order], 0.0))
+    mean = np.empty(len(score))
+    mean[order] = (total / np.minimum(size, _RIVALS))[inverse]
+    return mean
 
 
 def _first(score: NDArray[np.float64], ids: NDArray[np.int64]) -> NDArray[np.int64]:

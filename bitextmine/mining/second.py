@@ -4,14 +4,14 @@ The first encoder's log odds tell which candidates are in doubt. A wrong decisio
 costs F1 about 1 / (pairs kept + true pairs). Those that are likeliest to be wrong are asked first, until the rest are
 expected to cost less than `LEFT` (`doubtful`).
 
-The second encoder's evidence is one number for each candidate: its cosine, plus twice its distance margin among the
-lines that are encoded again. How much that says is learned from the run itself, for an encoder that nobody fitted: the
-evidence of true and of wrong candidates is taken for two normal distributions of one variance, and each candidate is
-from the first of them with the probability that the first encoder gives it, up to a shift of all log odds, as the share
-of true pairs is uncertain. Expectation-maximisation finds the means and the shift. The log ratio of the distributions
-is a line in the evidence. It is added to the log odds (`Evidence`), at half its slope, as both encoders err on the same
-pairs more often than independent ones would. Where two distributions explain the evidence hardly better than one, the
-weight is zero. Known pairs (``--gold``) replace these estimates by a logistic regression.
+The second encoder's evidence is one number for each candidate: its cosine, plus twice its lead over the best rival of
+its ends among the lines that are encoded again. How much that says is learned from the run itself, for an encoder that
+nobody fitted: the evidence of true and of wrong candidates is taken for two normal distributions of one variance, and
+each candidate is from the first of them with the probability that the first encoder gives it, up to a shift of all log
+odds, as the share of true pairs is uncertain. Expectation-maximisation finds the means and the shift. The log ratio of
+the distributions is a line in the evidence. It is added to the log odds (`Evidence`), at half its slope, as both
+encoders err on the same pairs more often than independent ones would. Where two distributions explain the evidence
+hardly better than one, the weight is zero. Known pairs (``--gold``) replace these estimates by a logistic regression.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from bitextmine.console import counted
 from bitextmine.embeddings.selection import Elsewhere, SelectedVectors
 from bitextmine.errors import BitextmineError
 from bitextmine.mining.calibration import probability
-from bitextmine.mining.margin import BestBothWays, BestCandidates, neighbourhood_mean, rounded
+from bitextmine.mining.cleaning import near_copy
+from bitextmine.mining.margin import BestBothWays, BestCandidates, rounded
 from bitextmine.mining.pairing import ScoredPairs
 from bitextmine.mining.sides import Side
 from bitextmine.run import Run
@@ -45,10 +46,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# A candidate stands out from its ends' best so many candidates, itself among them: the runner-up is the one to beat.
-RIVALS = 2
-# Neighbours of a margin among the lines that are encoded again, and the most lines to look for them.
-NEIGHBOURS, POOL = 4, 1 << 14
+# The most of the lines that are encoded again among which rivals are looked for.
+_POOL = 1 << 14
 # The loss of F1 that doubt about the other pairs may cost, as expected.
 LEFT = 0.001
 # Candidates of lower log odds are hopeless, whatever the second encoder says.
@@ -56,7 +55,8 @@ FLOOR = -4.5
 # Log odds of the candidates that the distributions are fitted to: among surer ones true pairs are of another kind.
 _FITTED = 5.0
 _SHIFT = 1.0  # standard deviation of the prior of the shift
-_MARGIN_WEIGHT = 2.0
+_LEAD_WEIGHT = 2.0
+_COPY_SHARE = 0.6  # of the words: such a line is no translation
 _INDEPENDENT = 0.5
 # The gain in log likelihood below which the second encoder adds nothing; and the fewest candidates that show one.
 _LEAST_GAIN, _FEW = 5.0, 40
@@ -64,36 +64,6 @@ _ROUNDS = 60
 _MOST = 5.0  # the most that the evidence adds to log odds
 _PAIRS = 1 << 14
 _RIDGE = 1.0  # of the logistic regression on gold
-
-
-def margins(
-    cosine: NDArray[np.float64], src: NDArray[np.int64], tgt: NDArray[np.int64], rivals: int = RIVALS
-) -> NDArray[np.float64]:
-    """Return the distance margins (p,) of candidates, over the best candidates of their own ends.
-
-    The margin of the pair (s, t) is its cosine less the average of two means: of the `rivals` highest cosines among the
-    candidates of s, and among those of t.
-
-    Args:
-        cosine: of each candidate.
-        src: its source row.
-        tgt: its target row.
-        rivals: the candidates of a row that count.
-    """
-    return cosine - (_best_mean(cosine, src, rivals) + _best_mean(cosine, tgt, rivals)) / 2
-
-
-def _best_mean(score: NDArray[np.float64], rows: NDArray[np.int64], count: int) -> NDArray[np.float64]:
-    """Return the mean (p,) of the highest scores among the candidates of each candidate's row."""
-    order = np.lexsort((-score, rows))
-    _, begin, inverse, size = np.unique(
-        rows[order], return_index=True, return_counts=True, return_inverse=True
-    )
-    rank = np.arange(len(rows)) - begin[inverse]
-    total = np.bincount(inverse, np.where(rank < count, score[order], 0.0))
-    mean = np.empty(len(score))
-    mean[order] = (total / np.minimum(size, count))[inverse]
-    return mean
 
 
 # --- the candidates in doubt ---
@@ -252,7 +222,7 @@ class Second:
     elsewhere: Elsewhere | None = None
 
     def evidence(self, pairs: ScoredPairs, sides: tuple[Side, Side]) -> NDArray[np.float64]:
-        """Return the evidence (p,) of pairs: cosine + 2 margin among their lines, which are encoded if necessary.
+        """Return the evidence (p,) of pairs: cosine + 2 lead among their lines, which are encoded if necessary.
 
         Raises:
             BitextmineError: the encoder fails; vectors that were kept are of another size.
@@ -276,18 +246,22 @@ class Second:
             part = slice(start, start + _PAIRS)
             a, b = x[left[part]].astype(np.float32), y[right[part]].astype(np.float32)
             cosine[part] = np.einsum("ij,ij->i", a, b, dtype=np.float64)
-        around = [self._around(x, y)[left], self._around(y, x)[right]]
-        return cosine + _MARGIN_WEIGHT * (cosine - (around[0] + around[1]) / 2)
+        rivals = np.maximum(self._rivals(x, y, left, right), self._rivals(y, x, right, left))
+        return cosine + _LEAD_WEIGHT * np.where(np.isfinite(rivals), cosine - rivals, 0.0)
 
-    def _around(self, queries: NDArray[np.float16], others: NDArray[np.float16]) -> NDArray[np.float64]:
-        """Return the mean cosine (n,) of vectors with their nearest among (a sample of) the others."""
-        pool = (
-            others[np.unique(np.linspace(0, len(others) - 1, POOL).astype(np.int64))]
-            if len(others) > POOL
-            else others
-        )
+    def _rivals(
+        self,
+        queries: NDArray[np.float16],
+        others: NDArray[np.float16],
+        own: NDArray[np.int64],
+        partners: NDArray[np.int64],
+    ) -> NDArray[np.float64]:
+        """Return the highest cosine (p,) of query own[i] with (a sample of) the others, but partners[i]; or -inf."""
+        some = np.unique(np.linspace(0, len(others) - 1, min(len(others), _POOL)).astype(np.int64))
         options = SearchOptions(device=self.run.device_name, memory=self.run.memory)
-        return neighbourhood_mean(*search_one(queries, pool, min(NEIGHBOURS, len(pool)), options))
+        sim, ids = search_one(queries, others[some], min(2, len(some)), options)
+        rival = np.where(some[ids[own]] != partners[:, None], sim[own].astype(np.float64), -np.inf)
+        return np.asarray(rival.max(axis=1))
 
 
 @dataclass(frozen=True)
@@ -361,10 +335,22 @@ def consult(
         some = pairs.take(among)
         found = second.evidence(some, sides)
         evidence = fit_evidence(rivalled(pairs)[among], found) if judge is None else judge(some, found)
-        score[among] = rounded(some.score + evidence.log_odds(found))
+        added = evidence.log_odds(found)
+        # An untranslated copy has the highest evidence there is.
+        score[among] = rounded(some.score + np.where(_copies(some, sides), np.minimum(added, 0), added))
     lines = len(np.unique(some.src)), len(np.unique(some.tgt))
     chosen = _best_again(best, ScoredPairs(pairs.src, pairs.tgt, score)) if evidence.weight else best
     return Opinion(chosen, evidence, lines, len(some), second.encoder.name, second.encoder.hash)
+
+
+def _copies(pairs: ScoredPairs, sides: tuple[Side, Side]) -> NDArray[np.bool_]:
+    """Return a mask (p,) of the pairs whose lines have most words in common."""
+    src, tgt = (
+        side.text.take(side.unique.rows[rows])
+        for side, rows in zip(sides, (pairs.src, pairs.tgt), strict=True)
+    )
+    copies = (near_copy(*both, fewest=1, share=_COPY_SHARE) for both in zip(src, tgt, strict=True))
+    return np.fromiter(copies, dtype=bool, count=len(pairs))
 
 
 def _best_again(best: BestBothWays, pairs: ScoredPairs) -> BestBothWays:

@@ -194,3 +194,10 @@ def test_lines_of_a_slow_encoder_are_recorded_more_often(real, corpus, monkeypat
     encoder.network.slow = True
     vectors_of(corpus(), encoder, np.arange(4))
     assert encoder.network.calls == [2, 2]
+
+
+def test_lines_in_capitals_are_encoded_in_sentence_case(real):
+    lines = ["THE TRAIN LEAVES AT NOON.", "NATO", "The train leaves at noon.", "ÄRGER IM BÜRO"]
+    shown = ["The train leaves at noon.", "NATO", "The train leaves at noon.", "Ärger im büro"]
+    found = vectors_of(Corpus(lines, "en"), real, np.arange(4))
+    assert np.array_equal(found, real.encode(shown).astype(np.float16))

@@ -1,5 +1,6 @@
 import json
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -68,48 +69,54 @@ def test_pool_ranking_chooses_among_the_nearest_by_cosine(world):
     assert (ten.ratio == everything.ratio).mean() > 0.95
 
 
+WEIGHTS = np.array([1.0, -0.5, 4.0, -2.0, 0.3])
+
+
+class Again:
+    """A score that sums features computed anew."""
+
+    asked: ClassVar[list] = []
+
+    def __init__(self, rows, targets):
+        self.rows, self.targets = rows, targets
+
+    def scores(self, src, tgt, cosine, neighbours, k):
+        self.asked.append(set(zip(self.rows[src].tolist(), self.targets[tgt].tolist(), strict=True)))
+        return candidate_features(src, tgt, cosine, neighbours, k) @ WEIGHTS + 2 * cosine
+
+
+def again(cos, row, target, k):
+    """The score of `Again` by its formula."""
+    means, gaps = [], []
+    for sims, other in ((cos[row], target), (cos[:, target], row)):
+        near = np.argsort(-sims)[:k]
+        means.append(sims[near].mean())
+        gaps.append(cos[row, target] - max(sims[i] for i in near if i != other))
+    ratio = cos[row, target] / max(sum(means) / 2, 0.05)
+    return WEIGHTS @ [ratio, np.log(np.clip(ratio, 0.05, 4)), *gaps, 3.0] + 2 * cos[row, target]
+
+
+TWICE = np.array([5, 90, 5, 0, 41, 299])  # one of the queries comes twice
+
+
 @pytest.mark.parametrize(("k", "candidates"), [(4, 10), (2, 1), (12, 3)])
-def test_pool_ranking_scores_the_candidates_again(world, k, candidates):
-    """A score that sums features computed anew; two of the queries are one row."""
+def test_pool_ranking_scores_the_candidates_again(world, k, candidates, monkeypatch):
     _, pool, src_pool = world
-    query_rows = np.array([5, 90, 5, 0, 41, 299])
-    weights = np.array([1.0, -0.5, 4.0, -2.0, 0.3])
-
-    @dataclass
-    class Again:
-        rows: np.ndarray
-        targets: np.ndarray
-
-        def scores(self, src, tgt, cosine, neighbours, k):
-            asked.append(set(zip(self.rows[src].tolist(), self.targets[tgt].tolist(), strict=True)))
-            return candidate_features(src, tgt, cosine, neighbours, k) @ weights + 2 * cosine
-
-    asked = []
-    options = RankingOptions(k, candidates=candidates)
-    found = rank_in_pool(query_rows, src_pool, pool, options, CPU, Again).rescored
+    monkeypatch.setattr(Again, "asked", [])
+    found = rank_in_pool(TWICE, src_pool, pool, RankingOptions(k, candidates=candidates), CPU, Again).rescored
     cos = cosines(src_pool, pool)
-
-    def score(row, target):
-        means, gaps = [], []
-        for sims, other in ((cos[row], target), (cos[:, target], row)):
-            near = np.argsort(-sims)[:k]
-            means.append(sims[near].mean())
-            gaps.append(cos[row, target] - max(sims[i] for i in near if i != other))
-        ratio = cos[row, target] / max(sum(means) / 2, 0.05)
-        return weights @ [ratio, np.log(np.clip(ratio, 0.05, 4)), *gaps, 3.0] + 2 * cos[row, target]
-
-    nearest = {int(row): np.argsort(-cos[row])[:candidates] for row in query_rows}
-    assert asked == [{(row, int(target)) for row, near in nearest.items() for target in near}]
+    nearest = {int(row): np.argsort(-cos[row])[:candidates] for row in TWICE}
+    assert Again.asked == [{(row, int(target)) for row, near in nearest.items() for target in near}]
     assert found.tolist() == [
-        max(nearest[int(row)], key=lambda t, row=row: score(row, t)) for row in query_rows
+        max(nearest[int(row)], key=lambda t, row=row: again(cos, row, t, k)) for row in TWICE
     ]
 
 
 @pytest.mark.parametrize(("candidates", "weight"), [(8, 1.0), (1, 0.5), (20, 3.0)])
-def test_a_second_encoder_ranks_the_candidates_of_both_ways(world, candidates, weight):
-    """One of the queries comes twice; the second encoder is asked for each candidate once."""
+@pytest.mark.parametrize("rescorer", [None, Again])
+def test_a_second_encoder_ranks_the_candidates_of_both_ways(world, candidates, weight, rescorer):
+    """Beside cosines or log odds; the second encoder is asked for each candidate once."""
     _, pool, src_pool = world
-    query_rows = np.array([5, 90, 5, 0, 41, 299])
     rng = np.random.default_rng(1)
     others = [unit(side + 0.3 * rng.standard_normal(side.shape)) for side in (src_pool, pool)]
     asked = []
@@ -119,20 +126,21 @@ def test_a_second_encoder_ranks_the_candidates_of_both_ways(world, candidates, w
         return others[0][rows], others[1][targets]
 
     options = RankingOptions(candidates=candidates, second_weight=weight)
-    ranked = rank_in_pool(query_rows, src_pool, pool, options, CPU, second=second)
-    cos, again = cosines(src_pool, pool), cosines(*others)
-    pairs = {(int(s), int(t)) for s in query_rows for t in np.argsort(-cos[s])[:candidates]}
+    ranked = rank_in_pool(TWICE, src_pool, pool, options, CPU, rescorer, second)
+    cos, by_second = cosines(src_pool, pool), cosines(*others)
+    pairs = {(int(s), int(t)) for s in TWICE for t in np.argsort(-cos[s])[:candidates]}
     pairs |= {(int(s), t) for t in {t for _, t in pairs} for s in np.argsort(-cos[:, t])[:candidates]}
+    first = cos if rescorer is None else {pair: again(cos, *pair, options.k) for pair in pairs}
 
     def stands_out(values, pair):
         rivals = [[values[other] for other in pairs if other[side] == pair[side]] for side in (0, 1)]
         return values[pair] - sum(np.mean(sorted(some)[-2:]) for some in rivals) / 2
 
-    alone = {pair: stands_out(again, pair) for pair in pairs}
-    spread = [np.std([values[pair] for pair in pairs]) for values in (cos, again)]
-    both = {pair: stands_out(cos, pair) / spread[0] + weight * alone[pair] / spread[1] for pair in pairs}
+    alone = {pair: stands_out(by_second, pair) for pair in pairs}
+    spread = [np.std([values[pair] for pair in pairs]) for values in (first, by_second)]
+    both = {pair: stands_out(first, pair) / spread[0] + weight * alone[pair] / spread[1] for pair in pairs}
     for found, score in ((ranked.second, alone), (ranked.both, both)):
-        best = [max((pair for pair in pairs if pair[0] == s), key=score.get)[1] for s in query_rows]
+        best = [max((pair for pair in pairs if pair[0] == s), key=score.get)[1] for s in TWICE]
         assert found.tolist() == best
     assert asked == [tuple(sorted({pair[side] for pair in pairs}) for side in (0, 1))]
 

@@ -14,8 +14,10 @@ from bitextmine import mine
 from bitextmine.encoder import Encoder
 from bitextmine.encoder.pieces import Network, Pieces
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.corpus import Corpus
 from bitextmine.mining import second
 from bitextmine.mining.calibration import probability
+from bitextmine.mining.dedup import unique_lines
 from bitextmine.mining.margin import BestBothWays, BestCandidates
 from bitextmine.mining.pairing import ScoredPairs
 from bitextmine.mining.second import (
@@ -28,8 +30,11 @@ from bitextmine.mining.second import (
     hopeful,
     rivalled,
 )
+from bitextmine.mining.sides import Side
+from bitextmine.run import Run
 from bitextmine.search.neighbours import Neighbours
 
+CPU = Run("cpu")
 SHORT = 24  # characters of a line that leave its translation in doubt
 
 
@@ -243,3 +248,56 @@ def test_evidence_that_tells_nothing_has_no_weight(case):
 
 def test_evidence_is_limited():
     assert Evidence(100.0, 0.5).log_odds(np.array([-9.0, 0.51, 9.0])).tolist() == pytest.approx([-5, 1, 5])
+
+
+class Rows(Network):
+    """A network whose vectors are in the text."""
+
+    dim, facts = 3, {}
+
+    def vectors(self, pieces, batch_tokens=None):
+        texts = ["".join(map(chr, some)) for some in np.split(pieces.ids, pieces.offsets[1:-1])]
+        rows = np.array([text.split()[:3] for text in texts], dtype=np.float64)
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def vectors():
+    """Two sides of lines with vectors of a second encoder; the last two lines are copies."""
+    rng = np.random.default_rng(4)
+    lines = [
+        [" ".join(f"{v:.2f}" for v in row) + f" {word}" for row in rng.standard_normal((9, 3))]
+        for word in "ab"
+    ]
+    for side in lines:
+        side[-1] = "1 2 3 the same words again"
+    sides = tuple(
+        Side(Corpus(side, "en"), unique_lines(side), np.zeros((9, 2), np.float16)) for side in lines
+    )
+    digits = hashlib.sha256(b"rows").hexdigest()[:16]
+    return lines, sides, second.Second(Encoder(Rows(), Characters(), "rows", digits, 1_000), 1.0, CPU)
+
+
+@pytest.mark.parametrize("most", [99, 1])
+def test_the_evidence_is_the_cosine_and_twice_the_lead_over_the_best_rival(vectors, most, monkeypatch):
+    lines, sides, other = vectors
+    monkeypatch.setattr(second, "_POOL", most)
+    pairs = ScoredPairs(np.array([0, 0, 3, 5, 7]), np.array([2, 4, 4, 1, 6]), np.zeros(5))
+    x, y = (np.array([line.split()[:3] for line in side], dtype=np.float64) for side in lines)
+    x, y = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (x, y))
+    cosine = x @ y.T
+    rows = [np.unique(side)[: 1 if most == 1 else 9] for side in (pairs.src, pairs.tgt)]
+    expected = []
+    for s, t in zip(pairs.src, pairs.tgt, strict=True):
+        rivals = [cosine[s, j] for j in rows[1] if j != t] + [cosine[i, t] for i in rows[0] if i != s]
+        expected.append(cosine[s, t] + 2 * (cosine[s, t] - max(rivals)) if rivals else cosine[s, t])
+    assert other.evidence(pairs, sides) == pytest.approx(expected, abs=4e-3)
+
+
+def test_a_copy_gains_nothing(vectors, monkeypatch):
+    _, sides, other = vectors
+    monkeypatch.setattr(second, "fit_evidence", lambda *args: Evidence(9.0, -9.0))
+    pairs = ScoredPairs(np.array([0, 8]), np.array([0, 8]), np.array([0.5, 0.5]))
+    none = BestCandidates(np.full(9, -1), np.full(9, -np.inf))
+    opinion = second.consult(other, sides, BestBothWays(none, none), pairs, np.arange(2))
+    assert opinion.best.forward.score[[0, 8]].tolist() == [5.5, 0.5]
