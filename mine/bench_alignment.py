@@ -37,6 +37,7 @@ from bitextmine.alignment.windows import Windows, make_windows
 from bitextmine.encoder import load_encoder
 from bitextmine.evaluation.alignment import Pair, read_alignments, score_alignments
 from bitextmine.files.source import iter_lines
+from bitextmine.languages.scripts import join_sentences
 from bitextmine.signature import signature
 
 SIZES = 5
@@ -87,9 +88,11 @@ def read_documents(path: str) -> list[list[Row]]:
 
 def cut(text: str, rng: random.Random) -> list[str]:
     """Cut a sentence in two at punctuation in its middle part, if there is any."""
-    spots = [m.end() for m in re.finditer(r"[.;:,!?] (?=\S)", text)]
+    spots = [m.end() for m in re.finditer(r"[.;:,!?،؛؟।] (?=\S)|[。；：，！？、](?=\S)", text)]
+    # Thai separates clauses by spaces and has no punctuation.
+    spots = spots or [m.end() for m in re.finditer(r"(?<=[\u0e01-\u0e4e]) (?=[\u0e01-\u0e4e])", text)]
     good = [at for at in spots if 0.2 * len(text) < at < 0.8 * len(text)]
-    strong = [at for at in good if text[at - 2] in ".;:!?"]
+    strong = [at for at in good if text[:at].rstrip()[-1] in ".;:!?؛؟।。；：！？"]
     if not good:
         return [text]
     at = rng.choice(strong or good)
@@ -107,7 +110,7 @@ def make(
                 side[:] = cut(side[0], rng)
         if units and rng.random() < rates.join and all(len(s) == 1 for s in (*units[-1], *unit)):
             joined = rng.randrange(2)
-            units[-1][joined][0] += " " + unit[joined][0]
+            units[-1][joined][0] = join_sentences((units[-1][joined][0], unit[joined][0]))
             units[-1][1 - joined].extend(unit[1 - joined])
         else:
             units.append(unit)

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ _NAME = re.compile(r"\b(?![a-zß-öø-ÿ])[^\W\d_]{4,}")  # without most words i
 _BEGINNING = 4  # letters of a name that are compared: its ending may differ
 _FEW = 4  # letters and digits that can be more than noise or the number of a page
 _REPEATS = 0.5  # of the lines: a document of fewer different ones repeats itself
+_COMMAS = tuple(",;،؛，；、")
 _MOST_SMALL = 0.3  # a document of more lines in lower case has no capitals where sentences begin
 
 
@@ -57,12 +59,18 @@ class Form(NamedTuple):
     def of(cls, lines: Sequence[str]) -> Form:
         """Return the form of a document's lines."""
         continued = np.fromiter(map(begins_small, lines), dtype=bool, count=len(lines))
+        continued[1:] |= np.array([_goes_on(*seam) for seam in pairwise(lines)], dtype=bool)
         if continued.sum() > _MOST_SMALL * len(lines):
             continued[:] = False
         continued[1:] |= np.array([line.rfind("(") > line.rfind(")") for line in lines[:-1]], dtype=bool)
         bare = np.fromiter(map(_is_bare, lines), dtype=bool, count=len(lines))
         endings = np.fromiter(map(ending, lines), dtype=np.int8, count=len(lines))
         return cls(continued, bare, endings, Pieces.from_lists(list(map(_names, lines))))
+
+
+def _goes_on(before: str, line: str) -> bool:
+    """Return True if a line without cases follows a comma, as one in lower case would."""
+    return before.rstrip().endswith(_COMMAS) and unicodedata.category(line.lstrip()[:1] or " ") == "Lo"
 
 
 def _names(line: str) -> list[int]:

@@ -45,6 +45,8 @@ def test_the_form_of_lines():
     assert np.flatnonzero(form.continued).tolist() == [1, 4]
     assert not Form.of(["all of it", "is in lower case", "Nearly"]).continued.any()
     assert Form.of(["A (b", "C) d.", "E"]).continued.tolist() == [False, True, False]
+    lines = ["他来了，", "我走了。", "他说：", "好", "Er kam,", "Ich ging."]
+    assert Form.of(lines).continued.tolist() == [False, True, False, False, False, False]
     assert [len(column) for column in Form.of([])] == [0, 0, 0, 0]
 
 

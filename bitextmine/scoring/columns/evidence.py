@@ -188,9 +188,9 @@ def _negation(code: str) -> re.Pattern[str] | None:
     row = language(code)
     if row is None or not row.negation or any(map(_GLUED.search, row.negation)):
         return None
-    plain = [word for word in row.negation if word.isalpha()]
+    # To Python, a vowel sign ends a word of an Indic script.
+    plain = [word for word in row.negation if word.isalpha() and not "\u0900" <= word[0] < "\u0e00"]
     whole = [rf"\b(?:{'|'.join(plain)})\b"] if plain else []  # one branch, tried once at each place
-    # To Python, a mark at the end of a word is no part of it.
     before, after = rf"(?<!\w)(?<!{MARK})", rf"(?!\w|{MARK})"
     others = [
         f"{before}{re.escape(word)}"
@@ -199,7 +199,7 @@ def _negation(code: str) -> re.Pattern[str] | None:
         if "'" in word
         else f"{before}{word}{after}"
         for word in row.negation
-        if not word.isalpha()
+        if word not in plain
     ]
     return re.compile("|".join(whole + others))
 

@@ -176,32 +176,39 @@ def _plain(text: str) -> str:
 def _words(code: str) -> dict[str, int]:
     """Return the number words of `_LANGUAGES` and of another language, or "", by their plain spelling."""
     words: dict[str, int] = {}
-    endings: set[str] = set()
+    ordinals: dict[str, int] = {}
     for row in _rows(code):
-        units, tens = (list(map(_plain, names)) for names in (row.units, row.tens))
-        for value, word in enumerate(units):
-            words.setdefault(word, value)
-        smaller = [*enumerate(units), *((value, _plain(word)) for word, value in row.numbers.items())]
-        for ten, word in enumerate(tens, start=2):
-            words.setdefault(word, 10 * ten)
-            for template in row.composed:
-                only, _, form = template.rpartition(":")
-                if only in ("", str(ten)):
-                    composed = form.replace("{ten}", word).replace("{ten-}", word[:-1])
-                    for number, unit in smaller:
-                        kind = "{unit}" if 0 < number < 10 else "{teen}"
-                        if kind in form and 0 < number < 20:
-                            words.setdefault(_plain(composed.replace(kind, unit)), 10 * ten + number)
-        for word, value in row.numbers.items():
-            words.setdefault(_plain(word), value)
-        endings.update(map(_plain, row.ordinals))
-    ordinals = {
-        stem + ending: value
-        for word, value in reversed(words.items())
-        for stem in (word.rstrip("aeiou") if word[-1:] in "aeiou" else word, word)
-        for ending in endings
-    }
-    return {**ordinals, **words}
+        own = _own_words(row)
+        words = own | words
+        ordinals = {
+            stem + _plain(ending): value
+            for word, value in reversed(own.items())
+            for stem in (word.rstrip("aeiou") if word[-1:] in "aeiou" else word, word)
+            for ending in row.ordinals
+        } | ordinals
+    return ordinals | words
+
+
+def _own_words(row: Language) -> dict[str, int]:
+    """Return the number words of a language by their plain spelling, without those that end as ordinals do."""
+    words: dict[str, int] = {}
+    units = list(map(_plain, row.units))
+    for value, word in enumerate(units):
+        words.setdefault(word, value)
+    smaller = [*enumerate(units), *((value, _plain(word)) for word, value in row.numbers.items())]
+    for ten, word in enumerate(row.tens, start=2):
+        words.setdefault(_plain(word), 10 * ten)
+        for template in row.composed:
+            only, _, form = template.rpartition(":")
+            if only in ("", str(ten)):
+                composed = form.replace("{ten}", word).replace("{ten-}", word[:-1])
+                for number, unit in smaller:
+                    kind = "{unit}" if 0 < number < 10 else "{teen}"
+                    if kind in form and 0 < number < 20:
+                        words.setdefault(_plain(composed.replace(kind, unit)), 10 * ten + number)
+    for word, value in row.numbers.items():
+        words.setdefault(_plain(word), value)
+    return words
 
 
 def _rows(code: str) -> list[Language]:
@@ -263,7 +270,7 @@ def _composed(tokens: list[str], known: dict[str, int], code: str) -> Iterator[i
     """Yield the numbers of two words or more that are sums of multiples of powers of ten."""
     total = section = words = 0
     skipped = False
-    for part in (*(part for token in tokens for part in _split(token, known, code)), ""):
+    for part in (*(part for token in _joined(tokens, known) for part in _split(token, known, code)), ""):
         power, value = _power(part, code) if part else None, known.get(part)
         if power is not None:
             section = max(1, section) * 10**power
@@ -281,6 +288,15 @@ def _composed(tokens: list[str], known: dict[str, int], code: str) -> Iterator[i
                 yield total + section
             total, section, words = 0, value or 0, int(value is not None)
         skipped = False
+
+
+def _joined(tokens: list[str], known: dict[str, int]) -> Iterator[str]:
+    """Yield the tokens, those that make a number word together as one: lima puluh, vingt et un."""
+    at = 0
+    while at < len(tokens):
+        size = next((n for n in (3, 2) if "".join(tokens[at : at + n]) in known), 1)
+        yield "".join(tokens[at : at + size])
+        at += size
 
 
 def _split(token: str, known: dict[str, int], code: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Numbers by value: times of day, numbers with a word for a power of ten, fractions, Han numerals.
+"""Numbers by value: times of day, numbers with a word for a power of ten, fractions, Han and Thai numerals.
 
 The words come from the table of languages. A word that has several values ("billion") may have any of them.
 """
@@ -117,13 +117,13 @@ def quantities(text: str) -> Iterator[Quantity]:
     """Yield the quantities of a text, in order; dates and numbers with several kinds of separators are none."""
     words, last = _words(), None
     afternoon = functools.cache(lambda: words.afternoon.search(text) is not None)
-    patterns = _ANY_NUMBER, words.han
+    patterns = _ANY_NUMBER, words.numeral
     matches = [pattern.search(text) for pattern in patterns]
     while match := min(filter(None, matches), key=lambda match: match.start(), default=None):
         if match is matches[0]:
             quantity = _time(text, match.start(), afternoon) or _number(text, match, afternoon)
         else:
-            keys = (("number", Fraction(_han_value(match[0], words.glued))),)
+            keys = (("number", Fraction(_numeral_value(words.numeral_part.findall(match[0])))),)
             quantity = Quantity(*match.span(), keys, scaled=True)
         end = quantity.end
         if last and last.scaled and last.end == quantity.start and quantity.keys:  # 1億2000万
@@ -206,18 +206,21 @@ def value_of(number: str) -> Fraction | None:
     return Fraction(f"{whole.replace(separator, '')}.{decimals or 0}")
 
 
-def _han_value(numeral: str, powers: dict[str, int]) -> int:
-    """Return the value of a Han numeral: 三百二十万 and 二〇二四."""
-    total = section = digit = 0
-    for c in numeral:
-        if c in _HAN_DIGITS:
-            digit = 10 * digit + _HAN_DIGITS[c]
-        elif (power := powers[c]) < 4:
+def _numeral_value(parts: list[str]) -> int:
+    """Return the value of a numeral of a script without spaces: 三百二十万, 二〇二四, สองแสนล้าน."""
+    words, total, section, digit, largest = _words(), 0, 0, 0, 0
+    for part in parts:
+        if (value := words.digits.get(part)) is not None:
+            digit = 10 * digit + value
+        elif (power := words.glued[part]) < 4:
             section += (digit or 1) * 10**power
             digit = 0
         else:
-            total += (section + digit or 1) * 10**power
-            section = digit = 0
+            if power > largest:  # 万亿, แสนล้าน: the second multiplies the first
+                total = (total + section + digit or 1) * 10**power
+            else:
+                total += (section + digit or 1) * 10**power
+            section, digit, largest = 0, 0, power
     return total + section + digit
 
 
@@ -231,9 +234,11 @@ class _Words:
     exact: re.Pattern[str]
     afternoon: re.Pattern[str]
     scale: re.Pattern[str]
-    han: re.Pattern[str]
+    numeral: re.Pattern[str]
+    numeral_part: re.Pattern[str]
     powers: dict[str, set[int]]
     glued: dict[str, int]
+    digits: dict[str, int]
 
 
 @functools.cache
@@ -259,7 +264,12 @@ def _words() -> _Words:
     glued_mornings = set(filter(_GLUED.match, mornings))
     hour = rf"\d(?:{_SPACE}{marks})??{_SPACE}"
     morning = rf"{hour}(?:{_either(mornings - glued_mornings)})(?![^\W\d_])|{_either(glued_mornings)}"
-    han = "".join([*_HAN_DIGITS, *(stem for stem in glued if "\u4e00" <= stem <= "\u9fff")])
+    # Digits of scripts without spaces, in words; Hangul has spaces.
+    digits = dict(_HAN_DIGITS)
+    for row in rows:
+        if not row.spaces:
+            digits |= {word: value for value, word in enumerate(row.units)} | row.numbers
+    part = _either({*digits, *(stem for stem in glued if stem < "\uac00")})
     return _Words(
         time=re.compile(
             rf"(?i)(?P<hour>\d{{1,2}})(?::(?P<colon>\d\d)|\.(?P<dot>\d\d)|(?P<clock>{_SPACE}{marks}{_SPACE})"
@@ -270,9 +280,11 @@ def _words() -> _Words:
         exact=re.compile(f"(?i)[{''.join(_FRACTIONS)}]|{morning}"),
         afternoon=re.compile(f"(?i){afternoon}"),
         scale=re.compile(rf"(?i)[\s\u00a0\u202f-]*(?:({stems})\w*|({wholes})(?!\w)|{_SPACE}({inside}))"),
-        han=re.compile(f"[{han}]+"),
+        numeral=re.compile(f"(?:{part})+"),
+        numeral_part=re.compile(part),
         powers=powers,
         glued=glued,
+        digits=digits,
     )
 
 
