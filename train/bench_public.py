@@ -1,7 +1,8 @@
 """Accuracy on the public benchmarks of 56 languages: NTREX, FLORES, Tatoeba, everyday sentences.
 
-Example:  python train/bench_public.py --data FOLDER --model world56
-          python train/bench_public.py --data FOLDER --model world56 --pairs pairs.tsv --plot train/pairs
+    python train/bench_public.py --data FOLDER --model world56
+    python train/bench_public.py --data FOLDER --model world56 --pairs pairs.tsv --plot train/pairs
+    python train/bench_public.py --names train/names.tsv --model world56
 
 FOLDER holds clones and folders as others publish them; what is missing is left out:
 
@@ -16,18 +17,19 @@ Accuracy is MTEB's: the share of the sentences whose nearest one in the other la
 NTREX has the mean of both directions, as MTEB publishes it; Tatoeba is searched from the other language into English.
 The error by margin is LASER's xsim: the highest ratio margin (k = 4) among the four nearest, mean of both directions.
 Means are also of groups of languages: nineteen European languages, widespread ones, European and others with less text.
+--names measures a table of names, a column per language, instead: each name is looked up among all of its column.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from harness import parser, table
 
 from bitextmine.encoder import load_encoder
 from bitextmine.files.source import iter_lines
@@ -86,21 +88,27 @@ RELATED = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, required=True, help="folder of the benchmarks")
-    parser.add_argument("--model", default="default", help="encoder, as for the other commands (default)")
-    parser.add_argument(
+    command = parser(__doc__)
+    command.add_argument("--data", type=Path, help="folder of the benchmarks")
+    command.add_argument("--model", default="default", help="encoder, as for the other commands (default)")
+    command.add_argument(
         "--pairs", type=Path, help="measure all pairs of languages on NTREX, and write them here"
     )
-    parser.add_argument("--results", type=Path, help="write MTEB's figures as results.json of a model folder")
-    parser.add_argument("--plot", type=Path, help="draw --pairs as PLOT-light.svg and PLOT-dark.svg")
-    args = parser.parse_args()
+    command.add_argument(
+        "--results", type=Path, help="write MTEB's figures as results.json of a model folder"
+    )
+    command.add_argument("--plot", type=Path, help="draw --pairs as PLOT-light.svg and PLOT-dark.svg")
+    command.add_argument("--names", type=Path, help="measure a table of names instead")
+    args = command.parse_args()
     if args.plot and not args.pairs:
-        parser.error("--plot needs --pairs")
+        command.error("--plot needs --pairs")
+    if not (args.data or args.names):
+        command.error("--data: the folder of the benchmarks is missing")
     encoder = load_encoder(args.model)
     encode = encoder.encode
+    if args.names:
+        table(["", "cosine", "ratio margin"], names_across_scripts(args.names, encode), digits=0)
+        return
     columns = measure(args.data, encode)
     if encoder.languages:  # of the others nothing was learned
         columns = {
@@ -151,6 +159,15 @@ def measure(data: Path, encode) -> dict[str, dict[str, float]]:  # type: ignore[
             note("everyday accuracy", lang, percent(into[0], back[0]))
             note("everyday error by margin", lang, 100 - percent(into[1], back[1]))
     return columns
+
+
+def names_across_scripts(path: Path, encode) -> Iterator[list[object]]:  # type: ignore[no-untyped-def]
+    """Yield the accuracy of each language's names with those of the first column, mean of both directions."""
+    langs, *rows = (line.split("\t") for line in iter_lines(path))
+    first, *others = (units(encode(list(names))) for names in zip(*rows, strict=True))
+    for lang, other in zip(langs[1:], others, strict=True):
+        into, back = hits(first, other)
+        yield [lang, percent(into[0], back[0]), percent(into[1], back[1])]
 
 
 def write_results(columns: Mapping[str, Mapping[str, float]], path: Path) -> None:
@@ -211,23 +228,18 @@ def percent(*found: np.ndarray) -> float:
 
 
 def print_table(columns: Mapping[str, Mapping[str, float]]) -> None:
-    print("| | " + " | ".join(columns) + " |")
-    print("|---|" + "---|" * len(columns))
-
-    def row(name: str, values: Iterable[float | None]) -> None:
-        cells = ["-" if value is None else f"{value:.2f}" for value in values]
-        if set(cells) != {"-"}:
-            print(f"| {name} | " + " | ".join(cells) + " |")
-
     def mean(column: Mapping[str, float], group: str) -> float | None:
         values = [value for lang, value in column.items() if group in ("", GROUP[lang])]
         return float(np.mean(values)) if values else None
 
-    for lang in NAMES:
-        row(lang, [column.get(lang) for column in columns.values()])
-    for group in GROUPS:
-        row(f"mean of {group}", [mean(column, group) for column in columns.values()])
-    row("mean", [mean(column, "") for column in columns.values()])
+    def rows() -> Iterator[list[object]]:
+        for lang in NAMES:
+            yield [lang, *(column.get(lang) for column in columns.values())]
+        for group in GROUPS:
+            yield [f"mean of {group}", *(mean(column, group) for column in columns.values())]
+        yield ["mean", *(mean(column, "") for column in columns.values())]
+
+    table(["", *columns], (row for row in rows() if any(value is not None for value in row[1:])))
 
 
 def every_pair(data: Path, encode, out: Path) -> None:  # type: ignore[no-untyped-def]
