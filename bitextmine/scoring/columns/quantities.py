@@ -268,7 +268,8 @@ def _words() -> _Words:
     digits = dict(_HAN_DIGITS)
     for row in rows:
         if not row.spaces:
-            digits |= {word: value for value, word in enumerate(row.units)} | row.numbers
+            digits |= {word: value for value, word in enumerate(row.units)}
+            digits |= row.numbers
     part = _either({*digits, *(stem for stem in glued if stem < "\uac00")})
     return _Words(
         time=re.compile(
