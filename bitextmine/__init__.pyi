@@ -237,8 +237,6 @@ def score(
     k: int = 4,
     margin: Margin | Literal['ratio', 'distance', 'absolute'] = 'ratio',
     window: int = 4096,
-    src_index: str | os.PathLike[str] | None = None,
-    tgt_index: str | os.PathLike[str] | None = None,
     device: str = 'auto',
     memory: int | str | None = None,
     threads: int | None = None,

@@ -52,8 +52,8 @@ def score(
     Keywords are fields of `ScoreOptions` and `Run`, or these objects as ``options`` and ``run``. ``columns`` are
     names, in a sequence or separated by commas (see ``bitextmine score --help``); default: cosine, margin,
     length_ratio, numbers, copy, quality, and lang before quality if ``src_lang`` and ``tgt_lang`` are given.
-    ``margin`` is ratio, distance or absolute, over the ``k`` nearest neighbours among ``window`` pairs (4,096), or
-    in ``src_index`` and ``tgt_index``. ``model`` is an encoder of `load_encoder`, or its name or folder.
+    ``margin`` is ratio, distance or absolute, over the ``k`` nearest neighbours among ``window`` pairs (4,096).
+    ``model`` is an encoder of `load_encoder`, or its name or folder.
 
     Raises:
         BitextmineError: an unknown column, or a pair that is not two texts.

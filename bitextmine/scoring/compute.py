@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,7 +103,7 @@ class PairScorer:
 
             parts["quality"] = Quality(encoder).digest
         if request.uses("neighbours"):
-            neighbours = f"window{request.window}" if request.indexes is None else "index"
+            neighbours = f"window{request.window}"
             parts |= {"k": request.k, "margin": request.margin, "neighbours": neighbours}
         if request.src_lang:
             parts |= {"src": request.src_lang, "tgt": request.tgt_lang}
@@ -152,12 +151,11 @@ class PairScorer:
     def _remotely(
         self, blocks: Iterable[Block], layout: Layout, run: Run
     ) -> Iterator[tuple[Block, list[Any]]]:
-        """Yield the same, computed by workers. Every node must see indexes under the same path."""
+        """Yield the same, computed by workers."""
         from bitextmine.distributed.encoding import send_model
 
         request, device = self.request, run.executor.device(run.device)
         with run.executor.open() as workers:
-            workers.share([Path(index).absolute().parent for index in request.indexes or ()])
             sent = None if self.encoder is None else send_model(workers, self.model or self.encoder)
             other = None if self.second is None else send_model(workers, self.second_model or self.second)
 
@@ -198,12 +196,12 @@ def _columns(request: Request, tools: Tools, back: Sequence[_Texts], texts: _Tex
     The blocks before them (`back`) are encoded as they were there: the composition of a batch decides the last bits.
     """
     if request.looks_back:
-        from bitextmine.scoring.columns.neighbourhood import WindowNeighbourhood
+        from bitextmine.scoring.columns.neighbourhood import Neighbourhood
 
         for own in (tools, tools.second):
-            if own is None or own.encoder is None or (own is tools and request.indexes is not None):
+            if own is None or own.encoder is None:
                 continue
-            window = own.neighbourhood = WindowNeighbourhood(request.k, request.window)
+            window = own.neighbourhood = Neighbourhood(request.k, request.window)
             for earlier in back:
                 pairs = PairTexts(*earlier, own)
                 window.remember(pairs.src, pairs.tgt, pairs.vectors)

@@ -1,4 +1,4 @@
-"""Notes on pairs that are not what the options of `score` say: other languages, swapped columns or indexes."""
+"""Notes on pairs that are not what the options of `score` say: other languages, swapped columns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bitextmine.languages.identify import is_installed
 from bitextmine.scoring.columns.catalogue import PairTexts, Request, identifier
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ _RARE = 0.1  # of the texts in the stated language, where it is a mistake
 
 
 def doubts(name: str, request: Request, encoder: Encoder | None, pairs: PairTexts, shares: Any) -> list[str]:
-    """Return notes if the encoder does not know the text, or if texts or indexes are of other languages than stated.
+    """Return notes if the encoder does not know the text, or if texts are of other languages than stated.
 
     Args:
         name: the input, for the notes.
@@ -51,29 +50,9 @@ def doubts(name: str, request: Request, encoder: Encoder | None, pairs: PairText
     src, tgt = (side[:_SAMPLE] for side in texts)
     if not src:
         return notes
-    if request.indexes is not None and encoder is not None and is_installed():
-        notes += _swapped_indexes(request.indexes, encoder, src, tgt)
     if len(shares) and np.median(shares[:_SAMPLE]) < _LOW:
         notes += _other_languages(request, src, tgt)
     return notes
-
-
-def _swapped_indexes(
-    indexes: tuple[Any, Any], encoder: Encoder, src: Sequence[str], tgt: Sequence[str]
-) -> list[str]:
-    """Return a note if the texts look like the languages of the indexes the other way round."""
-    from bitextmine.scoring.columns.neighbourhood import index_language
-
-    one, other = (identifier().code(index_language(path, encoder)) for path in indexes)
-    if not one or not other or one == other:
-        return []
-    shares = identifier().share(src, one, other), identifier().share(tgt, other, one)
-    if max(map(np.median, shares)) >= _LOW:
-        return []
-    return [
-        f"warning: --src-index is in '{one}' and --tgt-index in '{other}', but the pairs look like the reverse; "
-        "exchange them"
-    ]
 
 
 def _other_languages(request: Request, src: Sequence[str], tgt: Sequence[str]) -> list[str]:

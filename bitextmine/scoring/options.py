@@ -99,7 +99,7 @@ class ScoreOptions(Options):
         strict: a malformed row is an error.
         model: an encoder of `load_encoder`, or its name or folder.
         second: a second encoder, for the columns cosine2 and margin2; the column quality then rests on both.
-        k, margin: of the margin, over neighbours among `window` pairs, or in `src_index` and `tgt_index`.
+        k, margin: of the margin, over neighbours among `window` pairs.
     """
 
     columns: Annotated[
@@ -141,18 +141,6 @@ class ScoreOptions(Options):
         int,
         Opt("--window", "Number of consecutive pairs in which the margin's neighbours are searched.", ge=1),
     ] = WINDOW
-    src_index: Annotated[
-        Path | None,
-        Opt(
-            "--src-index",
-            "Search for neighbours in this embedded corpus instead (corpus.en, .npy or .faiss), as 'mine' does; needs "
-            "--tgt-index.",
-            metavar="FILE",
-        ),
-    ] = None
-    tgt_index: Annotated[
-        Path | None, Opt("--tgt-index", "Target corpus, likewise; needs --src-index.", metavar="FILE")
-    ] = None
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import counted
-from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.cells import one_cell
 from bitextmine.files.formats.names import MOSES, Format
 from bitextmine.files.formats.protocol import SomeRows
@@ -57,26 +57,19 @@ class Scored:
 
 def request_of(options: ScoreOptions, batch_tokens: int | None) -> tuple[Request, list[str]]:
     """Return the columns to compute, and notes on options without effect; raise UsageError for bad choices."""
-    if (options.src_index is None) != (options.tgt_index is None):
-        raise UsageError("a margin needs both indexes: give --src-index and --tgt-index")
     second = options.second is not None
     names = column_names(options.columns, bool(options.src and options.tgt), second)
     notes = []
     k = options.k
-    if options.src_index is None and k > options.window:
+    if k > options.window:
         k = options.window
         notes.append(
             f"-k {options.k}: at most {k:,} pairs are searched for neighbours (--window), so k is {k:,}"
         )
-    how = options.margin, k, options.window, None, batch_tokens
+    how = options.margin, k, options.window, batch_tokens
     request = Request(names, options.src, options.tgt, *how, second=second)
     if second and not (request.uses("second") or "quality" in names):
         notes.append("--second changes nothing: none of the columns has a second encoder")
-    if options.src_index is not None and options.tgt_index is not None:
-        if request.uses("neighbours"):
-            request = replace(request, indexes=(options.src_index, options.tgt_index))
-        else:
-            notes.append("--src-index and --tgt-index change nothing: none of the columns has neighbours")
     return request.checked(), notes
 
 

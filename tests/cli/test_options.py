@@ -88,7 +88,6 @@ TOGETHER = [  # combinations, and the options that the message must name
     ("evaluate mining mined.tsv --gold gold.tsv --src-file corpus.en", ["--tgt-file"]),
     ("encoder fit-scorer europe5", ["--recipe"]),
     ("report pairs.tsv", ["-o"]),
-    ("score pairs.tsv --src-index a", ["--tgt-index"]),
     ("score pairs.tsv --columns lang", ["--src", "--tgt"]),
     ("score pairs.tsv --no-header --scol en", ["--no-header"]),
     ("filter pairs.tsv --no-header --tcol fr --max copy=0.5", ["--no-header"]),

@@ -209,14 +209,3 @@ def test_swapped_columns_are_noticed(bm, sentence_pairs):
         said = bm("score", "--src", langs[0], "--tgt", langs[1], "--columns", "lang", stdin=pairs).err
         assert "swapped" not in said
         assert others in said and ("look like 'fr'" in said) == (langs[1] != "fr")
-
-
-def test_swapped_indexes_are_noticed(bm, sentence_pairs, tmp_path):
-    pytest.importorskip("py3langid")
-    for side, name in enumerate(("c.en", "c.fr")):
-        (tmp_path / name).write_text("".join(f"{pair[side]}\n" for pair in sentence_pairs[:40]))
-    bm("embed", "c.en", "c.fr")
-    pairs = "".join(f"{en}\t{fr}\n" for en, fr in sentence_pairs[:40]).encode()
-    for src, tgt in (("c.en", "c.fr"), ("c.fr", "c.en")):
-        said = bm("score", "--columns", "margin", "--src-index", src, "--tgt-index", tgt, stdin=pairs).err
-        assert ("look like the reverse" in said) is (src == "c.fr")

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from bitextmine.embeddings.embed import embed_corpus
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.folder import QUALITY, packaged
 from bitextmine.errors import BitextmineError, UsageError
@@ -24,7 +23,7 @@ from bitextmine.scoring.columns.catalogue import (
     pair_script,
 )
 from bitextmine.scoring.columns.evidence import unlike
-from bitextmine.scoring.columns.neighbourhood import IndexNeighbourhood, WindowNeighbourhood
+from bitextmine.scoring.columns.neighbourhood import Neighbourhood
 from bitextmine.scoring.columns.numbers import number_agreement, number_counts, roman_value, word_values
 from bitextmine.scoring.columns.quality import (
     BOTH_INPUTS,
@@ -486,7 +485,7 @@ def test_lengths_are_judged_by_the_corpus_where_no_usual_ratio_is_known():
     tgt[0] = "字" * 4
     for langs in (("en", "km"), ("", "")):
         vectors = Vectors(dict(zip(src + tgt, unit(np.random.default_rng(1), 2 * n), strict=True)))
-        tools = Tools(vectors, WindowNeighbourhood(), src_lang=langs[0], tgt_lang=langs[1])
+        tools = Tools(vectors, Neighbourhood(), src_lang=langs[0], tgt_lang=langs[1])
         deviation = PairTexts(src, tgt, tools).inputs()[:, INPUTS.index("length")]
         assert deviation[1:].max() < 0.1 and deviation[0] > 0.6
 
@@ -520,7 +519,7 @@ def test_a_pair_with_nothing_around_it_is_judged_by_its_cosine():
         src, tgt = [f"s{i}" for i in range(n)], [f"t{i}" for i in range(n)]
         tools = Tools(
             encoder=Vectors(dict(zip(src + tgt, unit(rng, 2 * n), strict=True))),
-            neighbourhood=WindowNeighbourhood(4, 100),
+            neighbourhood=Neighbourhood(4, 100),
             margin="distance",
         )
         pairs = PairTexts(src, tgt, tools)
@@ -567,7 +566,7 @@ def test_window_margins_are_the_oracle(n, window, k):
         src[5], tgt[6] = src[4], tgt[2]  # repeated lines count once
         tgt[0] = src[3]  # and copies not at all
     vectors = dict(zip(src + tgt, unit(rng, 2 * n), strict=True))
-    tools = Tools(encoder=Vectors(vectors), neighbourhood=WindowNeighbourhood(k, window))
+    tools = Tools(encoder=Vectors(vectors), neighbourhood=Neighbourhood(k, window))
     got = np.concatenate(
         [
             PairTexts(src[i : i + window], tgt[i : i + window], tools).column("margin")
@@ -583,39 +582,6 @@ def test_window_margins_are_the_oracle(n, window, k):
         cosine = float(vectors[src[i]] @ vectors[tgt[i]])
         around = (mean_of_best(vectors[src[i]], pool_tgt, k) + mean_of_best(vectors[tgt[i]], pool_src, k)) / 2
         assert got[i] == pytest.approx(cosine / max(around, 0.01), abs=1e-5)
-
-
-def test_margins_over_indexes_are_those_of_mining(bitextmine, tiny_model, parallel_text, tmp_path):
-    """Every pair that `mine` finds gets the same margin from `score` with the two corpora as its neighbourhood."""
-    parallel_text(tmp_path, 150, extra=60)
-    mined = bitextmine(
-        "mine", "--src", "en", "--tgt", "fr", "--model", tiny_model, "--threshold", "none", cwd=tmp_path
-    ).out
-    pairs = "".join(row.split("\t", 1)[1] + "\n" for row in mined.splitlines())
-    for indexes in (("corpus.en", "corpus.fr"), ("corpus.en.npy", "corpus.fr.faiss")):
-        options = (
-            "--columns",
-            "margin",
-            "--score-only",
-            "--src-index",
-            indexes[0],
-            "--tgt-index",
-            indexes[1],
-        )
-        scored = bitextmine("score", *options, "--model", tiny_model, cwd=tmp_path, stdin=pairs.encode()).out
-        assert np.allclose(
-            [float(cell) for cell in scored.split()],
-            [float(row.split("\t")[0]) for row in mined.splitlines()],
-            atol=2e-3,
-        )
-
-
-def test_an_index_of_another_model_is_refused(tiny_model, other_model, tmp_path):
-    for lang in ("en", "fr"):
-        (tmp_path / f"c.{lang}").write_text("the doctor\nthe teacher\n")
-        embed_corpus(tmp_path / f"c.{lang}", load_encoder(tiny_model))
-    with pytest.raises(BitextmineError, match=r"c\.en\.npy: made with model"):
-        IndexNeighbourhood(tmp_path / "c.en", tmp_path / "c.fr", load_encoder(other_model))
 
 
 def test_all_columns_of_odd_pairs_are_in_their_range(tiny_model):
@@ -635,24 +601,18 @@ def test_all_columns_of_odd_pairs_are_in_their_range(tiny_model):
             assert ((values >= 0) & (values <= 1)).all(), name
 
 
-@pytest.mark.parametrize("indexes", [False, True])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_second_encoder_has_columns_of_its_own_and_a_say_in_quality(
-    tiny_model, parallel_text, tmp_path, threads, indexes
+    tiny_model, parallel_text, tmp_path, threads
 ):
     """Its columns are those of the same pairs scored by it alone, in blocks of a window."""
     rows = parallel_text(tmp_path, 150)
-    where = {}
-    if indexes:
-        for lang in ("en", "fr"):
-            embed_corpus(tmp_path / f"corpus.{lang}", load_encoder(tiny_model, "cpu"))
-        where = {"src_index": tmp_path / "corpus.en", "tgt_index": tmp_path / "corpus.fr"}
     options = {"window": 60, "threads": threads, "device": "cpu"}
     alone = [
-        score(rows, columns="cosine,margin,quality", model=model, **options, **more)
-        for model, more in ((tiny_model, where), (SHIPPED[0], {}))
+        score(rows, columns="cosine,margin,quality", model=model, **options)
+        for model in (tiny_model, SHIPPED[0])
     ]
-    both = score(rows, model=tiny_model, second=SHIPPED[0], **options, **where)
+    both = score(rows, model=tiny_model, second=SHIPPED[0], **options)
     assert list(both)[:5] == ["cosine", "margin", "cosine2", "margin2", "length_ratio"]
     for name, column in (("cosine", alone[0]["cosine"]), ("cosine2", alone[1]["cosine"])):
         assert np.array_equal(both[name], column)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 import string
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -367,9 +366,8 @@ class Request:
         names: columns of the catalogue.
         src_lang, tgt_lang: the languages that the sides should be in, both or neither ("").
         margin, k, window: the margin, over the `k` nearest among the last `window` pairs.
-        indexes: two embedded corpora whose neighbours are taken instead.
         batch_tokens: subword pieces encoded together.
-        second: there is a second encoder; its neighbours are always those of the window.
+        second: there is a second encoder.
     """
 
     names: tuple[str, ...] = ()
@@ -378,7 +376,6 @@ class Request:
     margin: str = "ratio"
     k: int = 4
     window: int = WINDOW
-    indexes: tuple[str | os.PathLike[str], str | os.PathLike[str]] | None = None
     batch_tokens: int | None = None
     second: bool = False
 
@@ -415,21 +412,17 @@ class Request:
     @property
     def looks_back(self) -> bool:
         """Return True if a block is compared with the pairs before it."""
-        return (self.indexes is None or self.second) and self.uses("neighbours")
+        return self.uses("neighbours")
 
     def tools(self, encoder: Encoder | None = None, second: Encoder | None = None) -> Tools:
         """Return the tools that compute the columns."""
         tools = Tools(encoder, None, self.margin, self.src_lang, self.tgt_lang, self.batch_tokens)
         if second is not None:
-            tools.second = replace(self, indexes=None).tools(second)
+            tools.second = self.tools(second)
         if encoder is not None and self.uses("neighbours"):
-            from bitextmine.scoring.columns.neighbourhood import IndexNeighbourhood, WindowNeighbourhood
+            from bitextmine.scoring.columns.neighbourhood import Neighbourhood
 
-            tools.neighbourhood = (
-                WindowNeighbourhood(self.k, self.window)
-                if self.indexes is None
-                else IndexNeighbourhood(*self.indexes, encoder, self.k)
-            )
+            tools.neighbourhood = Neighbourhood(self.k, self.window)
         return tools
 
 
