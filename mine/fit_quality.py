@@ -38,7 +38,7 @@ from bitextmine.languages.codes import usual_length
 from bitextmine.mining.scorer import Network
 from bitextmine.scoring.columns import evidence
 from bitextmine.scoring.columns.catalogue import PairTexts, Tools
-from bitextmine.scoring.columns.neighbourhood import WindowNeighbourhood
+from bitextmine.scoring.columns.neighbourhood import Neighbourhood
 from bitextmine.scoring.columns.quality import (
     BOTH_INPUTS,
     ENCODER_INPUTS,
@@ -208,7 +208,7 @@ def name_pieces(encoder: Encoder, pool: Pool) -> np.ndarray:
 
 def inputs_of(encoder: Encoder, quality: Quality, rows: list[Row], langs: tuple[str, str]) -> np.ndarray:
     """Return INPUTS and PIECE_INPUTS (n, m) of a stream, float32."""
-    tools = Tools(encoder, WindowNeighbourhood(), src_lang=langs[0], tgt_lang=langs[1])
+    tools = Tools(encoder, Neighbourhood(), src_lang=langs[0], tgt_lang=langs[1])
     tools.quality = quality
     parts = []
     for start in range(0, len(rows), 4096):
