@@ -55,7 +55,6 @@ def adapt(
     out: str | os.PathLike[str],
     *,
     model: str | os.PathLike[str] = 'auto',
-    gold: Sequence[str | os.PathLike[str]] = (),
     error_rate: float = 0.05,
     rounds: int = 4,
     k: int = 4,

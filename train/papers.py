@@ -28,7 +28,7 @@ TEXT = ("laws", "business", "devdocs", "docs", "tatoeba")
 SMALL = {
     "model.dim": 64, "model.heads": 4, "model.ffn": 128, "model.dropout": 0, "model.max_pieces": 64,
     "model.initial_std": 0.01, "train.batch_tokens": 4096, "train.warmup": 0.1, "train.schedule": "cosine",
-    "train.floor": 0.02, "train.valid_every": 1_000_000, "data.valid_pairs": 200, "data.language_filter": False,
+    "train.floor": 0.02, "train.valid_every": 1_000_000, "data.valid_pairs": 200,
 }  # fmt: skip
 
 

@@ -13,26 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from bitextmine.adaptation.held_out import (
-    DRAWS,
-    MOST,
-    Measured,
-    choose_held_out,
-    found_again,
-    is_better,
-    measure,
-)
+from bitextmine.adaptation.held_out import DRAWS, MOST, Measured, choose_held_out, is_better, measure
 from bitextmine.adaptation.options import AdaptOptions
-from bitextmine.adaptation.piles import (
-    TooSmall,
-    check_piles,
-    gold_shares,
-    mine_piles,
-    names_of,
-    piles_of,
-    read_golds,
-    round_recipe,
-)
+from bitextmine.adaptation.piles import TooSmall, check_piles, mine_piles, names_of, piles_of, round_recipe
 from bitextmine.console import counted, markdown
 from bitextmine.declarations import keywords
 from bitextmine.embeddings.embed import embed_corpus
@@ -46,7 +29,6 @@ from bitextmine.files.corpus import Corpus
 from bitextmine.files.formats.cells import one_cell
 from bitextmine.files.journal import Journal, read_head
 from bitextmine.mining.dedup import line_key
-from bitextmine.mining.gold import Gold
 from bitextmine.mining.texts import Pair, text_of
 from bitextmine.run import Run
 from bitextmine.shipped import choose_model
@@ -67,13 +49,6 @@ COLUMNS = {
     "p_at_1": "P@1 on pairs held out",
     "p_at_1_half": "with half of their words",
 }
-# Also in the log of the command.
-FIGURES = COLUMNS | {
-    "better": "better",
-    "gold_p_at_1": "by gold P@1",
-    "gold_precision": "pairs right",
-    "gold_recall": "pairs found",
-}
 # Fewer are not enough to learn from, or to measure by.
 FEWEST_PAIRS, FEWEST_HELD_OUT = 200, 50
 
@@ -93,7 +68,6 @@ def adapt(
     out: str | os.PathLike[str],
     *,
     model: str | os.PathLike[str] = "auto",
-    gold: Sequence[str | os.PathLike[str]] = (),
     options: AdaptOptions,
     run: Run,
 ) -> Adapted:
@@ -103,7 +77,6 @@ def adapt(
         corpora: pairs of paths, (source, target), whose names tell their languages (news.en, news.de.gz).
         out: the model folder to make.
         model: the encoder to start from, made by `bitextmine train` or packaged.
-        gold: a file of known pairs for each pair of corpora, for the log alone.
         options: or its fields, such as ``error_rate`` and ``rounds``.
         run: or its fields, such as ``device``.
 
@@ -121,31 +94,23 @@ def adapt(
         if src.source is None or tgt.source is None:
             raise UsageError(f"corpora: pair {number}: expected the paths of two corpora, found lines")
         pairs.append((src, tgt))
-    piles = piles_of(pairs)
-    return Adaptation(piles, Path(out), options, run, model, read_golds(gold, piles, run)).adapt()
+    return Adaptation(piles_of(pairs), Path(out), options, run, model).adapt()
 
 
 class Adaptation:
     """The making of the model folder ``out`` from ``model``, trained on pairs that it mines in the piles.
 
     A round mines the piles, trains the first encoder on the pairs that the error rate allows, and searches for
-    held-out pairs (`held_out`); rounds go on while these are found better. ``gold`` (known pairs for each of the
-    piles) adds true figures to the log. Each finished step is a record of the journal in ``out/work``, which a resumed
-    run does not repeat.
+    held-out pairs (`held_out`); rounds go on while these are found better. Each finished step is a record of the
+    journal in ``out/work``, which a resumed run does not repeat.
     """
 
     journal: Journal
 
     def __init__(
-        self,
-        piles: Sequence[Pair],
-        out: Path,
-        options: AdaptOptions,
-        run: Run,
-        model: str | os.PathLike[str],
-        gold: Sequence[Gold],
+        self, piles: Sequence[Pair], out: Path, options: AdaptOptions, run: Run, model: str | os.PathLike[str]
     ) -> None:
-        self.piles, self.out, self.options, self.run, self.gold = piles, out, options, run, gold
+        self.piles, self.out, self.options, self.run = piles, out, options, run
         model = choose_model(model, [text.lang for pair in piles for text in pair])
         self.start, self.folder, self.work = start_name(model), files.resolve(model), out / "work"
         # Refuses encoders of another kind before any work.
@@ -177,8 +142,8 @@ class Adaptation:
         """Return the journal of the output folder, which is new or from the same adaptation."""
         if self.out.exists() and not self.out.is_dir():
             raise BitextmineError(f"{self.out}: a file is there; name a folder for the encoder")
-        for pair, gold in itertools.zip_longest(self.piles, self.gold):
-            check_piles(pair, gold)
+        for pair in self.piles:
+            check_piles(pair)
         path = self.work / "journal"
         identity = {"digest": self._digest()}
         head = read_head(path)
@@ -206,8 +171,6 @@ class Adaptation:
             digest.update(f"{text.lang} {text.sha256}".encode())
         sides = [tuple(map(self.texts.index, pair)) for pair in self.piles]
         digest.update(repr(sides).encode())
-        for known in self.gold:
-            digest.update(known.src.tobytes() + known.tgt.tobytes())
         return digest.hexdigest()[:16]
 
     def _record(self, step: str, number: int = 0) -> dict[str, Any] | None:
@@ -282,7 +245,7 @@ class Adaptation:
             if count
         ]
         recipe = round_recipe(self.start, self.work, corpora, sum(counts), self.options)
-        train(recipe, folder, Run(device=self.run.device), plot=False)
+        train(recipe, folder, Run(device=self.run.device))
 
     # --- mining ----------------------------------------------------------------------------------------------
 
@@ -324,43 +287,25 @@ class Adaptation:
         shares = 100 * np.average(estimates, axis=0, weights=np.maximum(sizes, 1e-9))
         precision, *interval = shares.round(2).tolist()
         entry = {"pairs": int(sizes.sum()), "estimated_precision": precision, "precision_interval": interval}
-        if self.gold:
-            by_gold = [gold_shares(*each) for each in zip(mined_piles, self.piles, self.gold, strict=True)]
-            for key in ("precision", "recall"):
-                entry[f"gold_{key}"] = round(float(np.mean([share[key] for share in by_gold])), 2)
         return {"entry": entry, "written": written}
 
     # --- measuring -------------------------------------------------------------------------------------------
 
     def _measure(self, number: int) -> dict[str, Any]:
-        """Search for the held-out pairs, and for gold, with the encoder of a round."""
+        """Search for the held-out pairs with the encoder of a round."""
         encoder = load_encoder(self._encoder_folder(number), self.run.device)
         parts: list[Measured] = []
-        gold: dict[str, float] = {}
         for i, pair in enumerate(self.piles):
             src, tgt = (open_embedding(npy)[0] for npy in self._embedded(pair, encoder).values())
             lines = [np.array(side, dtype=np.int64) for side in self._held_out()[i]]
             if len(lines[0]):
                 texts = [list(text.take(at)) for text, at in zip(pair, lines, strict=True)]
                 parts.append(measure(encoder, texts, lines, (src, tgt), self.options.seed))
-            if self.gold:
-                known, langs = self.gold[i], [text.lang for text in pair]
-                for name, queries, pool, asked, right in (
-                    ("-".join(langs), src, tgt, known.src, known.tgt),
-                    ("-".join(langs[::-1]), tgt, src, known.tgt, known.src),
-                ):
-                    hits = found_again(queries[asked].astype(np.float32), right, pool)
-                    gold[name] = round(100 * float(hits.mean()), 2)
         measured = Measured(
             *(np.concatenate([getattr(part, name) for part in parts]) for name in ("whole", "half"))
         )
         whole, half = (round(share, 2) for share in measured.percent())
-        entry: dict[str, Any] = {
-            "held_out_pairs": len(measured.whole) // 2,
-            "p_at_1": whole,
-            "p_at_1_half": half,
-        }
-        entry |= {"gold_p_at_1": gold} if gold else {}
+        entry = {"held_out_pairs": len(measured.whole) // 2, "p_at_1": whole, "p_at_1_half": half}
         return {"entry": entry, "whole": measured.whole.astype(int).tolist(), "half": measured.half.tolist()}
 
     # --- the result ------------------------------------------------------------------------------------------
@@ -404,8 +349,7 @@ class Adaptation:
 
     def _not_better(self) -> str:
         before, after = self.rounds[:2]
-        keys = [key for key in ("p_at_1_half", "p_at_1", "gold_p_at_1") if key in before]
-        figures = [f"{FIGURES[key]} {_cell(before[key])}, then {_cell(after[key])}" for key in keys]
+        figures = [f"{COLUMNS[key]} {before[key]}, then {after[key]}" for key in ("p_at_1_half", "p_at_1")]
         return (
             f"{self.folder.name} is kept: training on the pairs mined here did not measurably improve it. "
             f"Its gain on the {before['held_out_pairs']:,} held-out pairs is no more than chance, or it lost whole "
@@ -417,7 +361,8 @@ class Adaptation:
         self.rounds = [*self.rounds[: entry["round"]], entry]
         with replacing(self.out / LOG) as file:
             file.write("".join(f"{json.dumps(record)}\n" for record in self.rounds).encode())
-        figures = [f"{name} {_cell(entry[key])}" for key, name in FIGURES.items() if key in entry]
+        names = COLUMNS | {"better": "better"}
+        figures = [f"{name} {_cell(entry[key])}" for key, name in names.items() if key in entry]
         log.info("%s", "; ".join(figures))
 
     # --- parts -----------------------------------------------------------------------------------------------
@@ -446,6 +391,4 @@ def _measured(record: dict[str, Any]) -> Measured:
 def _cell(value: Any) -> str:
     if isinstance(value, list):
         return " to ".join(map(str, value))
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {number}" for name, number in value.items())
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

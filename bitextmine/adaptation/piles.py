@@ -1,7 +1,6 @@
 """The piles of text that an encoder is adapted to, how a round mines them, and the recipe of its training."""
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,14 +15,12 @@ from bitextmine.encoder import Encoder
 from bitextmine.encoder.pieces import PieceRows
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpus import Corpus
-from bitextmine.files.source import Source
 from bitextmine.mining.dedup import unique_lines
-from bitextmine.mining.gold import Gold, check_line_numbers, pair_codes, read_gold
 from bitextmine.mining.mine import mine_texts
 from bitextmine.mining.noise import MIN_LINES
 from bitextmine.mining.options import CorpusOptions, MiningOptions, WorkOptions
 from bitextmine.mining.texts import Pair, find_pairs
-from bitextmine.mining.threshold import SAMPLE, NoEstimate, mentioned_share
+from bitextmine.mining.threshold import NoEstimate
 from bitextmine.run import Run
 from bitextmine.training import recipe as recipes
 
@@ -74,20 +71,8 @@ def piles_of(pairs: Sequence[Pair]) -> list[Pair]:
     return list(dict.fromkeys(pairs))
 
 
-def read_golds(
-    gold: Sequence[str | os.PathLike[str]], piles: Sequence[Pair], run: Run | None = None
-) -> list[Gold]:
-    """Read a file of known pairs for each of the piles, in order, if any are given; UsageError for another number."""
-    if gold and len(gold) != len(piles):
-        raise UsageError(
-            f"--gold is given {len(gold)} times for {len(piles)} pairs of corpora ({names_of(piles)}): give one "
-            "for each, in this order"
-        )
-    return [read_gold(Source.of(path, run)) for path in gold]
-
-
-def check_piles(piles: Pair, gold: Gold | None = None) -> None:
-    """Raise TooSmall for too few different lines to tell pairs from noise, BitextmineError for gold beyond them."""
+def check_piles(piles: Pair) -> None:
+    """Raise TooSmall for too few different lines to tell pairs from noise."""
     for text in piles:
         lines = len(unique_lines(text.lines()).rows)
         if lines < MIN_LINES:
@@ -96,9 +81,6 @@ def check_piles(piles: Pair, gold: Gold | None = None) -> None:
                 f"from noise: adapting needs {MIN_LINES} of each corpus, and thousands to learn anything; keep the "
                 "encoder that you have"
             )
-    if gold is not None:
-        for known, text in zip((gold.src, gold.tgt), piles, strict=True):
-            check_line_numbers("--gold", known, text.name, len(text))
 
 
 # --- mining --------------------------------------------------------------------------------------------------
@@ -145,27 +127,6 @@ def mine_piles(
     return MinedPairs(
         mined.src_index, mined.tgt_index, precision, mined.estimate.precision_interval(mined.threshold)
     )
-
-
-def gold_shares(mined: MinedPairs, piles: Pair, gold: Gold) -> dict[str, float]:
-    """Return precision and recall of the pairs against known ones, in per cent.
-
-    Of gold that is a sample, as `mine --gold` decides, precision counts pairs with a line that gold mentions. Equal
-    lines are one.
-    """
-    firsts = []
-    for text, lines in zip(piles, (gold.src, gold.tgt), strict=True):
-        unique = unique_lines(text.lines())
-        firsts.append(np.append(unique.rows, -1)[unique.line_to_row[lines]])
-    src, tgt = firsts
-    width = len(piles[1])
-    known = np.unique(pair_codes(src, tgt, width)[(src >= 0) & (tgt >= 0)])
-    right = np.isin(pair_codes(mined.src, mined.tgt, width), known)
-    mentioned = np.isin(mined.src, src) | np.isin(mined.tgt, tgt)
-    best_first = -np.arange(len(mined), dtype=np.float64)
-    sample = mentioned_share(best_first, right, mentioned) >= SAMPLE
-    hits, judged = int(right.sum()), len(mined) if sample else int(mentioned.sum())
-    return {"precision": 100 * hits / max(1, judged), "recall": 100 * hits / max(1, len(known))}
 
 
 # --- training ------------------------------------------------------------------------------------------------

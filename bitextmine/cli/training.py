@@ -74,7 +74,7 @@ def train(
 
     RECIPE is a TOML file with the training text and settings, or the name of a built-in recipe (cpu-quick, europe5,
     world56, paper-bilingual, paper-distillation). Options override it. Writes a model folder for --model: config.json,
-    model.safetensors, tokenizer.model, a model card, the recipe, and a log with a plot. With several GPUs: torchrun
+    model.safetensors, tokenizer.model, a model card, the recipe and a log. With several GPUs: torchrun
     --nproc-per-node N -m bitextmine train ...
     """
     from bitextmine.training.api import train as train_encoder
@@ -117,16 +117,6 @@ def adapt(
     model: Model = "auto",
     out: Annotated[str, OUT],
     options: AdaptOptions,
-    gold: Annotated[
-        tuple[str, ...],
-        Opt(
-            "--gold",
-            "Known pairs, only to log true accuracy: source line, tab, target line, counted from 1; one file for each "
-            "pair of corpora.",
-            metavar="FILE",
-            remote=True,
-        ),
-    ] = (),
     run: Annotated[Run, Only("device", "batch_tokens", "errors", "max_line", memory=SEARCH_MEMORY)],
 ) -> None:
     """Adapt an encoder to your own text, without known pairs.
@@ -136,10 +126,9 @@ def adapt(
     round. If no round helps, or there are too few pairs, writes no model and exits with code 1.
     """
     from bitextmine.adaptation.adapt import Adaptation
-    from bitextmine.adaptation.piles import find_piles, read_golds
+    from bitextmine.adaptation.piles import find_piles
 
-    piles = find_piles(corpora, run)
-    Adaptation(piles, Path(out), options, run, model, read_golds(gold, piles, run)).adapt()
+    Adaptation(find_piles(corpora, run), Path(out), options, run, model).adapt()
 
 
 @program.group(

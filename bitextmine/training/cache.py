@@ -25,7 +25,7 @@ from bitextmine.run import Run
 from bitextmine.system import ahead, processors
 from bitextmine.training.outputs import staged_folder
 from bitextmine.training.pairfile import PairFile, PairWriter, TokenPairs, choose, sentence_keys
-from bitextmine.training.pairs import corpus_files, filter_codes, identifier, pair_chunks
+from bitextmine.training.pairs import corpus_files, pair_chunks
 from bitextmine.training.recipe import PairCorpus, Recipe
 
 log = logging.getLogger(__name__)
@@ -39,11 +39,8 @@ MOST_OFTEN = 4.0
 # The longer side of a pair has at most so many times the pieces of the shorter, SLACK pieces added to both, so that
 # short lines pass.
 MAX_RATIO, SLACK = 4.0, 10
-# Least probability of the expected language, relative to its sum with that of the best other language. At 0.5, where
-# it must be the best guess, many short lines would be lost.
-LANGUAGE_SHARE = 0.2
 # Reasons to drop a pair, in the order in which they are checked: by itself, then because of other pairs.
-FILTERED = ("too short", "lengths too different", "copied", "other language", "fragments")
+FILTERED = ("too short", "lengths too different", "copied", "fragments")
 DROPPED = (*FILTERED, "repeated", "sharing a held-out sentence")
 
 # The remedy where a cache finds no room.
@@ -95,10 +92,7 @@ def open_caches(
         # One tokenizer per side: each remembers words, few of them shared, and serves one thread at a time.
         both = tokenizer, Tokenizer(tokenizer.path, tokenizer.transliterate)
         with run.progress(None, "tokenise", "pairs") as bar:
-            corpora = [
-                _tokenized(folder, recipe, number, both, bar.update)
-                for number in range(1, len(recipe.data.corpora) + 1)
-            ]
+            corpora = [_tokenized(folder, recipe, corpus, both, bar.update) for corpus in recipe.data.corpora]
         caches = _select(folder, recipe, corpora, run)
     for cache in caches:
         log.info("%s", cache)
@@ -137,15 +131,13 @@ def balanced(caches: Sequence[PairCache], recipe: Recipe) -> list[PairCache]:
 
 
 class LineFilter:
-    """The filters that look at one pair of corpus ``number`` (from 1) at a time, and the counts of pairs by reason.
+    """The filters that look at one pair of a corpus at a time, and the counts of pairs by reason.
 
     ``tokenizers``: one per side.
     """
 
-    def __init__(self, recipe: Recipe, number: int, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
+    def __init__(self, recipe: Recipe, corpus: PairCorpus, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
         self.recipe, self.tokenizers = recipe, tokenizers
-        corpus = recipe.data.corpora[number - 1]
-        self.codes = filter_codes(corpus, number) if recipe.data.language_filter else None
         self.counts = dict.fromkeys(("read", "kept", *FILTERED), 0)
         self.share = corpus.fragments
         self.cut = 0  # sentences of more than model.max_pieces
@@ -156,22 +148,20 @@ class LineFilter:
         # Enough pieces to see that the other side, of at most max_pieces, is too short for this one.
         enough = max(most, min(math.ceil(MAX_RATIO * (most + SLACK)), LONGEST))
 
-        def side(i: int) -> tuple[Pieces, int, np.ndarray, np.ndarray, Any]:
+        def side(i: int) -> tuple[Pieces, int, np.ndarray, np.ndarray]:
             whole, _ = self.tokenizers[i].encode(texts[i], enough, threads=max(1, processors() // 2))
             pieces, cut = whole.first(most)
-            right = self.codes is None or identifier().share(texts[i], self.codes[i]) >= LANGUAGE_SHARE
-            return pieces, cut, whole.lengths, sentence_keys(pieces), right
+            return pieces, cut, whole.lengths, sentence_keys(pieces)
 
         with ThreadPoolExecutor(2, thread_name_prefix="tokenise") as pool:
-            (src, cut, *src_facts), (tgt, more, *tgt_facts) = pool.map(side, (0, 1))
+            (src, cut, src_lengths, src_keys), (tgt, more, tgt_lengths, tgt_keys) = pool.map(side, (0, 1))
         self.cut += cut + more
-        shorter, longer = np.minimum(src_facts[0], tgt_facts[0]), np.maximum(src_facts[0], tgt_facts[0])
+        shorter, longer = np.minimum(src_lengths, tgt_lengths), np.maximum(src_lengths, tgt_lengths)
         wrong = (
             shorter == 0,
             longer + SLACK > MAX_RATIO * (shorter + SLACK),
-            src_facts[1] == tgt_facts[1],
-            np.logical_not(src_facts[2] & tgt_facts[2]),
-            self._fragments(texts) & (src_facts[1] >= np.uint64(min(self.share * 2**64, 2**64 - 1))),
+            src_keys == tgt_keys,
+            self._fragments(texts) & (src_keys >= np.uint64(min(self.share * 2**64, 2**64 - 1))),
         )
         left = np.ones(len(shorter), dtype=bool)
         for reason, dropped in zip(FILTERED, wrong, strict=True):
@@ -180,9 +170,7 @@ class LineFilter:
         keep = np.flatnonzero(left)
         self.counts["read"] += len(left)
         self.counts["kept"] += len(keep)
-        return TokenPairs(
-            src.take(keep), tgt.take(keep), np.stack([src_facts[1][keep], tgt_facts[1][keep]])
-        ), keep
+        return TokenPairs(src.take(keep), tgt.take(keep), np.stack([src_keys[keep], tgt_keys[keep]])), keep
 
     def _fragments(self, texts: tuple[list[str], list[str]]) -> np.ndarray:
         """Return which pairs have neither capitals nor a full stop, on both sides (n,) bool."""
@@ -198,17 +186,16 @@ class LineFilter:
 def _tokenized(
     folder: Path,
     recipe: Recipe,
-    number: int,
+    corpus: PairCorpus,
     tokenizers: tuple[Tokenizer, Tokenizer],
     on_pairs: Callable[[int], object],
 ) -> PairCache:
     """Return the pairs of a corpus that pass its filters, none of them held out yet."""
-    corpus = recipe.data.corpora[number - 1]
     stem = folder / _key(recipe, corpus, tokenizers[0])
     manifest, pieces, index = (Path(f"{stem}.{suffix}") for suffix in ("json", "pieces", "index"))
     if not manifest.exists():
         dtype = np.dtype(np.uint16 if tokenizers[0].vocab_size <= 1 << 16 else np.uint32)
-        rules = LineFilter(recipe, number, tokenizers)
+        rules = LineFilter(recipe, corpus, tokenizers)
         # A pipeline: one chunk is read while the one before is tokenised and the one before that is written.
         with (
             replacing(pieces) as to_pieces,
@@ -250,8 +237,6 @@ def _key(recipe: Recipe, corpus: PairCorpus, tokenizer: Tokenizer) -> str:
         rules.append("romanize" if tokenizer.transliterate == "all" else "transliterate")
     if corpus.fragments != 1:
         rules.append(corpus.fragments)
-    if recipe.data.language_filter:
-        rules += [*corpus.langs, LANGUAGE_SHARE]
     digest.update(json.dumps(rules).encode())
     return digest.hexdigest()[:20]
 

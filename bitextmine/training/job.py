@@ -21,7 +21,7 @@ from bitextmine.signature import signature
 from bitextmine.training.cache import DROPPED, open_caches
 from bitextmine.training.checkpoint import load_checkpoint, save_checkpoint
 from bitextmine.training.objectives.catalogue import OBJECTIVES
-from bitextmine.training.outputs import CARD, CHECKPOINT, LOG, PLOT, RECIPE, cut_log, plot_log
+from bitextmine.training.outputs import CARD, CHECKPOINT, LOG, RECIPE, cut_log
 from bitextmine.training.pairs import check_corpora
 from bitextmine.training.parallel import World
 from bitextmine.training.recipe import Recipe
@@ -76,7 +76,6 @@ class Job:
     world: World
     run: Run
     force: bool
-    plot: bool
 
     def __post_init__(self) -> None:
         self.recipe, self.out, self.checkpoint = self.plan.recipe, self.plan.out, self.work / CHECKPOINT
@@ -205,8 +204,6 @@ class Job:
             file.write(model_card(training).encode())
         tokenizer = training.inputs.tokenizer
         write_folder(out, config, weights, tokenizer.path, ngrams=ngrams, dtype=storage)
-        if self.plot:
-            plot_log(out / LOG, out / PLOT)
         more = f", {len(ngrams)} n-grams" if self.recipe.model.ngrams else ""
         log.info("%s: a model of %d pieces%s and %d dimensions", out, tokenizer.vocab_size, more, config.dim)
 

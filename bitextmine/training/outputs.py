@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import json
-import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,11 +12,8 @@ from bitextmine.encoder.folder import CONFIG, NGRAMS, QUALITY, SCORER
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import cannot_write, replacing, staging_folder, sync_file, sync_folder
 
-log = logging.getLogger(__name__)
-
-NO_LOSSES = {"step", "learning_rate", "embedding_learning_rate", "pairs_per_second"}
 # What a training writes besides the model itself.
-CARD, RECIPE, LOG, PLOT = "README.md", "recipe.json", "log.jsonl", "training.png"
+CARD, RECIPE, LOG = "README.md", "recipe.json", "log.jsonl"
 CHECKPOINT = "checkpoint.pt"  # in the folder work
 
 
@@ -117,33 +113,3 @@ def cut_log(path: Path, step: int) -> None:
         kept = [entry for entry in read_log(path) if entry["step"] <= step]
         with replacing(path) as file:
             file.write("".join(f"{json.dumps(entry)}\n" for entry in kept).encode())
-
-
-def plot_log(log_path: Path, picture: Path) -> bool:
-    """Plot a log's losses and P@1 as a PNG; return False if matplotlib is missing."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        log.info("no plot of %s: matplotlib is not installed (pip install 'bitextmine[plots]')", log_path)
-        return False
-    losses: dict[str, list[tuple[int, float]]] = {}
-    scores: dict[str, list[tuple[int, float]]] = {}
-    for entry in read_log(log_path):
-        numbers = {name: value for name, value in entry.items() if isinstance(value, (int, float))}
-        for curves, values in ((losses, numbers), (scores, entry.get("p_at_1", {}))):
-            for name in values.keys() - NO_LOSSES:
-                curves.setdefault(name, []).append((entry["step"], values[name]))
-    figure = Figure(figsize=(11, 4.4), dpi=120, layout="constrained")  # pyplot would look for a screen
-    FigureCanvasAgg(figure)
-    drawn = (losses, "loss"), (scores, "P@1 on held-out pairs, %")
-    for axes, (curves, label) in zip(figure.subplots(1, 2), drawn, strict=True):
-        for name, points in sorted(curves.items()):
-            axes.plot(*zip(*points, strict=True), label=name)
-        axes.set(xlabel="step", ylabel=label)
-        axes.grid(alpha=0.3)
-        if 0 < len(curves) <= 12:
-            axes.legend(frameon=False, fontsize="small")
-    with picture.open("wb") as file:
-        figure.savefig(file, format="png", metadata={"Software": None})
-    return True

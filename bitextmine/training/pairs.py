@@ -1,6 +1,5 @@
 """Read sentence pairs from tables or from paired files, and check corpora before training."""
 
-import functools
 from collections import deque
 from collections.abc import Iterator
 
@@ -9,7 +8,6 @@ from bitextmine.files.formats.cells import one_cell
 from bitextmine.files.formats.columns import Columns
 from bitextmine.files.formats.table import open_table
 from bitextmine.files.source import Source, TwoFiles
-from bitextmine.languages import identify as languages
 from bitextmine.training.recipe import PairCorpus, Recipe, resolve_corpora
 
 FIRST = 400  # pairs that are read before any work
@@ -104,32 +102,6 @@ def find_corpora(recipe: Recipe) -> Recipe:
 
 
 def check_corpora(recipe: Recipe) -> None:
-    """Raise BitextmineError if the first lines of a corpus cannot be read, or the language filter cannot work."""
-    for number, corpus in enumerate(recipe.data.corpora, 1):
-        if recipe.data.language_filter:
-            filter_codes(corpus, number)
+    """Raise BitextmineError if the first lines of a corpus cannot be read."""
+    for corpus in recipe.data.corpora:
         next(pair_chunks(recipe, corpus, FIRST), None)
-
-
-@functools.cache
-def identifier() -> languages.Languages:
-    """Return the language identifier of data.language_filter."""
-    return languages.Languages("data.language_filter")
-
-
-def filter_codes(corpus: PairCorpus, number: int) -> tuple[str, str]:
-    """Return the identifier's codes of both languages of corpus ``number``; BitextmineError if it has none."""
-    known = identifier()
-    codes = [known.code(lang) for lang in corpus.langs]
-    for lang, code in zip(corpus.langs, codes, strict=True):
-        if code is None:
-            raise BitextmineError(
-                f"recipe: data.corpora {number}: langs: '{lang}' is not among the {len(known.codes)} languages that "
-                f"data.language_filter supports ({', '.join(sorted(known.codes))}); turn the filter off"
-            )
-    if codes[0] == codes[1]:
-        raise BitextmineError(
-            f"recipe: data.corpora {number}: langs: data.language_filter cannot tell {' from '.join(corpus.langs)}; "
-            "turn the filter off"
-        )
-    return str(codes[0]), str(codes[1])

@@ -169,26 +169,19 @@ def _choose(
     recipe: Recipe, caches: Sequence[PairCache], tokenizer: Tokenizer, run: Run
 ) -> list[tuple[PairCache, tuple[int, int], TokenPairs, list[Line]]]:
     """Return for each corpus the columns taught to each side, and the pieces and texts of the pairs to teach on."""
-    taught = [
-        (number, cache, sides)
-        for number, cache in enumerate(caches, 1)
-        if (sides := taught_sides(recipe, cache.corpus)) is not None
-    ]
-    sizes, weights = (
-        [len(cache.train) for _, cache, _ in taught],
-        [cache.corpus.weight for _, cache, _ in taught],
-    )
+    taught = [(cache, sides) for cache in caches if (sides := taught_sides(recipe, cache.corpus)) is not None]
+    sizes, weights = ([len(cache.train) for cache, _ in taught], [cache.corpus.weight for cache, _ in taught])
     counts = shares(sizes, weights, recipe.teacher.lines)
     keys = [cache.valid.records(0, len(cache.valid))["keys"].ravel() for cache in caches]
     held_out = np.unique(np.concatenate([np.zeros(0, np.uint64), *keys]))
     chosen = []
     with run.progress(None, "choose lines for the teacher", "pairs") as bar:
-        for (number, cache, sides), count in zip(taught, counts, strict=True):
+        for (cache, sides), count in zip(taught, counts, strict=True):
             if count >= len(cache.train):
                 count = cache.counts["read"]  # all; the filters below leave those to train on
             lines = chosen_lines(recipe, cache.corpus, count, bar.update) if count else []
             texts = [line.src for line in lines], [line.tgt for line in lines]
-            pairs, kept = LineFilter(recipe, number, (tokenizer, tokenizer)).tokenized(texts)
+            pairs, kept = LineFilter(recipe, cache.corpus, (tokenizer, tokenizer)).tokenized(texts)
             free = np.flatnonzero(~np.isin(pairs.keys, held_out).any(axis=0))
             pairs = TokenPairs(pairs.src.take(free), pairs.tgt.take(free), pairs.keys[:, free])
             if len(pairs):

@@ -16,13 +16,11 @@ from bitextmine.training.recipe import Recipe, check_objectives, check_recipe
 log = logging.getLogger(__name__)
 
 
-def train(
-    recipe: Recipe, out: Path, run: Run | None = None, *, force: bool = False, plot: bool = True
-) -> Path:
+def train(recipe: Recipe, out: Path, run: Run | None = None, *, force: bool = False) -> Path:
     """Train an encoder into the folder ``out`` and return it.
 
-    The folder gets config.json, model.safetensors, tokenizer.model, README.md (the model card), recipe.json, log.jsonl
-    and, with matplotlib and ``plot``, training.png.
+    The folder gets config.json, model.safetensors, tokenizer.model, README.md (the model card), recipe.json and
+    log.jsonl.
 
     Calling this again with the same recipe resumes a killed run at its last checkpoint; on one CPU with the same
     number of threads it ends in the same weights, and the same log except for the pairs per second, as an unbroken
@@ -48,5 +46,5 @@ def train(
                 log.info("%s", plan.title)
             world.wait()  # until the first process has written the training before
             with work_folder(plan.out, world) as work:
-                Job(plan, work, world, run, force, plot).train(last=plan is planned[-1])
+                Job(plan, work, world, run, force).train(last=plan is planned[-1])
     return out

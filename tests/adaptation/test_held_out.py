@@ -1,7 +1,6 @@
 """The questions that decide whether an encoder is better, and what they are asked about."""
 
 import numpy as np
-import pytest
 
 from bitextmine.adaptation.held_out import (
     DRAWS,
@@ -12,10 +11,8 @@ from bitextmine.adaptation.held_out import (
     is_better,
     measure,
 )
-from bitextmine.adaptation.piles import MinedPairs, gold_shares
+from bitextmine.adaptation.piles import MinedPairs
 from bitextmine.encoder import load_encoder
-from bitextmine.files.corpus import Corpus
-from bitextmine.mining.gold import Gold
 
 
 def mined(precision, lines=0):
@@ -104,12 +101,3 @@ def test_questions_are_asked_with_several_halves():
     slow = ((asked @ vectors.T).argmax(axis=2) == at).sum(axis=0)
     np.testing.assert_array_equal(found.half, np.concatenate([slow, slow]))
     assert 0 < slow.sum() < DRAWS * 20
-
-
-def test_gold_counts_lines_that_are_equal_as_one():
-    """Lines 3 and 1 are equal, and the pair of the second is mined as that of the first."""
-    piles = (Corpus(["a", "b", "c", "b", ""], "en"), Corpus(list("uvwxyz"), "de"))
-    gold = Gold(np.array([3, 0]), np.array([4, 1]))
-    for count, precision in ((3, 100 / 3), (1, 100.0)):
-        pairs = MinedPairs(np.array([1, 0, 2])[:count], np.array([4, 0, 5])[:count], np.ones(count))
-        assert gold_shares(pairs, piles, gold) == pytest.approx({"precision": precision, "recall": 50.0})

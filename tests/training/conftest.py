@@ -27,13 +27,6 @@ TINY = {
 }
 
 
-@pytest.fixture(autouse=True)
-def no_plots(request, monkeypatch):
-    """Leave out training.png, which takes longer than most trainings here."""
-    if "plot" not in request.node.name:
-        monkeypatch.setattr("bitextmine.training.job.plot_log", lambda *_: False)
-
-
 @pytest.fixture
 def make_recipe(sentence_pairs, tmp_path):
     """Writes pairs.en-fr.tsv and returns a recipe over it, with overrides."""
@@ -84,8 +77,7 @@ import torch
 import torch._dynamo  # which an optimizer loads, and which takes as long as torch itself
 torch.set_num_threads(1)
 from bitextmine.training.recipe import load_recipe
-from bitextmine.training import job, trainer
-job.plot_log = lambda *_: False
+from bitextmine.training import trainer
 def die(event, args):  # before so many checkpoints, or embeddings of a teacher, have their name
     global left
     if event == "os.rename" and str(args[1]).endswith(("checkpoint.pt", ".npy")):

@@ -45,7 +45,7 @@ def test_it_filters_counts_and_holds_out(make_recipe, tmp_path, tokenizer, caplo
     recipe = make_recipe(rows, data__valid_pairs=70, model__max_pieces=20)
     (cache,) = open_caches(tmp_path / "cache", recipe, tokenizer)
     assert cache.counts == {
-        "read": 1014, "kept": 700, "too short": 1, "lengths too different": 1, "copied": 2, "other language": 0,
+        "read": 1014, "kept": 700, "too short": 1, "lengths too different": 1, "copied": 2,
         "fragments": 0, "repeated": 310, "sharing a held-out sentence": 0,
     }  # fmt: skip
     assert len(cache.valid) == 35 and add_up(cache)
@@ -101,33 +101,6 @@ def test_it_is_made_once_and_shared(make_recipe, tmp_path, tokenizer, monkeypatc
     assert rows_of(open_caches(tmp_path / "two", recipe, tokenizer)[0]) == first
     with pytest.raises(TypeError):  # another text
         open_caches(tmp_path, make_recipe(["a\tb"] * 30, data__cache="shared"), tokenizer)
-
-
-def language_corpus(make_recipe, **settings):
-    good = [
-        f"This is the sentence number {i} of the book\tVoici la phrase numéro {i} du livre" for i in range(60)
-    ]
-    bad = [
-        "This is the sentence of the book\tDies ist der zweite Satz des Buches, das wir lesen",
-        "Voici la phrase du livre que nous lisons\tVoici une autre phrase du livre",
-        "Questa è la frase del libro che leggiamo\tVoici la phrase du livre",
-    ]
-    return make_recipe([*good, *bad, "1984\t19 84", "OK!\tD'accord"], data__language_filter=True, **settings)
-
-
-def test_text_in_another_language_is_dropped(make_recipe, tmp_path, tokenizer):
-    pytest.importorskip("py3langid")
-    recipe = language_corpus(make_recipe)
-    (cache,) = open_caches(tmp_path / "cache", recipe, tokenizer)
-    assert cache.counts["other language"] == 3 and cache.counts["kept"] == 62 and add_up(cache)
-    with pytest.raises(BitextmineError, match=r"data.corpora 1: langs: .*cannot tell en-GB from en-US"):
-        corpus = dataclasses.replace(recipe.data.corpora[0], langs=("en-GB", "en-US"))
-        data = dataclasses.replace(recipe.data, corpora=(corpus,))
-        open_caches(tmp_path / "cache", dataclasses.replace(recipe, data=data), tokenizer)
-    with pytest.raises(BitextmineError, match=r"langs: 'xx' is not among the .* languages"):
-        corpus = dataclasses.replace(recipe.data.corpora[0], langs=("en", "xx"))
-        data = dataclasses.replace(recipe.data, corpora=(corpus,))
-        open_caches(tmp_path / "cache", dataclasses.replace(recipe, data=data), tokenizer)
 
 
 def test_nothing_left(make_recipe, tmp_path, tokenizer):

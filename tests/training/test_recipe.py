@@ -86,7 +86,7 @@ def test_patterns_stand_for_files_of_their_languages(tmp_path):
             GOOD + "[model]\nlayers = 2\ndim = 100\nheads = 8\n",
             "model: heads must divide dim, found heads 8 and dim 100",
         ),
-        (GOOD + "[data]\nmax_ratio = 3\n", "'data.max_ratio' was removed"),
+        (GOOD + "[data]\nfolder = '.'\n", "'data.folder' was removed: --data names"),
         (GOOD + '[train]\nschedule = "steep"\n', "train.schedule: found 'steep'"),
         ("[train]\nbatch = 4\n", "data.corpora: names no corpus"),
         ('[[data.corpora]]\nlangs = ["en", "fr"]\n', "data.corpora 1"),
@@ -180,8 +180,8 @@ text = st.text(st.characters(exclude_categories=("Cs",)), min_size=1)
 
 
 @settings(max_examples=40)
-@given(name=text, folder=text, size=st.integers(8, 10**6), margin=st.floats(0, 0.99), fold=st.booleans())
-def test_what_a_recipe_sets_reads_as_that_recipe(tmp_path_factory, name, folder, size, margin, fold):
+@given(name=text, size=st.integers(8, 10**6), margin=st.floats(0, 0.99), fold=st.booleans())
+def test_what_a_recipe_sets_reads_as_that_recipe(tmp_path_factory, name, size, margin, fold):
     recipe = load_recipe(
         None,
         {
@@ -189,7 +189,6 @@ def test_what_a_recipe_sets_reads_as_that_recipe(tmp_path_factory, name, folder,
             "vocabulary.size": size,
             "vocabulary.fold_case": fold,
             "train.margin": margin,
-            "data.folder": folder,
             "train.objective": {"ugt": 1.5, "sim": 2.0},
         },
         pairs=["a.en-fr.tsv"],

@@ -19,17 +19,24 @@ from bitextmine.run import LONGEST_LINE
 # The tables of a recipe, in the order in which they are printed.
 SECTIONS = ("data", "vocabulary", "model", "train", "teacher", "distil", "reduce")
 # Keys that are not part of a training's identity, as encoders count by their content.
-UNCOUNTED = [("data", "folder"), ("data", "cache"), ("train", "checkpoint_seconds")]
-UNCOUNTED += [("model", "start_from"), ("teacher", "model"), ("distil", "assistant")]
+UNCOUNTED = (
+    ("data", "cache"),
+    ("train", "checkpoint_seconds"),
+    ("model", "start_from"),
+    ("teacher", "model"),
+    ("distil", "assistant"),
+)
 
 # Keys of earlier versions, which the recipe.json of an older model still has, and what holds in their place.
 _NOTHING = "nothing takes its place"
+_LANGUAGES = "drop pairs in other languages before training, with 'bitextmine score' and 'filter'"
 REMOVED = {
     "data.min_pieces": "only pairs with an empty side are too short",
     "data.max_ratio": "the longer side of a pair may have four times the pieces of the shorter",
     "data.max_ratio_slack": "ten pieces are added to both sides before their lengths are compared",
     "data.deduplicate": "repeated pairs are always dropped",
-    "data.language_share": "data.language_filter drops pairs below a share of 0.2",
+    "data.folder": "--data names the folder of the corpora",
+    **dict.fromkeys(("data.language_filter", "data.language_share"), _LANGUAGES),
     "vocabulary.type": "vocabularies are unigram; vocabulary.tokenizer names one of another type",
     "vocabulary.grow": _NOTHING,
     **dict.fromkeys(("train.hard_negatives", "train.hard_pool", "train.hard_limit"), _NOTHING),
@@ -39,6 +46,7 @@ REMOVED = {
     "train.recompute": "lower train.batch_tokens and train.batch to save memory",
     "train.autocast": "train.precision decides for the layers, too",
     "data.check_languages": _NOTHING,
+    "teacher.begin": "the teacher teaches in the teacher.epochs after those of [train]",
     "teacher.rate": "the teacher starts at 0.15 of the peak learning rate",
     "teacher.temperature": "that of mcl_ce is 0.05",
     "reduce.pairs": "5,000 pairs of each corpus are read",
@@ -89,9 +97,7 @@ class Data:
     """The corpora, the filters, and the pairs held out."""
 
     corpora: tuple[PairCorpus, ...] = ()
-    folder: str = "."
     errors: Literal["strict", "replace"] = "strict"
-    language_filter: bool = False
     valid_pairs: CountOrZero = 1000
     balance: ShareBelowOne = 0.0
     languages: tuple[str, ...] = ()
@@ -246,7 +252,7 @@ class Recipe:
 
     def path(self, name: str) -> Path:
         """Return the local path of a file that the recipe names."""
-        return self.base / self.data.folder / name
+        return self.base / name
 
     def corpus(self, name: str) -> Source:
         """Return a corpus file, local or in shared storage."""
@@ -263,9 +269,9 @@ class Recipe:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return every key and its value, except the folders of data, cache and encoders."""
+        """Return every key and its value, except the folders of cache and encoders."""
         content = dataclasses.asdict(self.named())
-        del content["base"], content["max_line"], content["data"]["folder"], content["data"]["cache"]
+        del content["base"], content["max_line"], content["data"]["cache"]
         return content
 
     def digest(self) -> str:

@@ -49,9 +49,9 @@ def recipe_text(name: str | Path = "template") -> str:
 
 
 def recipe_settings(recipe: Recipe) -> str:
-    """Return the settings not at their defaults, as TOML that reads as this recipe (except the data folder)."""
+    """Return the settings not at their defaults, as TOML that reads as this recipe."""
     tables = {f"[{section}]": changed(getattr(recipe, section)) for section in SECTIONS}
-    for name in ("corpora", "folder", "cache"):
+    for name in ("corpora", "cache"):
         tables["[data]"].pop(name, None)
     sections = [*tables.items(), *(("[[data.corpora]]", changed(corpus)) for corpus in recipe.data.corpora)]
     parts = [
@@ -89,25 +89,22 @@ def load_recipe(
         overrides: values that win over the recipe's: ``{"train.batch": 512}``.
         pairs: files named after their languages (NAME.en-fr.tsv[.gz|.xz|.zst]), or two files each, in place of the
             recipe's corpora and the teacher's.
-        folder: wins over data.folder. Relative paths start at the recipe's folder; those of packaged recipes, a
-            model's recipe and ``pairs`` at the current one.
+        folder: where relative paths start, instead of the recipe's folder; those of packaged recipes, a model's recipe
+            and ``pairs`` start at the current one.
     """
     overrides, corpora, content, base = overrides or {}, _corpora(pairs), {}, Path()
     path = None if recipe is None else recipe_path(recipe)
     if path is not None:
         content = _read(path)
         base = Path() if pairs or path.parent == PACKAGED or path.suffix == ".json" else path.parent
-    for section, name in (("data", "folder"), ("teacher", "corpora")) if pairs else ():
-        if isinstance(content.get(section), dict):
-            content[section].pop(name, None)
+    if pairs and isinstance(content.get("teacher"), dict):
+        content["teacher"].pop("corpora", None)
     try:
         loaded = _recipe(content, overrides)
         data = dataclasses.replace(loaded.data, corpora=tuple(map(_with_langs, loaded.data.corpora)))
         if corpora:
             data = dataclasses.replace(data, corpora=corpora)
-        if folder is not None:
-            base, data = folder, dataclasses.replace(data, folder=".")
-        loaded = dataclasses.replace(loaded, data=data, base=base)
+        loaded = dataclasses.replace(loaded, data=data, base=base if folder is None else folder)
         given = {f"{section}.{name}" for section in SECTIONS for name in content.get(section, {})}
         given |= {*overrides}
         return check_recipe(with_assistant(with_start(loaded, given), given))
