@@ -1,5 +1,7 @@
 """The objectives that learn from pairs alone: cosines of translations, against other sentences and edited copies."""
 
+import math
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -24,17 +26,18 @@ class Contrastive(Objective):
         training = setup.training
         self.margin = training.margin
         self.precision = training.precision
-        # Below 0.01 float32's exponentials would underflow.
-        self.temperature = max(training.temperature, 0.01)
+        # A buffer, as in the checkpoints of earlier versions, which could learn it.
+        self.log_temperature: Tensor
+        self.register_buffer("log_temperature", torch.tensor(math.log(training.temperature)))
 
     def _loss(self, views: Views) -> Tensor:
         vectors = unit_vectors(views.gather(views.vectors))
         n = views.pairs
+        # Below 0.01 float32's exponentials would underflow.
+        temperature = float(self.log_temperature.clamp(math.log(0.01), 0.0).exp())
         precision = product_precision(self.precision, vectors.device)
         masked = false_negatives(views.keys)
-        loss = symmetric_softmax_loss(
-            vectors[:n], vectors[n:], self.temperature, masked, precision, self.margin
-        )
+        loss = symmetric_softmax_loss(vectors[:n], vectors[n:], temperature, masked, precision, self.margin)
         return views.shared(loss)
 
 
