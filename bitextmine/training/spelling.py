@@ -161,18 +161,6 @@ class SpelledVectors(nn.Module):
         with torch.no_grad():
             self.ngrams.normal_(0.0, float(weight.std()) if len(order) else 0.0)
 
-    def keep(self, table: Tensor) -> None:
-        """Set the parameters so that `table` returns ``table`` (pieces + n-grams across, d).
-
-        The n-grams of ``across`` get their vectors, the others zeros, and the pieces' own vectors the remainder.
-        """
-        with torch.no_grad():
-            across = self.table_rows - self.pieces
-            self.ngrams.zero_()
-            self.ngrams[:across] = table[self.pieces :] / ACROSS_WEIGHT
-            self.own.zero_()
-            self.own.copy_(table[: self.pieces] - self.table()[: self.pieces])
-
     def rows(self, wanted: Tensor) -> Tensor:
         """Return the vectors (m, d) of pieces and n-grams ``wanted`` (m,) int64, increasing."""
         pieces = wanted[: int((wanted < self.pieces).sum())]
@@ -204,19 +192,6 @@ class SpelledVectors(nn.Module):
     def table(self) -> Tensor:
         """Return the vectors of the finished model, (pieces + n-grams across, d)."""
         return self.rows(torch.arange(self.table_rows, device=self.own.device)).detach()
-
-
-def spell(
-    model: SentenceModel, names: Sequence[str], lists: Pieces, across: Sequence[str], *, keep: bool = False
-) -> None:
-    """Give a model without layers vectors with spelling; with ``keep`` the sums are the model's present vectors.
-
-    names and lists are the pieces' n-grams, from `piece_ngrams`.
-    """
-    vectors = SpelledVectors(model.embedding, names, lists, across)
-    if keep:
-        vectors.keep(model.embedding.weight.detach())
-    model.embedding = vectors  # type: ignore[assignment]  # it has all that a model without layers needs
 
 
 def finished(model: SentenceModel) -> SentenceModel:

@@ -11,7 +11,7 @@ from bitextmine.training.outputs import check_model_output
 from bitextmine.training.pairs import find_corpora
 from bitextmine.training.papers.stages import stages
 from bitextmine.training.parallel import join_world
-from bitextmine.training.recipe import Recipe, check_objectives, check_recipe
+from bitextmine.training.recipe import Recipe, check_objectives
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ def train(recipe: Recipe, out: Path, run: Run | None = None, *, force: bool = Fa
             loss is no longer finite (the last good checkpoint stays).
     """
     run = run or Run()
-    recipe = find_corpora(check_recipe(dataclasses.replace(recipe, max_line=run.max_line)))
+    recipe = find_corpora(dataclasses.replace(recipe, max_line=run.max_line))
     planned = stages(recipe, out) if recipe.distil.epochs else [Planned(recipe, out)]
     for plan in planned:
         check_objectives(plan.recipe)

@@ -33,13 +33,7 @@ from bitextmine.training.pivot import join_languages
 from bitextmine.training.recipe import Recipe, Training
 from bitextmine.training.rows import RowAdamW
 from bitextmine.training.sampling import PairSource, Phases, Sampler, hash_seed, split_table, with_ngrams
-from bitextmine.training.spelling import (
-    SpelledVectors,
-    commonest_ngrams,
-    commonest_skeletons,
-    piece_ngrams,
-    spell,
-)
+from bitextmine.training.spelling import SpelledVectors, commonest_ngrams, commonest_skeletons, piece_ngrams
 from bitextmine.training.start import Start
 from bitextmine.training.teacher import Lessons
 
@@ -329,28 +323,29 @@ def _make_model(inputs: Inputs, pieces: Sequence[str]) -> tuple[SentenceModel, l
     for cache in inputs.caches:
         count.update(dict.fromkeys(cache.corpus.langs, len(cache.train)))
     pairs = dict(sorted(count.items()))
-    shared = piece_ngrams(pieces) if m.spelling else None
-    ngrams = list(start.ngrams) if start else []
-    if start is None and shared and m.ngrams:
-        ngrams = commonest_ngrams(inputs.caches, pieces, shared[0], m.ngrams)
-        if len(ngrams) < m.ngrams:
-            log.info("%d n-grams instead of %d: the corpora have no more", len(ngrams), m.ngrams)
-    if start is None and m.skeletons:
-        ngrams += commonest_skeletons(inputs.caches, pieces, m.skeletons)
     torch.manual_seed(t.seed)
-    if start is None:
+    if start is not None:
+        ngrams = list(start.ngrams)
+        model = SentenceModel(start.continued(pairs, m.dropout))
+        start.load_into(model)
+    else:
+        ngrams = []
+        names, lists = piece_ngrams(pieces) if m.spelling else ([], Pieces.from_lists([]))
+        if m.ngrams:
+            ngrams = commonest_ngrams(inputs.caches, pieces, names, m.ngrams)
+            if len(ngrams) < m.ngrams:
+                log.info("%d n-grams instead of %d: the corpora have no more", len(ngrams), m.ngrams)
+        if m.skeletons:
+            ngrams += commonest_skeletons(inputs.caches, pieces, m.skeletons)
         config = m.config(len(pieces), ngrams=len(ngrams), languages=tuple(pairs), pairs=pairs)
         model = SentenceModel(config)
         model.initialise(m.initial_std)
         if m.length_share:
             model.characters.copy_(torch.from_numpy(piece_characters(pieces, len(ngrams))))
-    else:
-        model = SentenceModel(start.continued(pairs, m.dropout))
-        start.load_into(model)
+        if m.spelling:  # it has all that a model without layers needs
+            model.embedding = SpelledVectors(model.embedding, names, lists, ngrams)  # type: ignore[assignment]
     if m.length_share:
         model.length_share_in_training = t.length_share_in_training or m.length_share
-    if shared:
-        spell(model, *shared, ngrams, keep=start is not None)
     return model, ngrams
 
 

@@ -8,8 +8,6 @@ import torch
 from torch import Tensor
 
 ROWS = 512
-# Exponentials (4 bytes each) that stay in memory between the two passes; more are computed twice.
-KEPT = 1 << 30
 
 
 def symmetric_softmax_loss(
@@ -25,8 +23,8 @@ def symmetric_softmax_loss(
     The mean over i of [-log softmax_j(s_ij)_i - log softmax_j(s_ji)_i] / 2, with s_ij = cos(src_i, tgt_j) / t and s_ii
     = (cos(src_i, tgt_i) - margin) / t.
 
-    The exponentials serve both directions, and up to KEPT of them are computed once: cosines do not exceed 1, so
-    exp((s - 1)/t) needs no maximum per row. In float32 it underflows only if the cosine is 103 t below 1; for t = 0.05
+    The exponentials (n x n) serve both directions and are computed once: cosines do not exceed 1, so exp((s - 1)/t)
+    needs no maximum per row. In float32 it underflows only if the cosine is 103 t below 1; for t = 0.05
     it never does.
 
     Args:
@@ -57,29 +55,23 @@ class _SymmetricSoftmax(torch.autograd.Function):
             for block, (a, b) in enumerate(itertools.pairwise(edges)):
                 rows = torch.from_numpy(masked[0][a:b] - block * ROWS).to(src.device)
                 cut.append((rows, torch.from_numpy(masked[1][a:b]).to(src.device)))
-        kept = n * n <= KEPT
-        weights = src.new_empty(n if kept else min(n, ROWS), n)
-
-        def exponentials(start: int) -> Tensor:
-            part = weights[start : start + ROWS] if kept else weights[: n - start]
+        weights = src.new_empty(n, n)
+        row_sum, column_sum = src.new_empty(n), src.new_zeros(n)
+        for start in range(0, n, ROWS):
+            part = weights[start : start + ROWS]
             part.copy_(low_src[start : start + ROWS] @ columns)
             part.sub_(1).mul_(1 / temperature).exp_()
             if cut:
                 part[cut[start // ROWS]] = 0
             # In low precision the diagonal is the one place where an error matters.
             part.diagonal(start).copy_(on_diagonal[start : start + len(part)])
-            return part
-
-        row_sum, column_sum = src.new_empty(n), src.new_zeros(n)
-        for start in range(0, n, ROWS):
-            part = exponentials(start)
             row_sum[start : start + len(part)] = part.sum(1)
             column_sum += part.sum(0)
         loss = ((1 - diagonal) / temperature + (row_sum.log() + column_sum.log()) / 2).mean()
         grad_src, grad_tgt = torch.empty_like(src), torch.zeros_like(tgt)
         by_row, by_column = 1 / row_sum, 1 / column_sum
         for start in range(0, n, ROWS):
-            part = weights[start : start + ROWS] if kept else exponentials(start)
+            part = weights[start : start + ROWS]
             part.mul_(by_row[start : start + len(part), None] + by_column[None])
             part.diagonal(start).sub_(2)
             low = part.to(precision)

@@ -87,6 +87,8 @@ def _model_rules(recipe: Recipe) -> Iterator[str]:
     m, reduce = recipe.model, recipe.reduce
     if m.start_from and recipe.vocabulary.tokenizer:
         yield "vocabulary.tokenizer: found with model.start_from, whose vocabulary is kept; leave it out"
+    if m.start_from and m.spelling:
+        yield "model.spelling: found with model.start_from, whose pieces have vectors of their own; leave it out"
     if m.ngrams and not (m.spelling or m.start_from):
         yield f"model.ngrams: found {m.ngrams} without model.spelling; set that to true"
     if m.skeletons and not m.ngrams:
