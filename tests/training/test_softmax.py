@@ -73,24 +73,3 @@ def test_false_negatives_are_all_pairs_of_equal_keys(seed):
     ]  # fmt: skip
     i, j = false_negatives(keys)
     assert list(zip(i.tolist(), j.tolist(), strict=True)) == expected
-
-
-@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
-def test_exponentials_computed_twice_are_the_same(precision, monkeypatch):
-    """As for batches whose exponentials would not fit a GPU."""
-    monkeypatch.setattr(softmax, "ROWS", 8)
-    rng = np.random.default_rng(1)
-    keys = rng.integers(0, 6, (2, 21)).astype(np.uint64)
-    found = []
-    for kept in (1 << 30, 0):
-        monkeypatch.setattr(softmax, "KEPT", kept)
-        src, tgt = (
-            torch.tensor(unit(np.random.default_rng(seed), 21, 6), dtype=torch.float32) for seed in (2, 3)
-        )
-        for tensor in (src, tgt):
-            tensor.requires_grad_()
-        loss = softmax.symmetric_softmax_loss(src, tgt, 0.1, false_negatives(keys), precision, margin=0.2)
-        loss.backward()
-        found.append((loss.detach(), src.grad, tgt.grad))
-    for one, other in zip(*found, strict=True):
-        assert torch.equal(one, other)

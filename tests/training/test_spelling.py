@@ -22,7 +22,6 @@ from bitextmine.training.spelling import (
     commonest_ngrams,
     finished,
     piece_ngrams,
-    spell,
 )
 from bitextmine.training.training_run import validate
 
@@ -65,9 +64,8 @@ def test_names_share_ngrams_across_scripts():
 def test_sums_of_own_vectors_and_the_means_of_ngrams(found):
     across = ["parl", f"{SPACE}par"]
     made = model(ngrams=2)
-    spell(made, *piece_ngrams(PIECES), across)
-    vectors = made.embedding
-    assert isinstance(vectors, SpelledVectors)
+    vectors = SpelledVectors(made.embedding, *piece_ngrams(PIECES), across)
+    made.embedding = vectors
     names, lists = piece_ngrams(PIECES)
     order = [*across, *(name for name in names if name not in across)]
     own, grams = vectors.own.detach().double().numpy(), vectors.ngrams.detach().double().numpy()
@@ -90,7 +88,7 @@ def test_sums_of_own_vectors_and_the_means_of_ngrams(found):
 
 def test_gradients_reach_a_piece_through_those_spelled_alike():
     made = model()
-    spell(made, *piece_ngrams(PIECES), [])
+    made.embedding = SpelledVectors(made.embedding, *piece_ngrams(PIECES), [])
     before = finished(made).embedding.weight.detach().clone()
     optimizer = torch.optim.SGD(made.parameters(), lr=1.0)
     made(torch.tensor([2]), torch.tensor([0, 1])).sum().backward()

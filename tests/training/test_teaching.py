@@ -17,7 +17,7 @@ from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
 from bitextmine.training import teacher as lessons_module
 from bitextmine.training.cache import open_caches
-from bitextmine.training.checkpoint import load_checkpoint, save_checkpoint
+from bitextmine.training.job import load_checkpoint, save_checkpoint
 from bitextmine.training.objectives import teaching
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.objectives.registry import Setup, Views, objective_class
