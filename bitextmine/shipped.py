@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from bitextmine.declarations import Kind, Opt
 from bitextmine.errors import UsageError
-from bitextmine.languages.codes import same_code
+from bitextmine.languages.codes import is_stated, same_code
 
 log = logging.getLogger(__name__)
 
@@ -19,7 +19,6 @@ SHIPPED = ("europe5", "world56")
 AUTO = "auto"
 # Names of the last one, which is taken where a language is unknown.
 ALIASES = (AUTO, "default")
-UNDETERMINED = ("", "und", "mul", "mis", "zxx")  # ISO 639-2: unknown, several, uncoded, no language
 
 
 def check_model(value: Any) -> Any:
@@ -69,7 +68,7 @@ def choose_model(model: Any, langs: Iterable[str | None]) -> Any:
     if not isinstance(model, (str, os.PathLike)) or os.fspath(model) != AUTO:
         return model
     stated = dict.fromkeys(langs)
-    known = [lang for lang in stated if lang is not None and lang not in UNDETERMINED]
+    known = [lang for lang in stated if lang is not None and is_stated(lang)]
     wanted = {same_code(lang) for lang in known}
     for name in SHIPPED:
         if len(known) == len(stated) > 0 and wanted <= {same_code(code) for code in languages_of(name)}:

@@ -21,7 +21,7 @@ from bitextmine.files.location import Location
 from bitextmine.files.source import Source
 from bitextmine.files.storage import AnyPath
 from bitextmine.languages.clean import clean
-from bitextmine.languages.codes import is_code
+from bitextmine.languages.codes import UNDETERMINED, is_code
 from bitextmine.run import Run
 
 log = logging.getLogger(__name__)
@@ -151,7 +151,7 @@ class Reader:
                 raise BitextmineError(
                     "--origin: standard input has no file of origins beside it; name a file"
                 )
-            self._corpora[part.source] = Corpus(part.source, "und")
+            self._corpora[part.source] = Corpus(part.source, UNDETERMINED)
         rows = range(part.first, part.first + len(lines))
         return Sentences(lines, list(self._corpora[part.source].places(rows)))
 

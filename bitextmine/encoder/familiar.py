@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from bitextmine.encoder.encoder import Encoder
-from bitextmine.languages.codes import same_code
+from bitextmine.languages.codes import UNDETERMINED, is_stated, same_code
 from bitextmine.languages.identify import Languages, is_installed
 from bitextmine.languages.scripts import count_scripts, scripts_of
-from bitextmine.shipped import SHIPPED, UNDETERMINED, languages_of
+from bitextmine.shipped import SHIPPED, languages_of
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ def sampled(lines: Iterable[str], seen: int = 20 * SAMPLE) -> list[str]:
 def knows(encoder: Encoder, lang: str) -> bool:
     """Return False for a language that the encoder was not trained on, by its own account."""
     known = {same_code(code) for code in encoder.languages}
-    return not known or lang in UNDETERMINED or same_code(lang) in known
+    return not known or not is_stated(lang) or same_code(lang) in known
 
 
 def unfamiliar(encoder: Encoder, lang: str, lines: Sequence[str]) -> str | None:
@@ -68,7 +68,9 @@ def unfamiliar(encoder: Encoder, lang: str, lines: Sequence[str]) -> str | None:
     if len(long) < _ASKED or not is_installed():
         return None
     with contextlib.suppress(OSError):  # no room to unpack its model; a warning is not worth failing
-        others = Counter(code for code in Languages().guess(long) if code not in known and code != "und")
+        others = Counter(
+            code for code in Languages().guess(long) if code not in known and code != UNDETERMINED
+        )
         if others.total() > _MUCH * len(long):
             share = 100 * others.total() / len(long)
             return f"{share:.0f}% of the lines in a sample look like {_first(others)}, {expect}"

@@ -24,10 +24,7 @@ from bitextmine.files.atomic import FULL_DISK
 from bitextmine.files.location import Location
 from bitextmine.files.source import Source, line_digest
 from bitextmine.files.storage import AnyPath, to_path
-from bitextmine.languages.codes import same_code
-
-# ISO 639-2 for an unknown language.
-UNDETERMINED = "und"
+from bitextmine.languages.codes import UNDETERMINED, same_code
 
 # A spool of more bytes moves into a temporary file.
 IN_MEMORY = 1 << 26

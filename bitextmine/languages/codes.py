@@ -10,6 +10,8 @@ from typing import Annotated, Any
 from bitextmine.declarations import Kind
 from bitextmine.errors import UsageError
 
+UNDETERMINED = "und"
+_NO_LANGUAGE = ("", UNDETERMINED, "mul", "mis", "zxx")  # ISO 639-2: unknown, several, uncoded, none
 _CODE = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*")
 _SHORT = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]{2,8})*")
 
@@ -116,14 +118,34 @@ def is_short_code(text: str) -> bool:
 
 def code_problem(code: object) -> str | None:
     """Return the reason why an option's value is no code of a language; None if it is one (fr, pt-BR, zh_Hans)."""
-    if (
-        isinstance(code, str)
-        and is_code(code)
-        and (language(code) is not None or len(_first_part(code)) <= 3)
-    ):
+    if isinstance(code, str) and is_code(code) and (language(code) is not None or _is_registered(code)):
         return None
-    meant = next((row.code for row in languages().values() if row.name.lower() == str(code).lower()), None)
-    return f"{code!r} is not a language code such as {'fr or pt-BR' if meant is None else meant}"
+    word = str(code).lower()
+    meant = next((row.code for row in languages().values() if row.name.lower() == word), None) or _spoken(
+        word
+    )
+    return f"{code!r} is not a language code such as {meant or 'fr or pt-BR'}"
+
+
+def _is_registered(code: str) -> bool:
+    import langcodes
+
+    return len(first := _first_part(code)) <= 3 and langcodes.tag_is_valid(first)
+
+
+def _spoken(country: str) -> str | None:
+    """Return the main language of a country: ja for jp, cs for cz; None for another word."""
+    import langcodes
+
+    if not re.fullmatch("[a-z]{2}", country):
+        return None
+    spoken = langcodes.get(f"und-{country}").maximize().language
+    return spoken if spoken in languages() and spoken != "en" else None
+
+
+def is_stated(code: str | None) -> bool:
+    """Return True for the code of a language; False for None, "", und, mul, mis and zxx, with any subtags."""
+    return code is not None and _first_part(code) not in _NO_LANGUAGE
 
 
 def language_code(name: str, value: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bitextmine.errors import BitextmineError
-from bitextmine.languages.codes import same_code
+from bitextmine.languages.codes import UNDETERMINED, same_code
 from bitextmine.languages.romanize import fold_lookalikes
 
 # Read of each text; more does not improve the guess.
@@ -69,7 +69,7 @@ class Languages:
         for scores, lettered in self._scores(texts, range(len(self._labels))):
             best = scores.argmax(axis=1)
             found += [
-                self._labels[i] if some else "und"
+                self._labels[i] if some else UNDETERMINED
                 for i, some in zip(best.tolist(), lettered.tolist(), strict=True)
             ]
         return found

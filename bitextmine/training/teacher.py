@@ -19,7 +19,7 @@ from bitextmine.encoder.folder import PACKAGED
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.atomic import replacing
-from bitextmine.files.corpus import UNDETERMINED
+from bitextmine.languages.codes import UNDETERMINED
 from bitextmine.run import Run
 from bitextmine.training.cache import MORE_ROOM, LineFilter, PairCache
 from bitextmine.training.pairfile import TokenPairs

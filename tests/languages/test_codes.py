@@ -5,8 +5,10 @@ import unicodedata
 import pytest
 
 from bitextmine.languages.codes import (
+    code_problem,
     is_code,
     is_short_code,
+    is_stated,
     language,
     languages,
     matches,
@@ -76,6 +78,33 @@ def test_codes_of_one_language(codes, same):
 )
 def test_tags_in_a_range(wanted, inside, outside):
     assert [tag for tag in (inside + " " + outside).split() if matches(tag, wanted)] == inside.split()
+
+
+@pytest.mark.parametrize(
+    ("code", "meant"),
+    [
+        ("jp", "ja"),
+        ("cz", "cs"),
+        ("German", "de"),
+        ("xx", "fr or pt-BR"),
+        ("bokmal", "fr or pt-BR"),
+        (7, "fr or pt-BR"),
+    ],
+)
+def test_no_codes(code, meant):
+    assert code_problem(code) == f"{code!r} is not a language code such as {meant}"
+
+
+@pytest.mark.parametrize(
+    "code", ["fr", "iw", "sh", "in", "gsw", "qaa", "yue", "und", "mul", "sr-Latn", "zh_Hant_TW"]
+)
+def test_registered_codes(code):
+    assert code_problem(code) is None
+
+
+@pytest.mark.parametrize("code", ["", None, "und", "UND-Latn", "mul", "mis", "zxx"])
+def test_codes_of_no_language(code):
+    assert not is_stated(code) and is_stated("zu") and is_stated("un")
 
 
 def test_no_code_stands_for_two_languages():
