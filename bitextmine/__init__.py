@@ -54,9 +54,9 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'bitextmine' has no attribute {name!r}")
     module, _, there = _LAZY[name].partition(":")
-    found = getattr(importlib.import_module(module), there or name)
-    globals()[name] = found
-    return found
+    value = getattr(importlib.import_module(module), there or name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

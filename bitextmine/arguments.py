@@ -18,31 +18,31 @@ def whole_number(name: str, value: Any, least: int | None = 1) -> int:
     """Return an int of at least `least` and at most 64 bits, also of a NumPy integer."""
     wanted: Any = "" if _is_boolean(value) else value
     try:
-        found = operator.index(wanted)
+        number = operator.index(wanted)
     except TypeError:
         raise UsageError(f"{name}: expected a whole number, found {value!r}") from None
-    if least is not None and found < least:
-        raise UsageError(f"{name} must be at least {least}, found {found}")
-    if abs(found) >= _TOO_LARGE:
+    if least is not None and number < least:
+        raise UsageError(f"{name} must be at least {least}, found {number}")
+    if abs(number) >= _TOO_LARGE:
         raise UsageError(f"{name}: the number is too large")
-    return found
+    return number
 
 
 def finite(value: Any) -> float:
     """Return a number or its text as a finite float; NaN for anything else."""
     try:
-        found = math.nan if _is_boolean(value) else float(value)
+        number = math.nan if _is_boolean(value) else float(value)
     except (TypeError, ValueError, OverflowError):
         return math.nan
-    return found if math.isfinite(found) else math.nan
+    return number if math.isfinite(number) else math.nan
 
 
 def real_number(name: str, value: Any) -> float:
     """Return a finite float; text is refused."""
-    found = math.nan if isinstance(value, (str, bytes)) else finite(value)
-    if math.isnan(found):
+    number = math.nan if isinstance(value, (str, bytes)) else finite(value)
+    if math.isnan(number):
         raise UsageError(f"{name}: expected a number, found {value!r}")
-    return found
+    return number
 
 
 def yes_or_no(name: str, value: Any) -> bool:
@@ -99,8 +99,8 @@ def plain_array(value: Any) -> Any:
     """Return a torch tensor as a NumPy array (bfloat16 as float32), and anything else as it is."""
     if not hasattr(value, "detach"):
         return value
-    found = value.detach().cpu()
-    return (found.float() if str(found.dtype) == "torch.bfloat16" else found).numpy()
+    array = value.detach().cpu()
+    return (array.float() if str(array.dtype) == "torch.bfloat16" else array).numpy()
 
 
 def a_path(name: str, value: Any) -> str | os.PathLike[str]:

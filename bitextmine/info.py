@@ -113,9 +113,9 @@ def _describe(source: Source) -> dict[str, str]:
         raise BitextmineError(
             f"{file}: an index without its manifest {Path(beside).name}; copy that too, or run index again"
         )
-    if file.exists() and (found := _NO_CORPUS.get(source.suffix)):
-        lacking = f", without a manifest ({Path(beside).name})" if found == "pairs" else ""
-        raise BitextmineError(f"{file}: {found}{lacking}; {_DESCRIBED}")
+    if file.exists() and (kind := _NO_CORPUS.get(source.suffix)):
+        lacking = f", without a manifest ({Path(beside).name})" if kind == "pairs" else ""
+        raise BitextmineError(f"{file}: {kind}{lacking}; {_DESCRIBED}")
     return _corpus(source)
 
 

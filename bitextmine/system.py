@@ -27,12 +27,12 @@ def parse_size(text: str) -> int:
 
     A number alone is refused: some programs take it for bytes, some for megabytes.
     """
-    found = _SIZE.fullmatch(text.strip())
-    if found is None or float(found[1]) == 0:
+    match = _SIZE.fullmatch(text.strip())
+    if match is None or float(match[1]) == 0:
         raise BitextmineError(f"{text!r} is not a size; give a number with a unit, such as 512M or 2G")
-    if len(found[1]) > _DIGITS:
-        raise BitextmineError(f"a size of {len(found[1])} digits; give a shorter one, such as 512M or 2G")
-    return int(Fraction(found[1]) * _UNITS[found[2].upper()])
+    if len(match[1]) > _DIGITS:
+        raise BitextmineError(f"a size of {len(match[1])} digits; give a shorter one, such as 512M or 2G")
+    return int(Fraction(match[1]) * _UNITS[match[2].upper()])
 
 
 def size(count: int) -> str:
@@ -71,7 +71,7 @@ def _limits(root: str = "/sys/fs/cgroup", of: str = "/proc/self/cgroup") -> list
         lines = Path(of).read_text().splitlines()
     except OSError:
         return []
-    found = []
+    limits = []
     for line in lines:
         number, controllers, path = (*line.split(":", 2), "", "")[:3]
         if number == "0" and not controllers:
@@ -84,8 +84,8 @@ def _limits(root: str = "/sys/fs/cgroup", of: str = "/proc/self/cgroup") -> list
         for each in (group, *group.parents):
             with contextlib.suppress(OSError, ValueError):  # "max": no limit
                 limit, used = (int((base / each / name).read_text()) for name in names)
-                found.append((limit, used))
-    return found
+                limits.append((limit, used))
+    return limits
 
 
 _MOST_THREADS = 1024

@@ -182,8 +182,8 @@ def corpus_pieces(corpus: Corpus, encoder: Encoder) -> Pieces:
             kept.append(encoder.cut(part, processors())[0], None)
         return kept.pieces()
 
-    found: Pieces = corpus.derive(("pieces", encoder.hash), tokenised)
-    return found
+    pieces: Pieces = corpus.derive(("pieces", encoder.hash), tokenised)
+    return pieces
 
 
 class _PieceSpool:
@@ -262,7 +262,7 @@ class _Job:
         encoder, options = self.encoder, self.options
         if options.cache is not None:
             store.make_cache(options.cache)
-        told = False
+        announced = False
         while True:
             npy = self._npy()
             reason = check_fresh(npy, self.text.sha256, encoder.hash)
@@ -279,9 +279,9 @@ class _Job:
             except JournalBusyError:
                 if not options.wait:
                     raise
-                if not told:
+                if not announced:
                     log.info("%s: another process is writing this embedding: waiting for it", npy)
-                told = True
+                announced = True
                 wait_for_lock(journal_path(npy))
             except PlaceTaken:
                 continue
@@ -352,6 +352,6 @@ def _rows(part: EncodedLines, writer: EmbeddingWriter) -> NDArray[Any]:
 def _first_rows(corpus: Corpus) -> NDArray[np.int64]:
     """Return int64 (lines,): the first row of each line's text."""
     hashes = (hashlib.blake2b(line.encode("utf-8", "surrogatepass"), digest_size=8) for line in corpus)
-    keys = np.fromiter((int.from_bytes(found.digest()) for found in hashes), np.uint64, len(corpus))
+    keys = np.fromiter((int.from_bytes(digest.digest()) for digest in hashes), np.uint64, len(corpus))
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     return first[inverse]

@@ -106,13 +106,13 @@ def load_index(path: str | os.PathLike[str]) -> Index:
     if not file.exists():
         raise BitextmineError(f"{file}: no such index; run index first")
     facts = _read_facts(file)
-    found = _read(file)
-    for key, value in (("dim", int(found.d)), ("distinct_rows", int(found.ntotal))):
-        if (told := facts.get(key)) != value:
+    built = _read(file)
+    for key, value in (("dim", int(built.d)), ("distinct_rows", int(built.ntotal))):
+        if (stated := facts.get(key)) != value:
             raise BitextmineError(
-                f"{file}: {key} is {value}, but {file.name}.json says {told}; run index again"
+                f"{file}: {key} is {value}, but {file.name}.json says {stated}; run index again"
             )
-    index = Index(found, facts, mapped=file)
+    index = Index(built, facts, mapped=file)
     index.check_mapped()
     index.factor = facts.get("rescored_per_neighbour", index.factor)
     for value in facts.get("effort", {}).values():
@@ -157,9 +157,9 @@ def _read_facts(file: Path) -> dict[str, Any]:
         raise BitextmineError(
             f"{file}: its lists are in a file of their own, as of version 0.3.0; run index again"
         )
-    if (found := file.stat().st_size) != facts.get("bytes"):
+    if (length := file.stat().st_size) != facts.get("bytes"):
         raise BitextmineError(
-            f"{file}: {found:,} bytes, but {manifest.name} says {facts.get('bytes')}; run index again"
+            f"{file}: {length:,} bytes, but {manifest.name} says {facts.get('bytes')}; run index again"
         )
     return facts
 

@@ -147,18 +147,18 @@ class SelectedVectors(contextlib.AbstractContextManager["SelectedVectors"]):
         encoder = self.encoder
         where = f"the second encoder {encoder.name}: {self.text.name}: after {done}"
         try:
-            found = next(made)
+            vectors = next(made)
         except BitextmineError as e:
             raise BitextmineError(f"{where}: {e}") from e
         except Exception as e:  # of any kind: an encoder of another toolkit, a GPU
             raise BitextmineError(f"{where}: {type(e).__name__}: {e}") from e
-        if found.shape != (len(block), encoder.dim):
+        if vectors.shape != (len(block), encoder.dim):
             raise BitextmineError(
                 f"{where}: expected vectors of {encoder.dim} numbers for {counted(len(block), 'line')}, found an array "
-                f"of shape {found.shape}"
+                f"of shape {vectors.shape}"
             )
         with np.errstate(over="ignore"):  # found below
-            rows = np.ascontiguousarray(found, dtype=DTYPE)
+            rows = np.ascontiguousarray(vectors, dtype=DTYPE)
         finite = np.isfinite(rows).all(axis=1)
         if not finite.all():
             line = int(block[int(np.argmin(finite))]) + 1
@@ -186,8 +186,8 @@ def _sentence_case(line: str) -> str:
 def vectors_of(encoder: Encoder, lines: list[str], batch_tokens: int | None) -> NDArray[Any]:
     """Return the vectors (n, dim) of lines; equal lines are encoded once."""
     pieces, _, inverse = encoder.tokenize(lines)
-    found = encoder.encode_pieces(pieces, batch_tokens=batch_tokens)
-    return found if inverse is None else found[inverse]
+    vectors = encoder.encode_pieces(pieces, batch_tokens=batch_tokens)
+    return vectors if inverse is None else vectors[inverse]
 
 
 class _RowFile:

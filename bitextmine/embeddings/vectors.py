@@ -107,8 +107,8 @@ def open_precomputed(path: str | os.PathLike[str], rows: int) -> np.ndarray:
         BitextmineError: the file is none, or has another shape; the message states the numbers.
     """
     try:
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
-        if not isinstance(found, np.ndarray):
+        matrix = np.load(path, mmap_mode="r", allow_pickle=False)
+        if not isinstance(matrix, np.ndarray):
             raise ValueError("an .npz")
     except OSError as e:
         raise BitextmineError(f"{path}: cannot read: {e.strerror or e}") from None
@@ -117,13 +117,13 @@ def open_precomputed(path: str | os.PathLike[str], rows: int) -> np.ndarray:
             f"{path}: not a plain .npy file of numbers, or not whole; numpy.save writes one, as of "
             "numpy.fromfile(...).reshape(-1, DIM)"
         ) from None
-    if found.ndim != 2 or found.dtype.kind != "f" or found.dtype.itemsize > 8 or not found.shape[1]:
+    if matrix.ndim != 2 or matrix.dtype.kind != "f" or matrix.dtype.itemsize > 8 or not matrix.shape[1]:
         raise BitextmineError(
-            f"{path}: holds {found.dtype} numbers of shape {found.shape}, not float16, float32 or float64 of shape "
+            f"{path}: holds {matrix.dtype} numbers of shape {matrix.shape}, not float16, float32 or float64 of shape "
             "(lines, dim)"
         )
-    if len(found) != rows:
+    if len(matrix) != rows:
         raise BitextmineError(
-            f"{path}: {counted(len(found), 'row')}, but the text has {counted(rows, 'line')}"
+            f"{path}: {counted(len(matrix), 'row')}, but the text has {counted(rows, 'line')}"
         )
-    return found
+    return matrix

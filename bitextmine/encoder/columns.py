@@ -52,8 +52,8 @@ def waves(pieces: Pieces, weight: float) -> np.ndarray:
     """Return each piece's weight in the columns for the order, (pieces,) float32."""
     lengths = pieces.lengths
     place = np.arange(len(pieces.ids)) - np.repeat(pieces.offsets[:-1], lengths)
-    found: np.ndarray = (wave() * np.float32(weight))[steps(place, np.repeat(lengths, lengths))]
-    return found
+    weights: np.ndarray = (wave() * np.float32(weight))[steps(place, np.repeat(lengths, lengths))]
+    return weights
 
 
 @cache

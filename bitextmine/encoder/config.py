@@ -125,8 +125,8 @@ class EncoderConfig:
     def describe(self) -> dict[str, Any]:
         """Return the shape for `bitextmine info`, without zeros."""
         extras = ("ngrams", "order_columns", "length_share", "repeat_damping", "bottleneck", "recurrent")
-        found = {key: getattr(self, key) for key in extras if getattr(self, key)}
-        return {"dim": self.dim, "layers": self.layers, "vocab_size": self.vocab_size, **found}
+        some = {key: getattr(self, key) for key in extras if getattr(self, key)}
+        return {"dim": self.dim, "layers": self.layers, "vocab_size": self.vocab_size, **some}
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of config.json."""
@@ -147,9 +147,9 @@ class EncoderConfig:
                 f'{where}: not a bitextmine encoder: "kind" is {kind!r}, not {KIND!r} (a model of '
                 "transformers works once sentence-transformers has saved it: that adds modules.json)"
             )
-        if (found := values.pop("format", None)) != FORMAT:
+        if (version := values.pop("format", None)) != FORMAT:
             raise BitextmineError(
-                f"{where}: format {found!r}, but this version reads format {FORMAT}: update bitextmine or train anew"
+                f"{where}: format {version!r}, but this version reads format {FORMAT}: update bitextmine or train anew"
             )
         if unknown := sorted(values.keys() - {field.name for field in dataclasses.fields(cls)}):
             raise BitextmineError(f"{where}: unknown key {unknown[0]!r}")

@@ -72,8 +72,8 @@ class DropIn:
                 whole_number(size, value)
         for name, only in fixed.items():
             if (given := others.get(name)) not in (None, only):
-                found = f"{only} dimensions" if only == self.dim else only
-                raise BitextmineError(f"encode gives {found}, not {name}={given!r}")
+                gives = f"{only} dimensions" if only == self.dim else only
+                raise BitextmineError(f"encode gives {gives}, not {name}={given!r}")
         lines = [sentences] if isinstance(sentences, str) else _lines(sentences)
         if prompt:
             lines = [prompt + line if line.strip() else line for line in lines]
@@ -118,8 +118,8 @@ class DropIn:
         """
         tensor: Any = next((side for side in (a, b) if hasattr(side, "cpu")), None)
         x, y = (_units(np.atleast_2d(np.asarray(plain_array(side), dtype=np.float32))) for side in (a, b))
-        found = np.einsum("ij,ij->i", x, y) if pairwise else x @ y.T
-        return found if tensor is None else tensor.new_tensor(found)
+        cosines = np.einsum("ij,ij->i", x, y) if pairwise else x @ y.T
+        return cosines if tensor is None else tensor.new_tensor(cosines)
 
     def similarity_pairwise(self, a: np.ndarray | Tensor, b: np.ndarray | Tensor) -> Any:
         """Return the cosines (n,) float32 of row i of a (n, dim) with row i of b (n, dim), as `similarity`."""

@@ -56,8 +56,8 @@ def resolve(model: str | os.PathLike[str]) -> Path:
     if on_hub is not None:
         return fetch(*on_hub)
     names = ", ".join(SHIPPED)
-    found = "not a folder" if path.exists() else "no such model folder"
-    raise BitextmineError(f"{text}: {found}, and not one of the packaged encoders ({names})")
+    problem = "not a folder" if path.exists() else "no such model folder"
+    raise BitextmineError(f"{text}: {problem}, and not one of the packaged encoders ({names})")
 
 
 def folder_hash(folder: Path, *, check: bool = False) -> str:
@@ -124,10 +124,10 @@ def hash_files(files: Mapping[str, Path], stated: Mapping[str, str] | None = Non
     digest = hashlib.sha256()
     for name, path in files.items():
         part = file_digest(path)
-        if (said := (stated or {}).get(name, part.hex())) != part.hex():
+        if (wanted := (stated or {}).get(name, part.hex())) != part.hex():
             raise BitextmineError(
                 f"{path}: damaged: its SHA-256 is {part.hex()[:8]}..., but {SUMS} says "
-                f"{said[:8]}...; get the file again, or remove {SUMS} if you changed the file"
+                f"{wanted[:8]}...; get the file again, or remove {SUMS} if you changed the file"
             )
         digest.update(name.encode() + b"\0" + part)
     return digest.hexdigest()[:16]

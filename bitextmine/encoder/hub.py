@@ -28,12 +28,12 @@ def hub_name(model: str | os.PathLike[str]) -> tuple[str, str | None] | None:
 
     A folder wins, as does a path that leads into one: with a folder ``models`` here, ``models/missing`` is a path.
     """
-    found = _NAME.fullmatch(model) if isinstance(model, str) else None
-    if found is None or Path(os.fspath(model)).exists():
+    named = _NAME.fullmatch(model) if isinstance(model, str) else None
+    if named is None or Path(os.fspath(model)).exists():
         return None
-    if found[2] is None and Path(found[1]).parent.is_dir():
+    if named[2] is None and Path(named[1]).parent.is_dir():
         return None
-    return found[1], found[2]
+    return named[1], named[2]
 
 
 def fetch(name: str, revision: str | None = None) -> Path:

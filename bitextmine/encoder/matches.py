@@ -56,19 +56,19 @@ class PieceMatcher:
             ValueError: the numbers of sentences differ, or a piece is not in the vocabulary.
         """
         self._check(a, b)
-        found = [np.empty(len(side.ids), dtype=kind) for side in (a, b) for kind in (np.float32, np.int32)]
+        results = [np.empty(len(side.ids), dtype=kind) for side in (a, b) for kind in (np.float32, np.int32)]
         library = compiled.library("encoder")
         if library is not None:
 
             def match(at: int) -> int:
                 sides = (a.ids, a.offsets[at:], b.ids, b.offsets[at:], min(BLOCK_PAIRS, len(a) - at))
-                return int(library.match_pieces(self.rows, self.inverse, self.rows.shape[1], *sides, *found))
+                return int(library.match_pieces(self.rows, self.inverse, self.rows.shape[1], *sides, *results))
 
             with ThreadPoolExecutor(processors(), thread_name_prefix="match") as pool:
                 if any(pool.map(match, range(0, len(a), BLOCK_PAIRS))):
                     raise MemoryError
         else:
-            a_best, a_match, b_best, b_match = found
+            a_best, a_match, b_best, b_match = results
             for _, here, there in _pairs(a, b):
                 if here.start == here.stop or there.start == there.stop:
                     a_best[here], a_match[here], b_best[there], b_match[there] = NOTHING, 0, NOTHING, 0
@@ -78,7 +78,7 @@ class PieceMatcher:
                 similar = _cosines(x, self.inverse[a.ids[here]], y, self.inverse[b.ids[there]])
                 a_best[here], a_match[here] = similar.max(axis=1), similar.argmax(axis=1)
                 b_best[there], b_match[there] = similar.max(axis=0), similar.argmax(axis=0)
-        return found[0], found[1], found[2], found[3]
+        return results[0], results[1], results[2], results[3]
 
     def windows(self, a: Pieces, b: Pieces, width: int) -> tuple[np.ndarray, np.ndarray]:
         """Match sentence i of a with sentence i of b by the windows of ``width`` pieces around each piece.

@@ -121,8 +121,8 @@ class SentenceModel(nn.Module):
 
     def piece_states(self, ids: Tensor) -> Tensor:
         """Return (..., piece_dim) states of ids (...,) int64 before the first layer, without positions."""
-        found: Tensor = self.embedding(ids)
-        return self.bottleneck(found) if self.config.bottleneck else found
+        states: Tensor = self.embedding(ids)
+        return self.bottleneck(states) if self.config.bottleneck else states
 
     def states(self, padded: Tensor, inside: Tensor, full: bool | None = None) -> Tensor:
         """Return the final states (n, width, dim) of padded ids (n, width); inside (n, width) bool marks the pieces.

@@ -82,15 +82,15 @@ class TorchNetwork(Network):
         if on_gpu:
             ids = ids.pin_memory().to(self._device, non_blocking=True)
         kind = torch.float16 if on_gpu else torch.float32
-        found = torch.empty((len(order), self.dim), dtype=kind, device=self._device)
+        vectors = torch.empty((len(order), self.dim), dtype=kind, device=self._device)
         budget = self.settings(batch_tokens)["batch_tokens"]
-        jobs = [partial(self._fill, found, ids, batch, *span) for span in batches(batch.offsets, budget)]
+        jobs = [partial(self._fill, vectors, ids, batch, *span) for span in batches(batch.offsets, budget)]
         if self._run is None:
             for job in jobs:
                 job()
         else:
             self._run(jobs)
-        rows = found.cpu().numpy()
+        rows = vectors.cpu().numpy()
         out = np.zeros((len(pieces), self.dim), dtype=rows.dtype)
         out[order] = rows
         return out
@@ -205,9 +205,9 @@ class Transformer(TorchNetwork):
                 weights = torch.bmm(q, k.transpose(1, 2)).mul_(size**-0.5).softmax(-1)
                 attended = torch.bmm(weights, v).view(rows, heads, length, size)
             else:  # MOST_ROWS at a time
-                parts = zip(*(one.split(MOST_ROWS) for one in split), strict=True)
-                found = [fused_attention(*part) for part in parts]
-                attended = found[0] if len(found) == 1 else torch.cat(found)
+                parts = zip(*(each.split(MOST_ROWS) for each in split), strict=True)
+                parts_out = [fused_attention(*part) for part in parts]
+                attended = parts_out[0] if len(parts_out) == 1 else torch.cat(parts_out)
             out[begin:end].view(rows, length, heads, size).copy_(attended.transpose(1, 2))
         return out
 

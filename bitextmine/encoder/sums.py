@@ -60,10 +60,10 @@ class PieceSums(Network):
     def vectors(self, pieces: Pieces, batch_tokens: int | None = None) -> np.ndarray:
         """Return (n, dim) float32 unit rows for n sentences; a sentence of no pieces gives zeros."""
         # Columns for the length have their place from the start: vectors are not copied to make room.
-        found = self._units(pieces, self.dim, repeat_weights(pieces, self.config.repeat_damping))
+        rows = self._units(pieces, self.dim, repeat_weights(pieces, self.config.repeat_damping))
         if self._characters is not None:
-            self._add_length(found, pieces, self._characters)
-        return found
+            self._add_length(rows, pieces, self._characters)
+        return rows
 
     def parts(self, pieces: Pieces) -> SumParts:
         """Return the parts of the vectors of n sentences."""
@@ -101,7 +101,7 @@ class PieceSums(Network):
             for start in range(0, len(pieces), BLOCK_ROWS):
                 stop = min(start + BLOCK_ROWS, len(pieces))
                 part = slice(pieces.offsets[start], pieces.offsets[stop])
-                weights = (None if one is None else one[part] for one in (times, wave))
+                weights = (None if each is None else each[part] for each in (times, wave))
                 sums = self._sums(pieces.take(np.arange(start, stop)), *weights)
                 _unit(sums, out[start:stop, : self._sum_dim])
             return out
@@ -135,10 +135,10 @@ class PieceSums(Network):
         for place in range(int(lengths.max(initial=0))):
             rows = order[: int((lengths > place).sum())]
             at = pieces.offsets[rows] + place
-            found = self.values[pieces.ids[at]]
-            sums[rows, : self._piece_dim] += restore_rows(found, times[at])
+            values = self.values[pieces.ids[at]]
+            sums[rows, : self._piece_dim] += restore_rows(values, times[at])
             if wave is not None:
-                columns = found[:, : self.config.order_columns]
+                columns = values[:, : self.config.order_columns]
                 sums[rows, self._piece_dim :] += restore_rows(columns, wave[at])
         return sums
 

@@ -227,12 +227,12 @@ class CompiledTable:
         number, ends = np.empty(room, dtype=np.int32), np.empty(lines, dtype=np.int64)
         places = np.empty(2 * room, dtype=np.int64)
         there = np.frombuffer(raw, dtype=np.uint8)
-        found = self._library.words_scan(self._table, known, there, len(raw), number, ends, places)
-        if found == -2:
+        fresh = self._library.words_scan(self._table, known, there, len(raw), number, ends, places)
+        if fresh == -2:
             raise ValueError(f"{known} words cannot be known to a table of {self.count()}")
-        if found < 0:
+        if fresh < 0:
             raise MemoryError(f"no room for a table of {self.count()} words")
-        return number, ends, places[: 2 * found], raw
+        return number, ends, places[: 2 * fresh], raw
 
     def count(self) -> int:
         """Return the number of words in the table."""

@@ -146,14 +146,14 @@ def unrolled(
     config: EncoderConfig, weights: Mapping[str, np.ndarray]
 ) -> tuple[EncoderConfig, dict[str, np.ndarray]]:
     """Return the same model without bottleneck and recurrence, for libraries that know neither."""
-    found = dict(weights)
+    arrays = dict(weights)
     if config.bottleneck:
-        found[PIECES] = piece_vectors(weights) @ found.pop(BOTTLENECK).T
-        found.pop(SCALE, None)
+        arrays[PIECES] = piece_vectors(weights) @ arrays.pop(BOTTLENECK).T
+        arrays.pop(SCALE, None)
     for i in range(config.own_layers, config.layers):
         mine, same = f"layers.{i}.", f"layers.{i % config.own_layers}."
-        found |= {mine + name[len(same) :]: array for name, array in weights.items() if name.startswith(same)}
-    return dataclasses.replace(config, bottleneck=0, recurrent=0), found
+        arrays |= {mine + name[len(same) :]: array for name, array in weights.items() if name.startswith(same)}
+    return dataclasses.replace(config, bottleneck=0, recurrent=0), arrays
 
 
 def write_weights(
@@ -198,8 +198,8 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 
 def storage_of(path: Path) -> str:
     """Return the member of STORAGES that a model's piece vectors are in; BitextmineError for a damaged file."""
-    found = read_arrays(path).get(PIECES, np.empty(0))
-    return {"int8": "int8", "uint8": "int4"}.get(found.dtype.name, "float32")
+    table = read_arrays(path).get(PIECES, np.empty(0))
+    return {"int8": "int8", "uint8": "int4"}.get(table.dtype.name, "float32")
 
 
 def read_weights(config: EncoderConfig, path: Path) -> dict[str, np.ndarray]:
@@ -246,17 +246,17 @@ def check_finite(state: dict[str, np.ndarray], path: Path) -> None:
 def _stored(config: EncoderConfig, kind: np.dtype) -> dict[str, tuple[tuple[int, ...], str | None]]:
     """Return the shape and the dtype (None: any float) of each tensor of a file with piece vectors of dtype `kind`."""
     kinds = {CHARACTERS: "uint8"}
-    found: dict[str, tuple[tuple[int, ...], str | None]] = {
+    stored: dict[str, tuple[tuple[int, ...], str | None]] = {
         name: (shape, kinds.get(name)) for name, shape in weight_shapes(config).items()
     }
     if kind == np.int8:
-        found |= {PIECES: (found[PIECES][0], "int8"), SCALE: ((config.rows,), None)}
+        stored |= {PIECES: (stored[PIECES][0], "int8"), SCALE: ((config.rows,), None)}
     elif kind == np.uint8:
         for name, scale, rows, bits in (
             (PIECES, SCALE, config.vocab_size, 4),
             (NGRAMS, NGRAMS_SCALE, config.ngrams, 2),
         ):
             if rows:
-                found[name] = (rows, config.stored_dim * bits // 8), "uint8"
-                found[scale] = (rows, -(-config.stored_dim // GROUP)), None
-    return found
+                stored[name] = (rows, config.stored_dim * bits // 8), "uint8"
+                stored[scale] = (rows, -(-config.stored_dim // GROUP)), None
+    return stored

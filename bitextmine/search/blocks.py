@@ -103,14 +103,14 @@ class BlockSearch:
         return _Loaded(stored, rounded, scale, long, long + lost, lost)
 
     def _load_target(self, start: int, stop: int) -> _Loaded:
-        found = self._kept.get((start, stop))
-        if found is None:
-            found = self._load(self._y.block(start, stop))
+        loaded = self._kept.get((start, stop))
+        if loaded is None:
+            loaded = self._load(self._y.block(start, stop))
             if self._device.type == "cuda":
                 free, total = _free(self._device)
                 if free > total // 2:
-                    self._kept[start, stop] = found
-        return found
+                    self._kept[start, stop] = loaded
+        return loaded
 
     def block(self, start: int, stop: int, fwd: TopK, bwd: TopK | None) -> None:
         """Compare x's rows start..stop with every row of y and merge the results into `fwd` and `bwd`.
@@ -162,8 +162,8 @@ class BlockSearch:
             row, col = _true(hit)
             if self._device.type == "cpu":  # compiled, if possible
                 x, y = self._x.block(*rows), self._y.block(*cols)
-                found = pair_products(x, y, row.numpy(), col.numpy(), self._x.dtype)
-                return row, col, torch.from_numpy(found)
+                exact_sims = pair_products(x, y, row.numpy(), col.numpy(), self._x.dtype)
+                return row, col, torch.from_numpy(exact_sims)
             parts = zip(row.split(_GPU_PAIRS), col.split(_GPU_PAIRS), strict=True)
             return row, col, torch.cat([exact_products(a.stored[i], b.stored[j]) for i, j in parts])
 

@@ -139,8 +139,8 @@ def _train(index: Any, vectors: Vectors, plan: Plan) -> None:
 
 def _flat_quantiser(core: Any) -> Any:
     """Return the index of an inverted file's centres if it compares with all of them, else None."""
-    found = faiss.downcast_index(core.quantizer) if isinstance(core, faiss.IndexIVF) else None
-    return found if type(found) in (faiss.IndexFlat, faiss.IndexFlatIP) else None
+    quantiser = faiss.downcast_index(core.quantizer) if isinstance(core, faiss.IndexIVF) else None
+    return quantiser if type(quantiser) in (faiss.IndexFlat, faiss.IndexFlatIP) else None
 
 
 def _add(index: Any, vectors: Vectors, chosen: NDArray[np.int64], progress: Progress) -> None:
@@ -150,21 +150,21 @@ def _add(index: Any, vectors: Vectors, chosen: NDArray[np.int64], progress: Prog
     list writes past its end when its length is a multiple of a block's bytes (FAISS 1.15,
     BlockInvertedLists::add_entries).
     """
-    found: Any = faiss.downcast_index(index)
-    quantiser = None if isinstance(found, faiss.IndexIVFFastScan) else _flat_quantiser(found)
-    centres = None if quantiser is None else quantiser.reconstruct_n(0, found.nlist)
+    target: Any = faiss.downcast_index(index)
+    quantiser = None if isinstance(target, faiss.IndexIVFFastScan) else _flat_quantiser(target)
+    centres = None if quantiser is None else quantiser.reconstruct_n(0, target.nlist)
     for start in range(0, len(chosen), _ADD_ROWS):
         at = chosen[start : start + _ADD_ROWS]
         whole = int(at[-1]) - int(at[0]) + 1 == len(at)
         rows = vectors[int(at[0]) : int(at[-1]) + 1] if whole else vectors[at]
         block = np.ascontiguousarray(rows, dtype=np.float32)
         if centres is None:
-            found.add_with_ids(block, at)
+            target.add_with_ids(block, at)
         else:
             from faiss.contrib.ivf_tools import add_preassigned
 
             assign: Any = add_preassigned
-            assign(found, block, nearest_centre(np.asarray(rows), centres), np.ascontiguousarray(at))
+            assign(target, block, nearest_centre(np.asarray(rows), centres), np.ascontiguousarray(at))
         progress(len(at))
 
 

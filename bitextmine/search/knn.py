@@ -75,19 +75,19 @@ def knn(x: ArrayLike, y: ArrayLike, k: int, *, normalize: bool = False, run: Run
 def _matrix(rows: ArrayLike, name: str, normalize: bool) -> NDArray[Any]:
     """Return the rows as float16 or float32."""
     try:
-        found = np.asarray(plain_array(rows))
+        matrix = np.asarray(plain_array(rows))
     except ValueError as error:  # rows of different lengths
         raise BitextmineError(f"{name}: not a matrix of numbers ({error})") from None
-    if found.ndim != 2:
+    if matrix.ndim != 2:
         raise BitextmineError(
-            f"{name}: expected one vector a row (2 dimensions), found {found.ndim} dimension(s)"
+            f"{name}: expected one vector a row (2 dimensions), found {matrix.ndim} dimension(s)"
         )
-    if found.dtype.kind not in "fiu":
-        raise BitextmineError(f"{name}: expected real numbers, found {found.dtype}")
+    if matrix.dtype.kind not in "fiu":
+        raise BitextmineError(f"{name}: expected real numbers, found {matrix.dtype}")
     with np.errstate(over="ignore", invalid="ignore"):  # the search names the row
         if normalize:
-            return _unit(found)
-        return found if found.dtype in (np.float16, np.float32) else found.astype(np.float32)
+            return _unit(matrix)
+        return matrix if matrix.dtype in (np.float16, np.float32) else matrix.astype(np.float32)
 
 
 def _unit(rows: NDArray[Any]) -> NDArray[np.float32]:

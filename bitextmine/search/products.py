@@ -87,12 +87,12 @@ def rescore(
         block[:, 1:][block[:, 1:] == block[:, :-1]] = -1
         row, col = np.nonzero(block >= 0)
         sims = np.full(block.shape, -np.inf, dtype=np.float32)
-        found = pair_products(queries, pool, start + row, block[row, col], dtype)
-        if np.isnan(found).any():
-            at = np.flatnonzero(np.isnan(found))[0]
+        exact = pair_products(queries, pool, start + row, block[row, col], dtype)
+        if np.isnan(exact).any():
+            at = np.flatnonzero(np.isnan(exact))[0]
             check_finite(queries[start + row[at]][None], "queries", start + int(row[at]))
             line = int(block[row[at], col[at]])
             check_finite(pool[line][None], "pool", line)
-        sims[row, col] = found
+        sims[row, col] = exact
         sim[start : start + step], out[start : start + step] = best_first(sims, block, k)
     return sim, out

@@ -81,17 +81,17 @@ def _dictionary(weights: Path, rows: int) -> dict[str, int]:
             f"{weights}: no dictionary in its metadata; convert the model as the README shows"
         )
     try:
-        found = msgspec.json.decode(text, type=dict[str, Annotated[int, msgspec.Meta(ge=0)]])
+        dictionary = msgspec.json.decode(text, type=dict[str, Annotated[int, msgspec.Meta(ge=0)]])
     except msgspec.DecodeError as e:  # ValidationError is one
         raise BitextmineError(
             f"{weights}: the dictionary in its metadata is not {{piece: row}} ({e})"
         ) from None
-    for piece, row in found.items():
+    for piece, row in dictionary.items():
         if row >= rows:
             raise BitextmineError(
                 f"{weights}: the dictionary in its metadata: {piece!r} is row {row}, but the embedding has {rows} rows"
             )
-    return found
+    return dictionary
 
 
 class LaserTokenizer:
@@ -163,9 +163,9 @@ class Lstm(TorchNetwork):
 
 
 def _only(folder: Path, pattern: str) -> Path:
-    found = sorted(folder.glob(pattern))
-    if len(found) != 1:
-        names = ", ".join(path.name for path in found) or "none"
+    paths = sorted(folder.glob(pattern))
+    if len(paths) != 1:
+        names = ", ".join(path.name for path in paths) or "none"
         pickles = "; a pickle (*.pt) is not read: convert it as the README shows" * any(folder.glob("*.pt"))
         raise BitextmineError(f"{folder}: a folder of LASER holds one {pattern}, found {names}{pickles}")
-    return found[0]
+    return paths[0]

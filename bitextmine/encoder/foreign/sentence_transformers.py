@@ -62,16 +62,16 @@ def load(folder: Path, run: Run, precision: str) -> tuple[Network, PieceMaker, i
         network = PieceSums({PIECES: table})
     else:
         network = Backbone(model, here, precision)
-    found = getattr(model[0].tokenizer, "backend_tokenizer", model[0].tokenizer)
-    if not hasattr(found, "encode_batch"):
+    fast = getattr(model[0].tokenizer, "backend_tokenizer", model[0].tokenizer)
+    if not hasattr(fast, "encode_batch"):
         raise BitextmineError(f"{folder}: has no fast tokenizer (tokenizer.json)")
     prompt = (model.prompts or {}).get(model.default_prompt_name or "", "")
     if prompt and not all(getattr(module, "include_prompt", True) for module in model):
         raise BitextmineError(f"{folder}: pooling that leaves out the prompt is not supported")
     longest = model[0].max_seq_length
     if longest is None or not 0 < longest < 1_000_000:  # "no limit" is infinity or a huge number
-        longest = (found.truncation or {}).get("max_length") or LONGEST[first]
-    tokenizer = FastTokenizer(found, special=first == TRANSFORMER, prompt=prompt)
+        longest = (fast.truncation or {}).get("max_length") or LONGEST[first]
+    tokenizer = FastTokenizer(fast, special=first == TRANSFORMER, prompt=prompt)
     return network, tokenizer, int(longest)
 
 
@@ -181,11 +181,11 @@ class FastTokenizer:
         some = [i for i, line in enumerate(lines) if line.strip()]
         # A lone surrogate has no UTF-8.
         texts = [(self._prompt + lines[i]).encode("utf-8", "replace").decode() for i in some]
-        found = self._model.encode_batch(texts, add_special_tokens=self._special)
+        encodings = self._model.encode_batch(texts, add_special_tokens=self._special)
         lists: list[list[int]] = [[] for _ in lines]
-        for i, encoding in zip(some, found, strict=True):
+        for i, encoding in zip(some, encodings, strict=True):
             lists[i] = encoding.ids
-        return Pieces.from_lists(lists), sum(bool(encoding.overflowing) for encoding in found)
+        return Pieces.from_lists(lists), sum(bool(encoding.overflowing) for encoding in encodings)
 
 
 def _modules(folder: Path) -> list[tuple[str, Path]]:
@@ -193,12 +193,12 @@ def _modules(folder: Path) -> list[tuple[str, Path]]:
     path = folder / MODULES
     try:
         content = parse_json(path.read_text(encoding="utf-8"))
-        found = []
+        modules = []
         for module in sorted(content, key=lambda module: int(module["idx"])):
             package, _, name = str(module["type"]).rpartition(".")
             own = package.split(".")[0] == "sentence_transformers"
-            found.append((name if own else str(module["type"]), folder / module["path"]))
-        return found
+            modules.append((name if own else str(module["type"]), folder / module["path"]))
+        return modules
     except (OSError, ValueError, KeyError, TypeError) as e:
         raise BitextmineError(f"{path}: not the modules of a sentence-transformers model ({e!r})") from e
 
