@@ -214,7 +214,6 @@ def mine(
     search: SearchWay | Literal['auto', 'exact', 'index'] = 'auto',
     force: bool = False,
     cache: str | os.PathLike[str] | None = None,
-    wait: bool = True,
     options: MiningOptions | None = None,
     run: Run | None = None,
     work: WorkOptions | None = None,

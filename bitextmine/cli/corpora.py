@@ -156,7 +156,7 @@ def index(
     options: IndexOptions,
     model: Model = "auto",
     lang: Lang = None,
-    embedding: Annotated[EmbedOptions, Only("cache", "wait")],
+    embedding: Annotated[EmbedOptions, Only("cache")],
     run: Annotated[
         Run,
         Only(

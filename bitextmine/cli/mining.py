@@ -53,7 +53,7 @@ def mine(
     work: Annotated[
         WorkOptions,
         Only(
-            *("search", "cache", "wait", "force", "device", "executor", "batch_tokens", "errors", "max_line"),
+            *("search", "cache", "force", "device", "executor", "batch_tokens", "errors", "max_line"),
             memory=SEARCH_MEMORY,
         ),
     ],

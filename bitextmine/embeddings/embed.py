@@ -96,7 +96,8 @@ def embed_corpus(
     """Embed a corpus and return the path of its .npy: float16 (lines, dim), row i for line i, unit length.
 
     Empty and blank lines get the zero row. A finished embedding of the same text and model is left as it is; an
-    interrupted one is resumed, and ends in the same bytes. Files of other programs are not written over.
+    interrupted one is resumed, and ends in the same bytes; one that another process is writing is waited for. Files of
+    other programs are not written over.
 
     The path ``-`` is stdin, which needs `lang` and an `out`. `encoding` encodes in place of the encoder, on other
     machines for example.
@@ -262,7 +263,6 @@ class _Job:
         encoder, options = self.encoder, self.options
         if options.cache is not None:
             store.make_cache(options.cache)
-        announced = False
         while True:
             npy = self._npy()
             reason = check_fresh(npy, self.text.sha256, encoder.hash)
@@ -277,11 +277,7 @@ class _Job:
             try:
                 return self._make(npy, reason)
             except JournalBusyError:
-                if not options.wait:
-                    raise
-                if not announced:
-                    log.info("%s: another process is writing this embedding: waiting for it", npy)
-                announced = True
+                log.info("%s: another process is writing this embedding: waiting for it", npy)
                 wait_for_lock(journal_path(npy))
             except PlaceTaken:
                 continue

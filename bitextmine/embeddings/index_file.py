@@ -287,7 +287,7 @@ def _measured(
     """Tune an index, and return its effort, recall and times for the manifest."""
     index = Index(_read(built.file), plan.facts())
     indexed = Indexed(vectors, index)
-    sample = draw(vectors, options.k, size=options.recall_sample, seed=options.seed)
+    sample = draw(vectors, options.k, seed=options.seed)
     recall = tune(indexed, sample, options.recall_target)
     effort = index.effort()
     drawn = np.sort(np.random.default_rng(options.seed).permutation(plan.chosen)[:_TIMED])

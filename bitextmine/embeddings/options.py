@@ -29,9 +29,6 @@ Cache = Annotated[
         default="beside each corpus, or $BITEXTMINE_CACHE",
     ),
 ]
-Wait = Annotated[
-    bool, Opt("--wait/--no-wait", "Wait for another process that is writing an embedding, or stop.")
-]
 Force = Annotated[bool, Opt("--force", "Embed again even if up to date, and overwrite foreign files.")]
 
 
@@ -41,7 +38,6 @@ class EmbedOptions(Options):
 
     Attributes:
         out, cache: the .npy, or a folder for embeddings, instead of beside the corpus (`store`).
-        wait: wait for an embedding that another process is writing.
         force: embed again even if the embedding is up to date, over files of other programs, too.
         overwrite: only write over files of other programs.
         chunk_lines: lines encoded together (default: what suits the encoder).
@@ -53,7 +49,6 @@ class EmbedOptions(Options):
         Opt("--out", "Output file, for a single corpus.", default="CORPUS.npy"),
     ] = None
     cache: Cache = None
-    wait: Wait = True
     force: Force = False
     overwrite: bool = False
     chunk_lines: int | None = None

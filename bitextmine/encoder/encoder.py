@@ -6,14 +6,14 @@ import dataclasses
 import importlib
 import os
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
-from bitextmine.encoder.drop_in import DropIn
+from bitextmine.arguments import whole_number
 from bitextmine.encoder.folder import PACKAGED, WEIGHTS, folder_hash, hash_files, read_folder, resolve
 from bitextmine.encoder.foreign import foreign_kind
 from bitextmine.encoder.hub import hub_name
@@ -24,17 +24,15 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.languages.clean import readable
 from bitextmine.run import Run
 
-if TYPE_CHECKING:
-    pass
-
 PRECOMPUTED = "precomputed"
 
 
 @dataclasses.dataclass(eq=False, repr=False)
-class Encoder(DropIn):
+class Encoder:
     """Turns lines of any of its languages into comparable vectors; make one with `load_encoder`.
 
-    It can be pickled if `load_encoder` made it: the other process loads it again, once.
+    It can be pickled if `load_encoder` made it: the other process loads it again, once. sentence-transformers and MTEB
+    take it as `bitextmine.sentence_transformers.SentenceEncoder`.
 
     Attributes:
         dim: dimensions of a vector.
@@ -71,14 +69,35 @@ class Encoder(DropIn):
             raise pickle.PicklingError(f"{self!r} cannot be pickled: load_encoder did not make it")
         return self.again, (self.hash,)
 
-    def encode_lines(self, lines: Sequence[str], batch_tokens: int | None = None) -> np.ndarray:
-        """Return the vectors (n, dim) of n lines, float32."""
+    def encode(self, sentences: str | Iterable[str], *, batch_tokens: int | None = None) -> np.ndarray:
+        """Return the vector (dim,) of one string or the vectors (n, dim) of n strings, float32, row i for sentence i.
+
+        Rows have length 1 (from a GPU to within 0.001), so that the product of two is their cosine. A sentence
+        without pieces (empty, or blanks only) gets zeros. Equal sentences have equal vectors.
+
+        Args:
+            sentences: one string, or strings.
+            batch_tokens: the most pieces in a batch.
+
+        Raises:
+            BitextmineError: a sentence is no string.
+            UsageError: `sentences` is neither, or the batch no whole number from 1.
+        """
+        if batch_tokens is not None:
+            whole_number("batch_tokens", batch_tokens)
+        if not isinstance(sentences, Iterable):
+            raise UsageError(f"encode: expected a sentence or sentences, found {sentences!r}")
+        lines = [sentences] if isinstance(sentences, str) else list(sentences)
+        wrong = next((i for i, line in enumerate(lines) if not isinstance(line, str)), None)
+        if wrong is not None:
+            raise BitextmineError(f"sentence {wrong}: expected a string, found {lines[wrong]!r}")
         if self.network.slow:
             pieces, _, inverse = self.tokenize(lines)
         else:  # finding equal lines would take longer than encoding them
             pieces, inverse = self.cut(lines, self.run.thread_count)[0], None
         vectors = self.encode_pieces(pieces, batch_tokens=batch_tokens).astype(np.float32, copy=False)
-        return vectors if inverse is None else vectors[inverse]
+        vectors = vectors if inverse is None else vectors[inverse]
+        return vectors[0] if isinstance(sentences, str) else vectors
 
     def tokenize(self, lines: Sequence[str]) -> tuple[Pieces, int, np.ndarray | None]:
         """Return the pieces of the distinct lines, the number of these that were cut, and the row of each line.

@@ -62,7 +62,9 @@ class PieceMatcher:
 
             def match(at: int) -> int:
                 sides = (a.ids, a.offsets[at:], b.ids, b.offsets[at:], min(BLOCK_PAIRS, len(a) - at))
-                return int(library.match_pieces(self.rows, self.inverse, self.rows.shape[1], *sides, *results))
+                return int(
+                    library.match_pieces(self.rows, self.inverse, self.rows.shape[1], *sides, *results)
+                )
 
             with ThreadPoolExecutor(processors(), thread_name_prefix="match") as pool:
                 if any(pool.map(match, range(0, len(a), BLOCK_PAIRS))):

@@ -152,7 +152,9 @@ def unrolled(
         arrays.pop(SCALE, None)
     for i in range(config.own_layers, config.layers):
         mine, same = f"layers.{i}.", f"layers.{i % config.own_layers}."
-        arrays |= {mine + name[len(same) :]: array for name, array in weights.items() if name.startswith(same)}
+        arrays |= {
+            mine + name[len(same) :]: array for name, array in weights.items() if name.startswith(same)
+        }
     return dataclasses.replace(config, bottleneck=0, recurrent=0), arrays
 
 

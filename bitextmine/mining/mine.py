@@ -294,7 +294,7 @@ def embed_all(
         encoding = None
         if run.executor.distributed:
             encoding = cluster.enter_context(ClusterEncoding(run.executor, model, run.device))
-        options = EmbedOptions(cache=work.cache, force=work.force, wait=work.wait, keep_pieces=keep_pieces)
+        options = EmbedOptions(cache=work.cache, force=work.force, keep_pieces=keep_pieces)
         return {
             text: embed_lines(text, encoder, run, keep_pieces)
             if text.source is None

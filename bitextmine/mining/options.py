@@ -7,7 +7,7 @@ from typing import Annotated
 
 from bitextmine.arguments import finite
 from bitextmine.declarations import Choice, Kind, Opt, Options, Path
-from bitextmine.embeddings.options import Cache, Force, Wait
+from bitextmine.embeddings.options import Cache, Force
 from bitextmine.errors import UsageError
 from bitextmine.languages.codes import LanguageCode
 from bitextmine.run import Run
@@ -258,14 +258,12 @@ class WorkOptions(Options):
         search: see `SearchWay`.
         force: embed again even if an embedding is up to date.
         cache: the folder for embeddings (default: beside the corpora).
-        wait: wait for an embedding that another process is writing.
     """
 
     run: Run = field(default_factory=Run)
     search: Annotated[SearchWay, Opt("--search", "Search for neighbours.")] = SearchWay.AUTO
     force: Force = False
     cache: Cache = None
-    wait: Wait = True
 
 
 def check_matching(retrieval: Retrieval, k: int, margin: Margin) -> None:

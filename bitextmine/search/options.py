@@ -94,7 +94,6 @@ class IndexOptions(Options):
 
     Attributes:
         kind: one of INDEX_KINDS or a FAISS factory string (`faiss_index.factory_string`).
-        recall_sample: rows to measure recall on.
         recall_target: recall@1 to reach.
         k: neighbours that the recall counts.
         seed: of training rows and samples.
@@ -109,7 +108,6 @@ class IndexOptions(Options):
             "Kind of index, or a FAISS factory string such as IVF1024,SQ8; auto: flat up to 250,000 lines, else ivf.",
         ),
     ] = "auto"
-    recall_sample: Annotated[int, Opt("--recall-sample", "Rows to measure recall on.", ge=1)] = 1000
     recall_target: Annotated[
         float,
         Opt(

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.errors import BitextmineError
 from bitextmine.search.exact import search_one
 from bitextmine.search.indexed import Indexed
 from bitextmine.search.neighbours import best_first, shares_of
@@ -45,8 +44,6 @@ def draw(pool: Vectors, k: int, *, size: int = 1000, seed: int = 1) -> RecallSam
 
     Zero rows, which have only ties, are not drawn. A row is not its own neighbour.
     """
-    if size < 1:
-        raise BitextmineError(f"the recall sample must have at least 1 row, found {size}")
     drawn = np.sort(np.random.default_rng(seed).permutation(len(pool))[:size])
     own = drawn[(pool[drawn] != 0).any(axis=1)].astype(np.int64)
     vectors = np.ascontiguousarray(pool[own])
