@@ -39,10 +39,16 @@ _HIDDEN = re.compile(f"[{_INVISIBLE}]")
 # UTF-8 that was read as Windows-1252 or Latin-1: a lead byte's letter and a continuation byte's. Those of `readable`
 # are the leads of European alphabets and punctuation, which are rare otherwise.
 _FOLLOWING = "[\u0080-\u00bf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]"
-# A capital and what follows the end of a word in capitals, as in «MAÇÃ» and MANHÃ—e, are text.
-_GARBLED = re.compile(
-    f"[ÂÃÄÅÆÇÈÉÎÏÐÑØÙÚàáâãäåæçèéð](?<![A-ZÀ-ÖØ-Þ«“‘„‚‹(][ÂÃÄÅÆÇÈÉÎÏÐÑØÙÚ](?=[—\u00a0]|[»›”’“‘…–™®©°ª•](?!\\w))){_FOLLOWING}"
+_LEADS = "ÂÃÄÅÆÇÈÉÎÏÐÑØÙÚ"
+_GARBLED = re.compile(f"[{_LEADS}àáâãäåæçèéð]{_FOLLOWING}")
+# A capital within or at the end of a word in capitals and a mark behind it may be text: «MAÇÃ», MANHÃ–TARDE, IRMÃ’S. It
+# may also be garbled (KÃ–LN), which another sign tells: any other pair of characters, or two such words with a mark
+# that opens a quotation before a capital (CANCIÃ“N ESPAÃ‘OLA).
+_CAPITAL = "A-ZÀ-ÖØ-ÞĀ-ɏẠ-ỹ"
+_SIGN = re.compile(
+    f"[{_LEADS}àáâãäåæçèéð](?<![{_CAPITAL}«“‘„‚‹(][{_LEADS}](?=[\u00a0—–»›”’“‘…™®©°ª•])){_FOLLOWING}"
 )
+_WITHIN = re.compile(f"[{_CAPITAL}][{_LEADS}][“‘][{_CAPITAL}]")
 # One set of characters first: a search for a set is fast.
 _SUSPICIOUS = re.compile(
     f"[{_CONTROLS}{_INVISIBLE}ÂÃÄÅÎÏÐÑâ<&](?:(?<=[{_CONTROLS}{_INVISIBLE}])|(?<=[ÂÃÄÅÎÏÐÑâ]){_FOLLOWING}|"
@@ -63,9 +69,10 @@ _JOINER = "\u034f"  # combining grapheme joiner: shows nothing, and no mark move
 _LAST_MARK = 0x1FFFF  # marks that have an order are in the first two planes
 
 # The steps of `clean`, in their order.
+MOJIBAKE = "mojibake"
 STEPS = (
     "tags and entities",
-    "mojibake",
+    MOJIBAKE,
     "control and zero-width characters",
     "ligatures",
     "Unicode NFC",
@@ -73,14 +80,21 @@ STEPS = (
 )
 
 
-def clean(text: str, changed: list[str] | None = None, *, tags: bool = True) -> str:
+def clean(
+    text: str, changed: list[str] | None = None, *, tags: bool = True, is_garbled: bool = False
+) -> str:
     """Return a text in normal form; add those of `STEPS` that changed it to `changed`.
 
-    Without `tags` those are text: what looks like one in the text of a web page was escaped there.
+    Args:
+        text: a line or a paragraph.
+        changed: gets the names of steps.
+        tags: remove tags; False for the text of a web page, where what looks like one was escaped.
+        is_garbled: the document has mojibake elsewhere, so what may be text in capitals is mojibake, too.
     """
     markup = _without_markup if tags else _decoded
+    mojibake = functools.partial(_repaired, is_garbled=is_garbled)
     for step, change in zip(
-        STEPS, (markup, _repaired, _visible, _spelled_out, _composed, _single_spaced), strict=True
+        STEPS, (markup, mojibake, _visible, _spelled_out, _composed, _single_spaced), strict=True
     ):
         before, text = text, change(text)
         if changed is not None and text != before:
@@ -137,8 +151,10 @@ def _gap(tag: re.Match[str]) -> str:
     return "" if tag["inline"] else " "
 
 
-def _repaired(text: str) -> str:
+def _repaired(text: str, is_garbled: bool = False) -> str:
     if text.isascii() or not _GARBLED.search(text):
+        return text
+    if not (is_garbled or _SIGN.search(text) or len(_WITHIN.findall(text)) > 1):
         return text
     import ftfy
 

@@ -43,10 +43,31 @@ def test_clean(text, expected, steps):
         "«CAFÉ» “FORÊT” «NOËL…» À L’ÉCOLE — “MÊ”",
         "“HÀ NỘI” «VÂ» (CHÚ Ý) “BÔ”",
         "A MANHÃ—E A IRMÃ—, VOILÀ—ET, ÇÂ—A",
+        "MANHÃ–TARDE, IRMÃ’S, «AMANHûHOJE, PÅ…OG".replace("û", "Ã»"),
+        "“ĐÓ LÀ ĐÂ”, “THƯÂ”",
+        "KÃ–LN",
     ],
 )
-def test_capitals_before_closing_marks_are_no_mojibake(text):
+def test_capitals_before_marks_are_no_mojibake(text):
     assert clean(text) == text and readable([text]) == [text]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("KÃ–LN UND DÃœREN", "KÖLN UND DÜREN"),
+        ("KÃ–LN, schÃ¶n", "KÖLN, schön"),
+        ("LA CANCIÃ“N ESPAÃ‘OLA", "LA CANCIÓN ESPAÑOLA"),
+        ("FRANÃ‡AIS, 10 Â°C", "FRANÇAIS, 10 °C"),
+    ],
+)
+def test_capitals_are_repaired_beside_a_second_sign_of_mojibake(text, expected):
+    assert clean(text) == expected and readable([text]) == [expected]
+
+
+def test_a_garbled_document_has_garbled_capitals():
+    assert clean("KÃ–LN", is_garbled=True) == "KÖLN"
+    assert clean("KÖLN — MAÇÃ", is_garbled=True) == "KÖLN — MAÇÃ"
 
 
 @pytest.mark.parametrize(
