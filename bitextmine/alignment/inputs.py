@@ -20,7 +20,7 @@ from bitextmine.files.formats.sniff import first_bytes
 from bitextmine.files.location import Location
 from bitextmine.files.source import Source
 from bitextmine.files.storage import AnyPath
-from bitextmine.languages.clean import clean
+from bitextmine.languages.clean import cleaned
 from bitextmine.languages.codes import UNDETERMINED, is_code
 from bitextmine.run import Run
 
@@ -122,8 +122,8 @@ class Reader:
                 return self._uncut(part, lines)
             found = [
                 (line, f"{part.name} {i}.{j}", j == 1)
-                for i, text in enumerate(paragraphs(lines), 1)
-                for j, line in enumerate(sentences(clean(text), lang), 1)
+                for i, (text, _) in enumerate(cleaned(paragraphs(lines)), 1)
+                for j, line in enumerate(sentences(text, lang), 1)
             ]
         self.cut[part.name] = len(found)
         if sentence := unmarked(lang):

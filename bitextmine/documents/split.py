@@ -27,7 +27,7 @@ from bitextmine.documents.sources import File, documents, find_files, language_o
 from bitextmine.errors import BitextmineError, MissingPackage, UsageError
 from bitextmine.files.output import Destination, keep_apart
 from bitextmine.files.source import Source
-from bitextmine.languages.clean import MOJIBAKE, STEPS, clean
+from bitextmine.languages.clean import STEPS, cleaned
 from bitextmine.languages.codes import code_problem, same_code
 from bitextmine.languages.identify import Languages
 from bitextmine.run import Run
@@ -356,17 +356,7 @@ class Splitter:
         if not self._options.normalize:
             yield from ((line, []) for text in texts if (line := text.translate(_BREAKS).strip()))
             return
-        head = list(itertools.islice(texts, _SAMPLE))
-        cleaned = [_clean(text, document.tags) for text in head]
-        is_garbled = any(MOJIBAKE in changed for _, changed in cleaned)
-        if is_garbled:
-            cleaned = [_clean(text, document.tags, is_garbled) for text in head]
-        yield from (some for some in cleaned if some[0])
-        for text in texts:
-            line, changed = _clean(text, document.tags, is_garbled)
-            is_garbled = is_garbled or MOJIBAKE in changed
-            if line:
-                yield line, changed
+        yield from (some for some in cleaned(texts, tags=document.tags) if some[0])
 
     def _paragraphs_of(self, document: Document) -> Iterator[str]:
         if self._is_alone(document.name):
@@ -398,9 +388,3 @@ class Splitter:
                 "tell languages by their text"
             )
         return lang
-
-
-def _clean(text: str, tags: bool, is_garbled: bool = False) -> tuple[str, list[str]]:
-    """Return a paragraph in normal form, and the steps that changed it."""
-    changed: list[str] = []
-    return clean(text, changed, tags=tags, is_garbled=is_garbled), changed

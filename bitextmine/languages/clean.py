@@ -6,9 +6,10 @@ to users as they are; it costs nothing but a look for suspicious characters wher
 
 import functools
 import html
+import itertools
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 _INLINE = (
     "a abbr acronym b bdi bdo big bpt cite code del em ept font i img ins kbd mark ph q s samp small span strike "
@@ -45,8 +46,9 @@ _GARBLED = re.compile(f"[{_LEADS}àáâãäåæçèéð]{_FOLLOWING}")
 # may also be garbled (KÃ–LN), which another sign tells: any other pair of characters, or two such words with a mark
 # that opens a quotation before a capital (CANCIÃ“N ESPAÃ‘OLA).
 _CAPITAL = "A-ZÀ-ÖØ-ÞĀ-ɏẠ-ỹ"
+_MARK = "[\u00a0—–»›”’“‘…™®©°ª•]"
 _SIGN = re.compile(
-    f"[{_LEADS}àáâãäåæçèéð](?<![{_CAPITAL}«“‘„‚‹(][{_LEADS}](?=[\u00a0—–»›”’“‘…™®©°ª•])){_FOLLOWING}"
+    f"[{_LEADS}àáâãäåæçèéð](?<![{_CAPITAL}«“‘„‚‹(—–][{_LEADS}](?={_MARK}))(?<!É(?={_MARK})){_FOLLOWING}"
 )
 _WITHIN = re.compile(f"[{_CAPITAL}][{_LEADS}][“‘][{_CAPITAL}]")
 # One set of characters first: a search for a set is fast.
@@ -54,6 +56,8 @@ _SUSPICIOUS = re.compile(
     f"[{_CONTROLS}{_INVISIBLE}ÂÃÄÅÎÏÐÑâ<&](?:(?<=[{_CONTROLS}{_INVISIBLE}])|(?<=[ÂÃÄÅÎÏÐÑâ]){_FOLLOWING}|"
     "(?<=<)[/a-zA-Z!]|(?<=&)[#a-zA-Z][a-zA-Z0-9]{1,31};)"
 )
+
+_LOOKED_AT = 40  # paragraphs of a document whose mojibake tells what other capitals are, from the first on
 
 # Latin ligatures, of which the text of a PDF is full.
 _LIGATURES = {0xFB00 + at: text for at, text in enumerate(("ff", "fi", "fl", "ffi", "ffl", "st", "st"))}
@@ -80,9 +84,7 @@ STEPS = (
 )
 
 
-def clean(
-    text: str, changed: list[str] | None = None, *, tags: bool = True, is_garbled: bool = False
-) -> str:
+def clean(text: str, changed: list[str] | None = None, *, tags: bool = True, is_garbled: bool = False) -> str:
     """Return a text in normal form; add those of `STEPS` that changed it to `changed`.
 
     Args:
@@ -100,6 +102,30 @@ def clean(
         if changed is not None and text != before:
             changed.append(step)
     return text
+
+
+def cleaned(texts: Iterable[str], *, tags: bool = True) -> Iterator[tuple[str, list[str]]]:
+    """Yield the paragraphs of a document in normal form, each with the steps that changed it.
+
+    What may be text in capitals is mojibake if there is other mojibake before it or among the first paragraphs.
+    """
+
+    def changed(text: str) -> tuple[str, list[str]]:
+        steps: list[str] = []
+        return clean(text, steps, tags=tags, is_garbled=is_garbled), steps
+
+    is_garbled = False
+    texts = iter(texts)
+    head = list(itertools.islice(texts, _LOOKED_AT))
+    found = list(map(changed, head))
+    if any(MOJIBAKE in steps for _, steps in found):
+        is_garbled = True
+        found = list(map(changed, head))
+    yield from found
+    for text in texts:
+        line, steps = changed(text)
+        is_garbled = is_garbled or MOJIBAKE in steps
+        yield line, steps
 
 
 def readable(lines: Sequence[str]) -> Sequence[str]:

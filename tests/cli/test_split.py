@@ -238,7 +238,7 @@ def test_an_edited_input_is_split_again(bm, tmp_path, monkeypatch):
     monkeypatch.setattr(split, "SAVE_PARAGRAPHS", 1)
     text = "".join(f"Word {i} is here.\n\n" for i in range(9))
     (tmp_path / "a.txt").write_text(text)
-    real, calls = split.clean, []
+    real, calls = split.sentences, []
 
     def stopping(*args, **more):
         calls.append(1)
@@ -246,7 +246,7 @@ def test_an_edited_input_is_split_again(bm, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return real(*args, **more)
 
-    monkeypatch.setattr(split, "clean", stopping)
+    monkeypatch.setattr(split, "sentences", stopping)
     monkeypatch.setattr(split, "_SAMPLE", 1)
     with pytest.raises(KeyboardInterrupt):
         split.split_files(["a.txt"], "out.en", SplitOptions(langs=("en",)), Run())

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.encoder import load_encoder
-from bitextmine.languages.clean import STEPS, clean, readable
+from bitextmine.languages.clean import STEPS, clean, cleaned, readable
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,7 @@ def test_clean(text, expected, steps):
         "A MANHÃ—E A IRMÃ—, VOILÀ—ET, ÇÂ—A",
         "MANHÃ–TARDE, IRMÃ’S, «AMANHûHOJE, PÅ…OG".replace("û", "Ã»"),
         "“ĐÓ LÀ ĐÂ”, “THƯÂ”",
+        "AMANHÃ—É—OUTRO DIA, O QUE É… A IRMÃ–TIA",
         "KÃ–LN",
     ],
 )
@@ -66,8 +67,11 @@ def test_capitals_are_repaired_beside_a_second_sign_of_mojibake(text, expected):
 
 
 def test_a_garbled_document_has_garbled_capitals():
-    assert clean("KÃ–LN", is_garbled=True) == "KÖLN"
-    assert clean("KÖLN — MAÇÃ", is_garbled=True) == "KÖLN — MAÇÃ"
+    texts = ["KÃ–LN", "«MAÇû".replace("û", "Ã»"), *["plain"] * 50, "DÃœREN", "KÃ–LN"]
+    assert [text for text, _ in cleaned(texts)][-3:] == ["plain", "DÜREN", "KÖLN"]
+    assert [text for text, _ in cleaned(texts)][:2] == texts[:2]
+    assert next(cleaned(["KÃ–LN", "schÃ¶n"])) == ("KÖLN", ["mojibake"])
+    assert next(cleaned(["KÖLN — MAÇÃ", "schÃ¶n"])) == ("KÖLN — MAÇÃ", [])
 
 
 @pytest.mark.parametrize(
