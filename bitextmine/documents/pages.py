@@ -13,11 +13,11 @@ from bitextmine.files.source import Source
 HTML_TYPES = ("text/html", "application/xhtml+xml")
 _BREAK = re.compile(r"[\n\t]+")
 # resiliparse takes time that grows with the square of the depth, of the options of a list, and of the attributes of a
-# tag.
+# tag. Options and attributes are no text, so that many are left out.
 _DEEPEST = 1000
-_MOST_OPTIONS = _MOST_ATTRIBUTES = 5000
-_OPTION = re.compile(rb"<opt(?:ion|group)\b", re.IGNORECASE)
-_LARGE_TAG = re.compile(rb"<[a-z][^<>]{%d,}+" % (2 * _MOST_ATTRIBUTES), re.IGNORECASE)
+_MOST = 5000  # options of a page, attributes of a tag
+_OPTION = re.compile(r"</?opt(?:ion|group)\b[^<>]*+>?+[^<]*+", re.IGNORECASE)
+_LARGE_TAG = re.compile(r"(</?[a-z][a-z0-9]*+)([^<>]{%d,}+)" % (2 * _MOST), re.IGNORECASE)
 _NESTING = re.compile(rb"<(/?)(?:div|section|article|ul|ol|dl|blockquote|center|main|form)\b", re.IGNORECASE)
 _LIST = re.compile(r"<(/?)ul\b", re.IGNORECASE)
 _LINK = re.compile(r"<a\b[^<]*(?:<(?!/?a\b)[^<]*)*", re.IGNORECASE)
@@ -63,21 +63,20 @@ def page(raw: bytes, charset: str | None = None, machine: bool = False) -> list[
     """Return the paragraphs of the main text of a web page; `charset` is what its server says.
 
     Raises:
-        NoDocument: it is no HTML, it would take resiliparse too long, or, unless `machine`, it was
-            machine-translated.
+        NoDocument: it is no HTML, its elements are nested too deep, or, unless `machine`, it was machine-translated.
     """
     kind = library("resiliparse.parse.encoding").detect_mime(raw[:_SAMPLE])
     binary = b"\0" in raw[:_SAMPLE] and not raw.startswith(_UTF_16)
     if binary or kind not in (*HTML_TYPES, "text/plain", "text/xml", "application/xml", _UNKNOWN):
         raise NoDocument(f"not HTML ({kind})")
-    if problem := _too_slow(raw):
-        raise NoDocument(problem)
+    if raw.count(b"<") > _DEEPEST < _depth(raw):
+        raise NoDocument(f"elements nested more than {_DEEPEST:,} deep")
     if not machine and _is_machine_translated(raw):
         raise NoDocument(
             "machine translation, by marks in its HTML; keep such pages with --machine-translated"
         )
     extract = library("resiliparse.extract.html2text").extract_plain_text
-    html = _with_lists(decoded(raw, charset))
+    html = _with_lists(_lighter(decoded(raw, charset)))
     text = extract(html, main_content=True, alt_texts=False, list_bullets=False)
     return [line for line in map(str.strip, _BREAK.split(text)) if line]
 
@@ -113,16 +112,11 @@ def page_file(source: Source, seen: Callable[[int], object] | None, machine: boo
     return page(bytes(raw), machine=machine)
 
 
-def _too_slow(raw: bytes) -> str:
-    """Return why a page would take resiliparse minutes, "" if it would not."""
-    if raw.count(b"<") > _DEEPEST:
-        if _depth(raw) > _DEEPEST:
-            return f"elements nested more than {_DEEPEST:,} deep"
-        if len(_OPTION.findall(raw)) > _MOST_OPTIONS:
-            return f"more than {_MOST_OPTIONS:,} options"
-    if any(len(tag[0].split()) > _MOST_ATTRIBUTES for tag in _LARGE_TAG.finditer(raw)):
-        return f"a tag of more than {_MOST_ATTRIBUTES:,} attributes"
-    return ""
+def _lighter(html: str) -> str:
+    """Return a page without its options if there are many, and large tags without attributes."""
+    if html.count("<") > _MOST < len(_OPTION.findall(html)):
+        html = _OPTION.sub("", html)
+    return _LARGE_TAG.sub(lambda tag: tag[1] if len(tag[2].split()) > _MOST else tag[0], html)
 
 
 def _depth(raw: bytes) -> int:

@@ -6,6 +6,7 @@ import functools
 import itertools
 import logging
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ log = logging.getLogger(__name__)
 
 HEAD = 1024  # bytes that tell the kind of a file
 
+_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?:\[\s*+\{\s*+\"|\{\s*+\n\s*+\"[^\"\n]*+\"\s*+:)")
 _LOOKED_AT = 50  # lines of plain text that tell if it is a table
 
 # First bytes of what is no text, and the way to make text of it.
@@ -215,7 +217,7 @@ def _records(blocks: Iterable[bytes], name: str, text_field: str) -> Iterator[Do
         try:
             record = parse_json(line.decode())
         except ValueError:
-            yield Document.broken(f"{name}#{number}", "not valid JSON")
+            yield Document.broken(f"{name}#{number}", "not valid JSON", damaged=True)
             continue
         yield _record(record if isinstance(record, dict) else {}, f"{name}#{number}", text_field)
 
@@ -278,4 +280,13 @@ def check_text(head: bytes, path: str | os.PathLike[str]) -> None:
     if format in ("xliff", "po") or (format == "tmx" and b"<tmx" in head):  # it may be any other XML
         raise NoDocument(
             f"{path}: {format.upper()}: it holds pairs already; 'bitextmine score' and 'filter' read it"
+        )
+    if format == "csv" or Location.of(path).suffix == ".csv":
+        raise NoDocument(
+            f"{path}: CSV: 'bitextmine score' and 'filter' read pairs from it; for documents, write its column of text "
+            "to a file"
+        )
+    if _JSON.match(head):
+        raise NoDocument(
+            f"{path}: JSON, but not an object per line: make JSON Lines of it with \"jq -c '.[]' FILE\""
         )

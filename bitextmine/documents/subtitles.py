@@ -26,8 +26,8 @@ from bitextmine.languages.scripts import is_spaced
 log = logging.getLogger(__name__)
 
 _LARGEST = 1 << 25  # bytes: a film has 200 kB
-_STAMP = r"(?:\d{1,4}:)?\d{1,2}:\d\d[.,]\d{1,3}"
-_TIMING = re.compile(rf"{_STAMP}[ \t]*-->[ \t]*{_STAMP}")
+_STAMP = r"(?:\d{1,4}:)?\d{1,2}:\d{1,2}[.,]\d{1,3}"
+_TIMING = re.compile(rf"({_STAMP})[ \t]*-->[ \t]*({_STAMP})")
 # The first line of a file, or the second after the number of its first cue.
 _HEAD = re.compile(rf"\ufeff?\s*+(?:WEBVTT(?!\S)|\[Script Info\]|(?:\d{{1,6}}[ \t]*\r?\n)?{_STAMP}[ \t]*-->)")
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*+\n)++")
@@ -245,11 +245,18 @@ def _numbered(text: str) -> str:
     blocks = []
     for block in _BLANK_LINES.sub("\n\n", text).split("\n\n"):
         lines = block.strip("\n").split("\n")
-        timing = next((at for at, line in enumerate(lines[:2]) if _TIMING.search(line)), None)
-        if timing is not None:
-            shown = _INLINE_STAMP.sub("", "\n".join(lines[timing + 1 :]))
-            blocks.append(f"0\n{lines[timing]}\n{shown}\n\n")
+        for at, line in enumerate(lines[:2]):
+            if timing := _TIMING.search(line):
+                shown = _INLINE_STAMP.sub("", "\n".join(lines[at + 1 :]))
+                blocks.append(f"0\n{_stamp(timing[1])} --> {_stamp(timing[2])}\n{shown}\n\n")
+                break
     return "".join([*blocks, "0\n"])
+
+
+def _stamp(stamp: str) -> str:
+    """Return a time with two digits and more, as pysubs2 wants it: Microsoft Teams writes 0:0:7.9."""
+    clock, fraction = re.split("[.,]", stamp)
+    return f"{':'.join(f'{int(part):02}' for part in clock.split(':'))}.{fraction:0<3}"
 
 
 def _plain(text: str, overrides: re.Pattern[str]) -> list[str]:

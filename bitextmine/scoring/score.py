@@ -115,6 +115,8 @@ def score(
                 good: Any = [] if shares is None else np.asarray(shares)[good_rows(block)]
                 notes += doubts(str(source), request, scorer.encoder, pairs, good)
             malformed.add(block)
+            if len(block) < options.window:  # the last one: nothing is printed of a file that is no table
+                malformed.finish()
             if options.strict and malformed.first:
                 raise BitextmineError(f"{malformed.first}; without --strict its scores would stay empty")
             out.write(NormalBlock(block, sides) if options.normalize else block, None, added)

@@ -97,7 +97,8 @@ def test_malformed_rows_keep_their_bytes_and_place(score):
 
 
 def test_empty_input(score, sieve):
-    assert score(b"")[0] == sieve(b"")[0] == []
+    assert score(b"", "--columns", "copy")[0] == [b"src\ttgt\tcopy"]
+    assert score(b"", "--columns", "copy", "--no-header")[0] == sieve(b"")[0] == []
     assert "--header" in score(b"", "--header", code=1)[1]
     lines, _ = score(b"\xef\xbb\xbfsrc\ttgt\n", "--header", "--columns", "copy")
     assert lines == [b"src\ttgt\tcopy"]

@@ -158,6 +158,18 @@ def test_times_of_sentences():
     assert found["A."] == pytest.approx((20, 20.5)) and found["B."] == pytest.approx((20.5, 21))
 
 
+def test_times_without_leading_zeros():
+    cues = (
+        "0:0:1.5 --> 0:0:3.0\n<v Anna Berg>Good morning.</v>",
+        "a1/17-0\n0:1:7.9 --> 1:0:0.25 line:0\nShall we?",
+    )
+    found = passages("WEBVTT\n\n" + "\n\n".join(cues), "teams")
+    timed = {line: times for passage in found for line, times in passage.sentences("en")}
+    assert timed["Good morning."] == (1.5, 3.0)
+    assert timed["Shall we?"] == pytest.approx((67.9, 3600.25))
+    assert is_subtitles("0:0:1.5 --> 0:0:3.0\nGood morning.")
+
+
 @given(st.lists(st.text(st.sampled_from("aB .!-–…[]♪\n<{}0>"), max_size=12), max_size=8))
 def test_letters_and_their_times_keep_their_order(texts):
     cues = [(3 * n, 3 * n + 2, text) for n, text in enumerate(texts)]

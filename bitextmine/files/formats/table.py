@@ -22,7 +22,7 @@ __all__ = ["Block", "Malformed", "Rows", "Table", "Writer", "check_pairs_output"
 
 _NEARLY_ALL = 0.95
 _FEW = 20  # of so many rows, a good one is enough
-_MANY = 10_000  # after so many rows it is clear what a stream is made of
+_MANY = 4096  # after so many rows it is clear what a stream is made of
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Table:
         `other` are further fields of `Outline`; the default of `header` is that of the input.
         """
         layout = self.layout
-        header = other.pop("header", bool(layout.names)) and bool(self.names)
+        header = other.pop("header", bool(layout.names))
         return Outline(
             names=self.names or ("src", "tgt"),
             src=layout.places.get("src"),

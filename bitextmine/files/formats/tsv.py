@@ -246,10 +246,11 @@ class TextWriter(Writer):
 
     def __init__(self, out: Any, outline: Outline) -> None:
         self._out, self._only_added, self._without = out, outline.only_added, outline.replaced
+        self._header = b""  # until the first row shows that the input can be read
         if outline.header:
             kept = [name for at, name in enumerate(outline.names) if at not in outline.replaced]
             names = [*([] if outline.only_added else kept), *outline.added]
-            out.write(("\t".join(map(one_cell, names)) + "\n").encode("utf-8", "replace"))
+            self._header = ("\t".join(map(one_cell, names)) + "\n").encode("utf-8", "replace")
 
     def write(self, block: Block, rows: NDArray[np.int64] | None, added: Sequence[Added]) -> None:
         """Write rows of a block."""
@@ -269,8 +270,13 @@ class TextWriter(Writer):
                 b"%b\t%b\r" % (line[:-1], tail) if line.endswith(b"\r") else b"%b\t%b" % (line, tail)
                 for line, tail in zip(lines, tails, strict=True)
             ]
-        self._out.write(b"\n".join(lines) + b"\n")
+        self._out.write(self._header + b"\n".join(lines) + b"\n")
+        self._header = b""
         self._out.flush()  # who reads the pipe need not wait for a full buffer
+
+    def close(self) -> None:
+        """Write the header of a file without rows."""
+        self._out.write(self._header)
 
 
 # --- two files ---
