@@ -72,7 +72,7 @@ def evaluate_retrieval(
         File,
         Opt(
             "--distractors",
-            "More sentences for the pools: distractors.LANG.txt[.gz|.bz2|.xz|.zst].",
+            "More sentences for the pools: distractors.LANG.txt, plain or compressed.",
             metavar="FOLDER",
         ),
     ] = None,

@@ -9,6 +9,7 @@ import click
 from bitextmine.cli.declared import Only, command
 from bitextmine.cli.shell import program
 from bitextmine.declarations import Opt
+from bitextmine.files.formats.names import INPUT_SUFFIXES, STATING_SUFFIXES
 from bitextmine.files.options import PairColumns, StreamOutput, pairs_file
 from bitextmine.mining.options import PlainThreshold
 from bitextmine.run import Run
@@ -38,9 +39,18 @@ def info(
             click.echo(f"{name}: {value}")
 
 
+_HELP = f"""Summarise a file of sentence pairs on an HTML page.
+
+The page needs no network. It shows scores and thresholds, lengths, languages, suspicious pairs with high scores,
+examples, and the signature of the run. Reads the output of 'mine', 'score' and 'filter', others ({INPUT_SUFFIXES}),
+with or without scores, or two files, sources and translations.
+"""
+
+
 @command(
     program,
     "report",
+    help=_HELP,
     example=(
         "bitextmine report bitext.tsv -o report.html",
         "bitextmine report crawl.tsv.gz --scol 4 --tcol 5 --score-col 3 -o report.html",
@@ -70,12 +80,7 @@ def report(
     ] = None,
     run: Annotated[Run, Only("errors", "max_line")],
 ) -> None:
-    """Summarise a file of sentence pairs on an HTML page.
-
-    The page needs no network. It shows scores and thresholds, lengths, languages, suspicious pairs with high scores,
-    examples, and the signature of the run. Reads the output of 'mine', 'score' and 'filter', other pairs as
-    tab-separated lines, .jsonl, .tmx or .parquet, with or without scores, or two files, sources and translations.
-    """
+    """Summarise a file of sentence pairs on an HTML page."""
     path, page = pairs_file(bitext), Path(output)
     if page.suffix.lower() not in ("", ".html", ".htm") and page.resolve() != Path(path).resolve():
         raise click.UsageError(f"-o {output}: the page is HTML; name it FILE.html")
@@ -90,16 +95,16 @@ def report(
 
 
 _TABLE = "\n".join(f"{name:18}  {meaning}" for name, meaning in MEANINGS.items())
-_HELP = f"""Add score columns to sentence pairs.
+_SCORE_HELP = f"""Add score columns to sentence pairs.
 
 Writes a header, then one output line per input line. Replaces a column that already exists. Rows with an unusual number
 of columns or invalid UTF-8 stay in place, with empty scores. Columns see texts without markup, mojibake and control
 characters.
 
-Reads tab-separated lines, .jsonl, .tmx, .xlf and .parquet by suffix, folders of the library datasets, or two files,
-sources and translations line by line, such as corpus.en and corpus.de. Source and target are the first two columns,
-those that 'mine' and 'score' write, or those named by a header or by --scol and --tcol. --src and --tgt are not needed
-if the file states its languages (.tmx, .jsonl, a header, the names of two files); given, they choose among these.
+Reads {INPUT_SUFFIXES}, folders of the library datasets, or two files, sources and translations line by line, such as
+corpus.en and corpus.de. Source and target are the first two columns, those that 'mine' and 'score' write, or those
+named by a header or by --scol and --tcol. --src and --tgt are not needed if the file states its languages
+({STATING_SUFFIXES}, a header, the names of two files); given, they choose among these.
 
 \b
 {_TABLE}
@@ -109,7 +114,7 @@ if the file states its languages (.tmx, .jsonl, a header, the names of two files
 @command(
     program,
     "score",
-    help=_HELP,
+    help=_SCORE_HELP,
     example=(
         "bitextmine score pairs.tsv > scored.tsv",
         "bitextmine mine --src en --tgt fr | bitextmine score | bitextmine filter > clean.tsv",

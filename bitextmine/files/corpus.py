@@ -263,7 +263,7 @@ def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None =
     if not found:
         seen = ", ".join(sorted(by_language)) or "none"
         raise BitextmineError(
-            f"{directory}: no corpus in language '{lang}' (no file NAME.{lang} or NAME.{lang}.gz|bz2|xz|zst); "
+            f"{directory}: no corpus in language '{lang}' (no file NAME.{lang}, plain or compressed); "
             f"languages seen there: {seen}"
         )
     if name is not None:

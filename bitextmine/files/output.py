@@ -30,8 +30,8 @@ class Destination(Location):
     """A file to write; ``-`` is standard output.
 
     The file is written beside its path and moved there at the end (`atomic.replacing`); an exception removes it and
-    leaves an earlier file of that name as it was. ``.gz``, ``.bz2``, ``.xz`` and ``.zst`` compress, the same bytes
-    for the same text. Other than regular files (/dev/stderr, a named pipe) are written in place.
+    leaves an earlier file of that name as it was. Compressed files have the same bytes for the same text. Other than
+    regular files (/dev/stderr, a named pipe) are written in place.
     """
 
     @property

@@ -9,7 +9,7 @@ import html
 import itertools
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _INLINE = (
     "a abbr acronym b bdi bdo big bpt cite code del em ept font i img ins kbd mark ph q s samp small span strike "
@@ -93,11 +93,12 @@ def clean(text: str, changed: list[str] | None = None, *, tags: bool = True, is_
         tags: remove tags; False for the text of a web page, where what looks like one was escaped.
         is_garbled: the document has mojibake elsewhere, so what may be text in capitals is mojibake, too.
     """
-    markup = _without_markup if tags else _decoded
-    mojibake = functools.partial(_repaired, is_garbled=is_garbled)
-    for step, change in zip(
-        STEPS, (markup, mojibake, _visible, _spelled_out, _composed, _single_spaced), strict=True
-    ):
+    changes: tuple[Callable[[str], str], ...] = (
+        _without_markup if tags else _decoded,
+        functools.partial(_repaired, is_garbled=is_garbled),
+        *(_visible, _spelled_out, _composed, _single_spaced),
+    )
+    for step, change in zip(STEPS, changes, strict=True):
         before, text = text, change(text)
         if changed is not None and text != before:
             changed.append(step)

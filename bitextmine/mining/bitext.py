@@ -121,9 +121,8 @@ class Bitext(Shown):
         """Write the pairs to a file, complete or not at all, with `to_dict` in OUTPUT.json beside it.
 
         Args:
-            output: the file, or ``-`` for stdout. Its suffix names the format: TSV without a header (.tsv, .txt, none),
-                JSON Lines (.jsonl), TMX (.tmx) or Parquet (.parquet); .gz, .bz2, .xz or .zst after the first three
-                compresses. The columns are score, src and tgt.
+            output: a file, or ``-`` for stdout. The suffix tells the format (`formats.names`); no header in TSV.
+                The columns are score, src and tgt.
             ids: add the columns src_line and tgt_line after the score.
             origin: add src_origin and tgt_origin at the end: URL or document, paragraph and sentence, as `split` wrote
                 them.

@@ -103,7 +103,7 @@ def mine(
     ``discard_checkpoint()`` removes.
 
     Args:
-        src: the path of a corpus (one sentence per line, plain or .gz, .bz2, .xz, .zst), or the lines themselves.
+        src: the path of a corpus (one sentence per line, plain or compressed), or the lines themselves.
         tgt: the same in the other language.
         src_lang: the language, for the signature and for cleaning; the suffix of a corpus tells it.
         tgt_lang: the same for the target.

@@ -40,8 +40,8 @@ def _file(path: str | os.PathLike[str], run: Run | None, option: str) -> Source:
     if source.reads_once:
         what = "standard input" if source.is_standard else f"the pipe {source}"
         raise UsageError(
-            f"{option}: the corpus cannot be {what}, which has no place for its embedding beside it; name a file (.gz, "
-            ".xz and .zst are unpacked)"
+            f"{option}: the corpus cannot be {what}, which has no place for its embedding beside it; name a file, "
+            "plain or compressed"
         )
     return source
 
@@ -67,6 +67,9 @@ def find_pairs(named: CorpusOptions, run: Run | None = None) -> list[Pair]:
         if src[1] or tgt[1]:
             raise UsageError("SRC and TGT already name the files: leave out --src-file and --tgt-file")
         src, tgt = (src[0], files[:1]), (tgt[0], files[1:])
+    if src[1] and tgt[1] and (named.name or os.fspath(named.directory) != "."):
+        option = "--name" if named.name else "--dir"
+        raise UsageError(f"{option} is for corpora that are looked up; both are given as files: leave it out")
     sides: list[tuple[str, Sequence[str], list[Source]]] = []
     for side, option, (langs, paths) in (("source", "--src", src), ("target", "--tgt", tgt)):
         if not langs and not paths:

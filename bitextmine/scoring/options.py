@@ -119,7 +119,7 @@ class ScoreOptions(Options):
         ),
     ] = False
     src: Annotated[
-        LanguageCode, Opt("--src", "Expected language of the sources; also its name in .tmx and .jsonl.")
+        LanguageCode, Opt("--src", "Expected language of the sources; also its name in the output.")
     ] = ""
     tgt: Annotated[LanguageCode, Opt("--tgt", "Expected language of the targets, likewise.")] = ""
     where: Columns = field(default_factory=Columns)
@@ -200,6 +200,6 @@ class FilterOptions(Options):
     where: Columns = field(default_factory=Columns)
     src: Annotated[
         LanguageCode,
-        Opt("--src", "Source language, for .tmx and .jsonl, and for rules on lang if the column is missing."),
+        Opt("--src", "Source language, for the output, and for rules on lang if the column is missing."),
     ] = ""
     tgt: Annotated[LanguageCode, Opt("--tgt", "Target language, likewise.")] = ""

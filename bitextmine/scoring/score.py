@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.cells import one_cell
-from bitextmine.files.formats.names import MOSES, Format
+from bitextmine.files.formats.names import MOSES, OUTPUT_SUFFIXES, Format
 from bitextmine.files.formats.protocol import SomeRows
 from bitextmine.files.formats.table import Block, Malformed, Table, check_pairs_output, open_pairs, open_table
 from bitextmine.files.output import Destination, keep_apart
@@ -98,7 +98,7 @@ def score(
     notes += _replaced(table, () if options.score_only else names)
     if format is MOSES:
         notes.append(
-            f"{output} holds texts alone: the columns are lost; name a .tsv, .jsonl or .parquet for them"
+            f"{output} holds texts alone: the columns are lost; name one file for them ({OUTPUT_SUFFIXES})"
         )
     scorer = open_scorer(request, options, langs, run.device_here)
     malformed, made = Malformed(table), scorer.signature

@@ -41,6 +41,31 @@ def test_an_unknown_preset_lists_all():
         api.filter([("a", "b")], preset="mildd")
 
 
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ("score x.tsv -o x{lang}", "-o x{lang}: nothing takes the place of {lang}"),
+        (
+            "filter x.tsv --rejected x.{lang}.tsv",
+            "--rejected x.{lang}.tsv: nothing takes the place of {lang}",
+        ),
+        ("align x.en x.fr -o x{lang}.tsv", "nothing takes the place of {lang}"),
+        ("mine x.en x.fr -o x{lang}.tsv", "nothing takes the place of {lang}"),
+        ("mine x.en x.fr --name x", "--name is for corpora that are looked up"),
+        ("mine --src-file x.en --tgt-file x.fr --dir x", "--dir is for corpora that are looked up"),
+        ("score x.tsv --src en --tgt xx", "--tgt: 'xx' is not a language code"),
+        ("mine --src zz --tgt fr", "--src: 'zz' is not a language code"),
+        ("split x.en --lang qq", "--lang: 'qq' is not a language code"),
+    ],
+)
+def test_options_that_mean_nothing(bitextmine, tmp_path, args, message):
+    for name in ("x.tsv", "x.en", "x.fr"):
+        (tmp_path / name).write_text("one\tune\n")
+    before = sorted(tmp_path.iterdir())
+    assert message in " ".join(bitextmine(*args.split(), cwd=tmp_path, code=2).err.split())
+    assert sorted(tmp_path.iterdir()) == before
+
+
 def test_an_option_that_is_a_command(bitextmine):
     err = bitextmine("mine", "--report", "r.html", code=2).err
     assert "No such option" in err and "'bitextmine report' is a command of its own" in err

@@ -260,3 +260,25 @@ def test_cells_with_line_ends_far_behind_the_head(tmp_path, end):
     assert len(pairs) == 4 and sum("quoted cell" in reason for _, reason in pairs) == 1
     good = [pair for pair in rows(path) if isinstance(pair, tuple)]
     assert len(good) == 3002 and ('"One"', '"Eins"') in good and ('lines"', "Still a pair.") in good
+
+
+CELLS = {
+    # Rows, and those of them that are parts of a cell.
+    ('One\t"Zwei', 'Zeilen"', "a\tb"): {0, 1},
+    ('"Two', 'lines"\tZwei', "a\tb"): {0, 1},
+    ('"Two', "", 'lines"\t"Zwei', 'Zeilen"', "a\tb"): {0, 1, 2, 3},
+    ('One\t"Zwei', "oder", 'drei"', "a\tb"): {0, 1, 2},
+    # Quotations that go on in the next sentence.
+    ('"I go.\t"Ich gehe.', 'Now."\tJetzt."', "a\tb"): set(),
+    ('He: "I go.\tEr: "Ich gehe.', 'Now."', "a\tb"): {1},
+    ('a\t"Ich gehe.', "one cell", "a\tb"): {1},
+}
+
+
+@pytest.mark.parametrize("size", [2, 3, 700])
+@pytest.mark.parametrize(("lines", "bad"), CELLS.items())
+def test_parts_of_a_late_cell_in_any_block(tmp_path, lines, bad, size):
+    path = tmp_path / "a.tsv"
+    path.write_text("\n".join(["x\ty"] * 300 + list(lines)))
+    blocks = open_table(path).rows.blocks(size)
+    assert {block.start + row - 301 for block in blocks for row in block.bad()} == bad

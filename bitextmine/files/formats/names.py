@@ -4,6 +4,8 @@
 """
 
 import importlib
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ class Format:
         writer: "module:class", called with a binary file and an `Outline`; a `Writer`. Empty: the format is only read.
         lines: rows are lines of text, which `cut` and `paste` handle.
         binary: numbers keep all their digits, and the content is compressed already.
+        states_languages: a file may state the languages of its texts.
         needs_languages: the two sides are told apart by their languages.
         extra: the optional dependencies of this package that it needs.
     """
@@ -35,6 +38,7 @@ class Format:
     writer: str = ""
     lines: bool = False
     binary: bool = False
+    states_languages: bool = False
     needs_languages: bool = False
     extra: str = ""
 
@@ -60,25 +64,42 @@ class Format:
 
 
 TSV = Format("tsv", (".tsv", ".txt", ".tab", ""), "tsv:TextRows", "tsv:TextWriter", lines=True)
-JSONL = Format("jsonl", (".jsonl", ".ndjson"), "records:open_jsonl", "records:JsonWriter")
-TMX = Format("tmx", (".tmx",), "units:open_units", "tmx:TmxWriter", needs_languages=True)
+JSONL = Format(
+    "jsonl", (".jsonl", ".ndjson"), "records:open_jsonl", "records:JsonWriter", states_languages=True
+)
+_LANGUAGES: Any = {"states_languages": True, "needs_languages": True}
+TMX = Format("tmx", (".tmx",), "units:open_units", "tmx:TmxWriter", **_LANGUAGES)
 _PYARROW: Any = {"binary": True, "extra": "parquet"}
 PARQUET = Format("parquet", (".parquet", ".pq"), "parquet:open_parquet", "parquet:ArrowWriter", **_PYARROW)
 DATASET = Format("dataset", (), "parquet:open_dataset", extra="parquet")
-XLIFF = Format("xliff", (".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff", ".txlf"), "units:open_units")
+XLIFF = Format(
+    "xliff",
+    (".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff", ".txlf"),
+    "units:open_units",
+    states_languages=True,
+)
 CSV = Format("csv", (".csv",), "quoted:open_csv", lines=True)
-PO = Format("po", (".po", ".pot"), "po:open_po")
+PO = Format("po", (".po", ".pot"), "po:open_po", states_languages=True)
 # Two files, named by the languages: {lang} stands for these in the name of an output.
 MOSES = Format("moses", (".{lang}",), "tsv:open_moses", "tsv:MosesWriter", lines=True, needs_languages=True)
 
 FORMATS = {format.name: format for format in (TSV, JSONL, TMX, PARQUET, XLIFF, CSV, PO, DATASET, MOSES)}
 _WRITTEN = [format.suffixes[0] for format in FORMATS.values() if format.writer]
-# For texts of help: the suffixes of outputs, and those that compress them.
-OUTPUT_SUFFIXES, COMPRESSING = (
-    f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
-    for suffixes in ([suffix for suffix in _WRITTEN if "{" not in suffix], COMPRESSION_SUFFIXES)
-)
+
+
+def _listed(suffixes: Iterable[str], word: str = "or") -> str:
+    *most, last = (suffix for suffix in suffixes if "{" not in suffix)
+    return f"{', '.join(most)} {word} {last}"
+
+
+# For texts of help: the usual suffix of each format that is read, of those that are written, of those that state their
+# languages, and all that compress.
+INPUT_SUFFIXES = _listed((format.suffixes[0] for format in FORMATS.values() if format.suffixes), "and")
+OUTPUT_SUFFIXES = _listed(_WRITTEN)
+STATING_SUFFIXES = _listed(format.suffixes[0] for format in FORMATS.values() if format.states_languages)
+COMPRESSING = _listed(COMPRESSION_SUFFIXES)
 SUFFIXES = {suffix: format for format in FORMATS.values() for suffix in format.suffixes}
+_PLACE = re.compile(r"\{(?:lang|src|tgt)\}")
 _MEANT = {".json": ".jsonl", ".csv": ".tsv", ".xml": ".tmx"}
 
 
@@ -106,6 +127,10 @@ def output_format(output: Location, option: str = "-o") -> Format:
             message names the `option`.
     """
     suffix = output.stem.suffix
+    if (unknown := _PLACE.search(output.text)) and not (suffix == ".{lang}" and unknown[0] == "{lang}"):
+        raise UsageError(
+            f"{option} {output}: nothing takes the place of {unknown[0]}; two files are NAME.{{lang}}"
+        )
     found = _format(output) or (TSV if _two_languages(suffix[1:]) else None)
     if found is None or not found.writer:
         meant = f"; is {_MEANT[output.suffix]} meant?" if output.suffix in _MEANT else ""

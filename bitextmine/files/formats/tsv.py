@@ -29,26 +29,23 @@ Decode = Callable[[bytes, int], str]  # of lines, and the number of the first ro
 _INTEGER = re.compile(r"-?\d{1,18}")
 _TWO_FILES_ROWS = 8192
 _LOOKED_BACK = 50  # rows of a block for a cell that does not end in it
+_QUOTED = "part of a quoted cell with line ends; name a spreadsheet's file .csv"
 
 
 class TextBlock:
     """A `Block` of lines of bytes, decoded and cut into cells on demand.
 
-    least: cells of a row that may have more or fewer than `width`.
-    opened: a cell in quotation marks seems to go on here.
+    Attributes:
+        opened, open: a cell in quotation marks goes on here from the block before, or from here in the next one.
     """
 
     def __init__(
-        self,
-        raw: list[bytes],
-        start: int,
-        width: int,
-        decode: Decode | None,
-        least: int | None,
-        opened: bool = False,
+        self, raw: list[bytes], start: int, width: int, decode: Decode | None, least: int | None
     ) -> None:
-        self._raw, self._decode, self._least, self._opened = raw, decode, least, opened
+        """Take lines; `least`: cells of a row that may have more or fewer than `width`."""
+        self._raw, self._decode, self._least = raw, decode, least
         self.start, self.width = start, width
+        self.opened = self.open = False
 
     def __len__(self) -> int:
         return len(self._raw)
@@ -72,30 +69,52 @@ class TextBlock:
             for row, cells in enumerate(self._cells)
             if cells is None or (len(cells) != width if least is None else len(cells) < least)
         }
-        quoted = {
-            at: "part of a quoted cell with line ends; name a spreadsheet's file .csv"
-            for row in (*([-1] if self._opened else []), *bad)
-            for at in self._after_opening(row)
-            if at not in bad
-        }
-        return dict(sorted({**bad, **quoted}.items())) if quoted else bad
+        starts = {at for row in bad for at in (row - 1, row) if at >= 0}
+        starts |= {-1} if self.opened else set()
+        starts |= {len(self) - 1} if self.open else set()
+        quoted = {row for start in starts for row in self._quoted(start)}.difference(bad)
+        if not quoted:
+            return bad
+        return dict(sorted({**bad, **dict.fromkeys(quoted, _QUOTED)}.items()))
 
-    def _after_opening(self, row: int) -> Iterator[int]:
-        """Yield the rows that go on in a cell, in quotation marks and with line ends, that begins in this one."""
-        opened = row < 0 or _opens(self._cells[row])
+    def _quoted(self, row: int) -> Iterator[int]:
+        """Yield the rows of cells in quotation marks and with line ends, the first of which begins in this one."""
+        cells = self._cells[row] if row >= 0 else None
+        opened = row < 0 or _opens(cells)
+        rows = [row] if row >= 0 else []
         while opened and (row := row + 1) < len(self):
             cells = self._cells[row]
-            if cells is None or not any('"' in cell for cell in cells):
-                opened = cells is not None and len(cells) != self.width
-            elif opened := _closes(cells):
-                yield row
-                opened = _opens(cells)
+            rows.append(row)
+            if cells is None or (not any('"' in cell for cell in cells) and len(cells) == self.width):
+                return
+            if any('"' in cell for cell in cells):
+                if not _closes(cells):
+                    return
+                yield from rows
+                rows, opened = [], _opens(cells)
+        if self.open:
+            yield from rows
 
-    def leaves_open(self) -> bool:
-        """Return True if a cell in quotation marks seems to go on in the next block."""
-        some = (_decoded(line) or "" for line in reversed(self._raw[-_LOOKED_BACK:]) if b'"' in line)
-        cells = next(some, "").removesuffix("\r").split("\t")
-        return _opens(cells) and (len(cells) != self.width or _closes(cells))
+    def may_go_on(self) -> bool:
+        """Return True if the last rows are lines of a cell in quotation marks that does not end here."""
+        for line in reversed(self._raw[-_LOOKED_BACK:]):
+            cells = _row(line)
+            if b'"' in line or len(cells) == self.width:
+                return _opens(cells)
+        return False
+
+    def goes_on(self, following: Sequence[bytes]) -> bool:
+        """Return True if the lines that follow have the end of such a cell, or no other end than theirs."""
+        last = _row(self._raw[-1])
+        for at, line in enumerate(following):
+            cells = _row(line)
+            if at == 0 and len(last) == len(cells) == self.width and not _closes(last):
+                return False
+            if b'"' in line:
+                return _closes(cells)
+            if len(cells) == self.width:
+                return False
+        return bool(following)
 
     def bad(self) -> dict[int, str]:
         """Return the bad rows."""
@@ -157,6 +176,10 @@ def _closes(cells: Sequence[str]) -> bool:
     return cells[0].endswith('"') and cells[0].count('"') % 2 == 1
 
 
+def _row(line: bytes) -> list[str]:
+    return (_decoded(line) or "").removesuffix("\r").split("\t")
+
+
 def _decoded(line: bytes) -> str | None:
     with contextlib.suppress(UnicodeDecodeError):
         return line.decode("utf-8")
@@ -213,10 +236,15 @@ class TextRows:
     def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[TextBlock]:
         """Yield the rows in blocks."""
         start, opened = 1, False
-        for lines in self._cut(rows, most):
-            block = TextBlock(lines, start, self.layout.width, self._decode, self._least, opened)
+        cut = self._cut(rows, most)
+        lines = next(cut, None)
+        while lines is not None:
+            block = TextBlock(lines, start, self.layout.width, self._decode, self._least)
+            following = next(cut, None) if block.may_go_on() else None
+            block.opened, block.open = opened, following is not None and block.goes_on(following)
             yield block
-            start, opened = start + len(lines), block.leaves_open()
+            start, opened = start + len(lines), block.open
+            lines = next(cut, None) if following is None else following
 
     def _cut(self, rows: int | None, most: int) -> Iterator[list[bytes]]:
         ahead, self._ahead = [self._ahead] if self._ahead else [], []
