@@ -148,13 +148,6 @@ def is_stated(code: str | None) -> bool:
     return code is not None and _first_part(code) not in _NO_LANGUAGE
 
 
-@lru_cache(maxsize=4096)
-def _is_registered(code: str) -> bool:
-    import langcodes  # takes 50 ms, and nearly all codes are in the table
-
-    return langcodes.tag_is_valid(_first_part(code))
-
-
 def language_code(name: str, value: Any) -> str:
     """Return the value of an argument if it is a code of a language, "" for None; UsageError for anything else."""
     if value is not None and not isinstance(value, str):
