@@ -1,4 +1,4 @@
-/* AdamW on some rows of a table, for training (training/rows.py computes the same in torch). */
+/* AdamW on some rows of a table, for training (training/model/rows.py computes the same in torch). */
 
 #include <math.h>
 

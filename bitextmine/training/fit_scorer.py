@@ -40,11 +40,11 @@ from bitextmine.mining.threshold import tune
 from bitextmine.run import Run
 from bitextmine.search.exact import search_both
 from bitextmine.search.neighbours import Neighbours
-from bitextmine.training.cache import PairCache, open_caches
+from bitextmine.training.data.cache import PairCache, open_caches
+from bitextmine.training.data.pairs import find_corpora
+from bitextmine.training.data.sampling import with_ngrams
 from bitextmine.training.options import Fitting
-from bitextmine.training.pairs import find_corpora
 from bitextmine.training.recipe import Recipe
-from bitextmine.training.sampling import with_ngrams
 
 # Neighbours among which the network learns to choose, and held-out sentences of each side.
 NEAREST, ASKED = 10, 300

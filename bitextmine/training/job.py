@@ -22,18 +22,18 @@ from bitextmine.files.atomic import FULL_DISK, cannot_write, replacing
 from bitextmine.files.journal import Journal, JournalBusyError, read_head
 from bitextmine.run import Run
 from bitextmine.signature import signature
-from bitextmine.training.cache import DROPPED, open_caches
+from bitextmine.training.data.cache import DROPPED, open_caches
+from bitextmine.training.data.pairs import check_corpora
+from bitextmine.training.data.vocabulary import check_unknown, open_vocabulary, unknown_shares
+from bitextmine.training.model.start import open_start
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.outputs import CARD, CHECKPOINT, LOG, RECIPE, cut_log
-from bitextmine.training.pairs import check_corpora
 from bitextmine.training.parallel import World
 from bitextmine.training.recipe import Recipe
 from bitextmine.training.recipe.load import recipe_settings
 from bitextmine.training.reducing import finished_model
-from bitextmine.training.start import open_start
 from bitextmine.training.teacher import open_lessons, open_teacher
 from bitextmine.training.training_run import SMALLEST_POOL, Inputs, NotFinite, TrainingRun
-from bitextmine.training.vocabulary import check_unknown, open_vocabulary, unknown_shares
 
 log = logging.getLogger(__name__)
 

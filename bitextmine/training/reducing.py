@@ -24,11 +24,11 @@ from bitextmine.encoder.weights import CHARACTERS, PIECES, piece_vectors, read_w
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.source import Source
 from bitextmine.run import Run
-from bitextmine.training.forward import sentence_vectors
+from bitextmine.training.data.sampling import sample_pieces
+from bitextmine.training.model.forward import sentence_vectors
+from bitextmine.training.model.spelling import finished
 from bitextmine.training.options import Reduction
 from bitextmine.training.outputs import check_model_output, model_output
-from bitextmine.training.sampling import sample_pieces
-from bitextmine.training.spelling import finished
 from bitextmine.training.training_run import TrainingRun
 
 SENTENCES = 20_000

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from bitextmine.run import Run
 from bitextmine.system import keep_freed_memory
+from bitextmine.training.data.pairs import find_corpora
 from bitextmine.training.job import Job, Planned, work_folder
 from bitextmine.training.outputs import check_model_output
-from bitextmine.training.pairs import find_corpora
 from bitextmine.training.papers.stages import stages
 from bitextmine.training.parallel import join_world
 from bitextmine.training.recipe import Recipe, check_objectives

@@ -22,19 +22,24 @@ from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
 from bitextmine.system import ahead
-from bitextmine.training.cache import PairCache
-from bitextmine.training.edits import Edits
-from bitextmine.training.forward import sentence_vectors
+from bitextmine.training.data.cache import PairCache
+from bitextmine.training.data.edits import Edits
+from bitextmine.training.data.pairfile import TokenPairs
+from bitextmine.training.data.pivot import join_languages
+from bitextmine.training.data.sampling import PairSource, Phases, Sampler, hash_seed, split_table, with_ngrams
+from bitextmine.training.model.forward import sentence_vectors
+from bitextmine.training.model.rows import RowAdamW
+from bitextmine.training.model.spelling import (
+    SpelledVectors,
+    commonest_ngrams,
+    commonest_skeletons,
+    piece_ngrams,
+)
+from bitextmine.training.model.start import Start
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.objectives.registry import Objectives, Setup
-from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.parallel import ALONE, World
-from bitextmine.training.pivot import join_languages
 from bitextmine.training.recipe import Recipe, Training
-from bitextmine.training.rows import RowAdamW
-from bitextmine.training.sampling import PairSource, Phases, Sampler, hash_seed, split_table, with_ngrams
-from bitextmine.training.spelling import SpelledVectors, commonest_ngrams, commonest_skeletons, piece_ngrams
-from bitextmine.training.start import Start
 from bitextmine.training.teacher import Lessons
 
 log = logging.getLogger(__name__)

@@ -6,8 +6,8 @@ import pytest
 @pytest.fixture(scope="session")
 def tiny_tokenizer(sentence_pairs, tmp_path_factory):
     """A SentencePiece model of 120 pieces."""
+    from bitextmine.training.data.vocabulary import train_vocabulary
     from bitextmine.training.recipe import load_recipe
-    from bitextmine.training.vocabulary import train_vocabulary
 
     path = tmp_path_factory.mktemp("tokenizer") / "tokenizer.model"
     recipe = load_recipe(None, {"vocabulary.size": 120}, pairs=["x.en-fr.tsv"])

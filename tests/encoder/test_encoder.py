@@ -34,8 +34,8 @@ from bitextmine.encoder.weights import (
 from bitextmine.errors import BitextmineError
 from bitextmine.languages.clean import readable
 from bitextmine.shipped import SHIPPED
+from bitextmine.training.data.vocabulary import train_vocabulary
 from bitextmine.training.recipe import load_recipe
-from bitextmine.training.vocabulary import train_vocabulary
 
 LINES = ["the cat sat on the mat", "", "le chat", "   ", "a " * 900, "le chat", "naïve café — 12,5 %", "\x00"]
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.training.forward import length_batches
+from bitextmine.training.model.forward import length_batches
 
 sentences = st.lists(st.lists(st.integers(0, 999), max_size=12), max_size=20)
 

@@ -44,8 +44,8 @@ def make_recipe(sentence_pairs, tmp_path):
 @pytest.fixture
 def prepare(tmp_path):
     """Returns the vocabulary and the token caches of a recipe."""
-    from bitextmine.training.cache import open_caches
-    from bitextmine.training.vocabulary import open_vocabulary
+    from bitextmine.training.data.cache import open_caches
+    from bitextmine.training.data.vocabulary import open_vocabulary
 
     def prepare(recipe):
         work = tmp_path / "prepared"

@@ -14,7 +14,7 @@ from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
 from bitextmine.run import Run
-from bitextmine.training.forward import layer_precision, product_precision, sentence_vectors
+from bitextmine.training.model.forward import layer_precision, product_precision, sentence_vectors
 from bitextmine.training.outputs import read_log
 from bitextmine.training.papers.mao2021 import piece_states
 from bitextmine.training.recipe import Training

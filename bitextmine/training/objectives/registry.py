@@ -16,13 +16,13 @@ from bitextmine.encoder import Encoder
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.training.cache import PairCache
-from bitextmine.training.forward import layer_precision, sentence_vectors
+from bitextmine.training.data.cache import PairCache
+from bitextmine.training.data.pairfile import TokenPairs
+from bitextmine.training.data.sampling import drop_pieces
+from bitextmine.training.model.forward import layer_precision, sentence_vectors
 from bitextmine.training.objectives.catalogue import OBJECTIVES
-from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.parallel import ALONE, World
 from bitextmine.training.recipe.keys import Training
-from bitextmine.training.sampling import drop_pieces
 from bitextmine.training.teacher import Lessons
 
 T = TypeVar("T")

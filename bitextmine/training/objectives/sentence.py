@@ -8,10 +8,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from bitextmine.encoder.model import unit_vectors
-from bitextmine.training.forward import product_precision
+from bitextmine.training.data.sampling import drop_pieces
+from bitextmine.training.model.forward import product_precision
 from bitextmine.training.objectives.registry import Objective, Setup, Views
 from bitextmine.training.objectives.softmax import symmetric_softmax_loss
-from bitextmine.training.sampling import drop_pieces
 
 
 class Contrastive(Objective):

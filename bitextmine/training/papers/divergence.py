@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.training.forward import product_precision
+from bitextmine.training.data.sampling import piece_frequencies
+from bitextmine.training.model.forward import product_precision
 from bitextmine.training.objectives.registry import Setup
-from bitextmine.training.sampling import piece_frequencies
 
 ROWS = 256
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.training.forward import autocast, length_batches, tensor
+from bitextmine.training.model.forward import autocast, length_batches, tensor
 from bitextmine.training.objectives.registry import Objective, Setup, Views
 from bitextmine.training.papers.divergence import Head, Targets, one_piece, piece_counts, softmax_divergence
 

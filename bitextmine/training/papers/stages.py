@@ -18,11 +18,11 @@ from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import BOTTLENECK, PIECES, SCALE, piece_vectors, read_weights
 from bitextmine.files.atomic import replacing
 from bitextmine.run import Run
-from bitextmine.training.cache import PairCache, open_caches
+from bitextmine.training.data.cache import PairCache, open_caches
+from bitextmine.training.data.sampling import piece_frequencies
 from bitextmine.training.job import Planned
 from bitextmine.training.recipe.keys import Distillation, Model, Recipe
 from bitextmine.training.reducing import principal_axes
-from bitextmine.training.sampling import piece_frequencies
 
 FOLDERS = {1: "1-assistant", 2: "2-pieces", 3: "3-student", 4: "4-contrast"}
 OBJECTIVES = {1: "distil", 2: "embedding", 3: "distil", 4: "distil"}

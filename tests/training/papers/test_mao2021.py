@@ -12,10 +12,10 @@ from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.weights import unrolled
+from bitextmine.training.data.pairfile import TokenPairs
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.objectives.registry import Objectives, Setup, Views
 from bitextmine.training.outputs import read_log
-from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.papers import divergence
 from bitextmine.training.papers.divergence import piece_counts, softmax_divergence
 from bitextmine.training.papers.mao2021 import MASK, align_loss, mask_like_bert, mask_one, sim_loss

@@ -13,8 +13,8 @@ from bitextmine.encoder.folder import WEIGHTS, read_folder
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.weights import read_weights, unrolled
+from bitextmine.training.data.pairfile import TokenPairs
 from bitextmine.training.objectives.registry import Objectives, Setup
-from bitextmine.training.pairfile import TokenPairs
 from bitextmine.training.papers import ding2022
 from bitextmine.training.papers.stages import stages
 from bitextmine.training.recipe import load_recipe

@@ -11,9 +11,9 @@ import numpy as np
 from bitextmine.encoder.ngrams import SPACE, Ngrams
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
-from bitextmine.training.cache import PairCache
-from bitextmine.training.edits import Edits
-from bitextmine.training.pairfile import EditedCopies, TokenPairs
+from bitextmine.training.data.cache import PairCache
+from bitextmine.training.data.edits import Edits
+from bitextmine.training.data.pairfile import EditedCopies, TokenPairs
 from bitextmine.training.recipe import PairCorpus, Recipe
 
 # Pairs of each corpus that frequencies are estimated on.

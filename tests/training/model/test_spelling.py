@@ -15,7 +15,7 @@ from bitextmine.encoder.folder import TOKENIZER, packaged, save_folder
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.ngrams import LENGTHS, SPACE, folded
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.training.spelling import (
+from bitextmine.training.model.spelling import (
     ACROSS_WEIGHT,
     MEAN_WEIGHT,
     SpelledVectors,

@@ -12,9 +12,9 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.protocol import Outline
 from bitextmine.files.formats.records import RecordBlock
 from bitextmine.files.formats.table import open_pairs
-from bitextmine.training.pairs import check_corpora, pair_chunks
+from bitextmine.training.data.pairs import check_corpora, pair_chunks
+from bitextmine.training.data.vocabulary import sample_lines, train_vocabulary
 from bitextmine.training.recipe import Data, PairCorpus, Recipe
-from bitextmine.training.vocabulary import sample_lines, train_vocabulary
 
 # No digits: a column of numbers is a score.
 TEXT = st.text(st.characters(exclude_characters="\n\r\t\ufeff", exclude_categories=["Cs", "Nd"]), max_size=8)

@@ -14,15 +14,15 @@ from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, packaged, read_folder
 from bitextmine.encoder.model import unit_vectors
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
-from bitextmine.training.cache import open_caches
-from bitextmine.training.forward import sentence_vectors
+from bitextmine.training.data.cache import open_caches
+from bitextmine.training.data.vocabulary import check_unknown, open_vocabulary, unknown_shares
+from bitextmine.training.model.forward import sentence_vectors
+from bitextmine.training.model.spelling import finished
+from bitextmine.training.model.start import open_start
 from bitextmine.training.recipe import load_recipe
 from bitextmine.training.recipe.shape import RATES
-from bitextmine.training.spelling import finished
-from bitextmine.training.start import open_start
 from bitextmine.training.trainer import train
 from bitextmine.training.training_run import Inputs, TrainingRun
-from bitextmine.training.vocabulary import check_unknown, open_vocabulary, unknown_shares
 
 
 def from_(make_recipe, tmp_path, start, **overrides):

@@ -20,8 +20,8 @@ from bitextmine.encoder.ngrams import BARE, SPACE, Ngrams, folded, is_word, skel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.languages.romanize import CONSONANTS
 from bitextmine.languages.scripts import LATIN
-from bitextmine.training.cache import PairCache
-from bitextmine.training.sampling import sample_pieces
+from bitextmine.training.data.cache import PairCache
+from bitextmine.training.data.sampling import sample_pieces
 
 # An n-gram in fewer pieces connects none.
 FEWEST_PIECES = 2

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
-from bitextmine.training import pairfile
-from bitextmine.training.pairfile import RECORD, PairFile, PairWriter, choose, sentence_keys
+from bitextmine.training.data import pairfile
+from bitextmine.training.data.pairfile import RECORD, PairFile, PairWriter, choose, sentence_keys
 
 SENTENCES = st.lists(st.integers(0, 65_535), max_size=6)
 PAIRS = st.lists(st.tuples(SENTENCES, SENTENCES), max_size=12)

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.training.cache import PairCache
-from bitextmine.training.pairfile import TokenPairs, blocks
+from bitextmine.training.data.cache import PairCache
+from bitextmine.training.data.pairfile import TokenPairs, blocks
+from bitextmine.training.data.sampling import PairSource
 from bitextmine.training.recipe import PairCorpus
-from bitextmine.training.sampling import PairSource
 
 log = logging.getLogger(__name__)
 

@@ -23,9 +23,9 @@ from bitextmine.files.atomic import remove_left, replacing
 from bitextmine.files.json_toml import read_json, write_json
 from bitextmine.run import Run
 from bitextmine.system import ahead, processors
+from bitextmine.training.data.pairfile import PairFile, PairWriter, TokenPairs, choose, sentence_keys
+from bitextmine.training.data.pairs import corpus_files, pair_chunks
 from bitextmine.training.outputs import staged_folder
-from bitextmine.training.pairfile import PairFile, PairWriter, TokenPairs, choose, sentence_keys
-from bitextmine.training.pairs import corpus_files, pair_chunks
 from bitextmine.training.recipe import PairCorpus, Recipe
 
 log = logging.getLogger(__name__)

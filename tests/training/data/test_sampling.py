@@ -1,7 +1,6 @@
 """Batches are the same wherever a run is resumed; dropped and split pieces; piece frequencies."""
 
 import dataclasses
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bitextmine.encoder.folder import packaged
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
-from bitextmine.training.edits import Edits
-from bitextmine.training.pairfile import TokenPairs
-from bitextmine.training.recipe import Data, PairCorpus, Recipe, Training
-from bitextmine.training.sampling import (
+from bitextmine.training.data.edits import Edits
+from bitextmine.training.data.pairfile import TokenPairs
+from bitextmine.training.data.sampling import (
     CHOICES,
     ROUNDS,
     PairSource,
@@ -27,6 +26,7 @@ from bitextmine.training.sampling import (
     split_pieces,
     split_table,
 )
+from bitextmine.training.recipe import Data, PairCorpus, Recipe, Training
 
 
 @given(st.integers(1, 3000), st.integers(0, 2**32 - 1))
@@ -138,7 +138,7 @@ def test_weights_are_how_often_a_pair_is_drawn():
     assert np.allclose(times / times[0], (1, 3, 0.5), rtol=0.15)
 
 
-PACKAGED = Path(__file__).parents[2] / "bitextmine/encoder/packaged/europe5/tokenizer.model"
+PACKAGED = packaged("europe5") / "tokenizer.model"
 TOKENIZER = Tokenizer(PACKAGED)
 SPLITS = split_table(TOKENIZER)
 PIECES = TOKENIZER.pieces()

@@ -18,10 +18,10 @@ from bitextmine.files.atomic import replacing
 from bitextmine.files.journal import Journal
 from bitextmine.files.storage import Remote
 from bitextmine.languages.codes import language
-from bitextmine.training.cache import PairCache
-from bitextmine.training.pairs import pair_chunks
+from bitextmine.training.data.cache import PairCache
+from bitextmine.training.data.pairs import pair_chunks
+from bitextmine.training.model.start import Start
 from bitextmine.training.recipe import Recipe
-from bitextmine.training.start import Start
 
 log = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.training.edits import Edits
-from bitextmine.training.pairfile import PairFile, PairWriter, sentence_keys
-from bitextmine.training.pivot import join_languages
+from bitextmine.training.data.edits import Edits
+from bitextmine.training.data.pairfile import PairFile, PairWriter, sentence_keys
+from bitextmine.training.data.pivot import join_languages
 from bitextmine.training.recipe import PairCorpus
 
 VOCABULARY = [

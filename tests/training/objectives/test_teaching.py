@@ -16,19 +16,19 @@ from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
 from bitextmine.training import teacher as lessons_module
-from bitextmine.training.cache import open_caches
+from bitextmine.training.data.cache import open_caches
+from bitextmine.training.data.pairfile import TokenPairs
+from bitextmine.training.data.pairs import pair_chunks
+from bitextmine.training.data.vocabulary import open_vocabulary
 from bitextmine.training.job import load_checkpoint, save_checkpoint
 from bitextmine.training.objectives import teaching
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.objectives.registry import Setup, Views, objective_class
 from bitextmine.training.outputs import read_log
-from bitextmine.training.pairfile import TokenPairs
-from bitextmine.training.pairs import pair_chunks
 from bitextmine.training.recipe import Training
 from bitextmine.training.teacher import chosen_lines, open_teacher, shares, text_key
 from bitextmine.training.trainer import train
 from bitextmine.training.training_run import Inputs, TrainingRun
-from bitextmine.training.vocabulary import open_vocabulary
 
 
 def units(seed, n, d):

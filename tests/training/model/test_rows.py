@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import nn
 
-from bitextmine.training.rows import RowAdamW
-from bitextmine.training.spelling import _Means
+from bitextmine.training.model.rows import RowAdamW
+from bitextmine.training.model.spelling import _Means
 
 SHAPE = (40, 19)  # neither a multiple of a vector register nor of the threads
 RATES = [0.01 * min(1, (n + 1) / 5) * (1 - n / 130) for n in range(120)]

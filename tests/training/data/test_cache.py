@@ -11,10 +11,10 @@ import pytest
 
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
-from bitextmine.training import cache as cache_module
-from bitextmine.training.cache import DROPPED, open_caches
+from bitextmine.training.data import cache as cache_module
+from bitextmine.training.data.cache import DROPPED, open_caches
+from bitextmine.training.data.vocabulary import train_vocabulary
 from bitextmine.training.recipe import PairCorpus, load_recipe
-from bitextmine.training.vocabulary import train_vocabulary
 
 
 @pytest.fixture(scope="module")
@@ -129,8 +129,8 @@ DIE = """
 import os, signal, sys
 from pathlib import Path
 from bitextmine.encoder.tokenizer import Tokenizer
-from bitextmine.training import cache
-from bitextmine.training.pairfile import PairWriter
+from bitextmine.training.data import cache
+from bitextmine.training.data.pairfile import PairWriter
 from bitextmine.training.recipe import load_recipe
 
 where, model, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])

@@ -1,0 +1,1 @@
+"""Training text: pairs read, tokenised, filtered, kept on disk and drawn in batches; the vocabulary made of them."""
