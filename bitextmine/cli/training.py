@@ -16,7 +16,7 @@ from bitextmine.mining.options import CorpusOptions
 from bitextmine.run import Run
 from bitextmine.search.options import SEARCH_MEMORY
 from bitextmine.shipped import Model
-from bitextmine.training.options import OUT, Data, Fitting, RecipeKeys, Reduction, TrainOptions
+from bitextmine.training.options import OUT, Data, Fitting, RecipeKeys, TrainOptions
 
 Force = Annotated[bool, Opt("--force", "Overwrite --out.")]
 
@@ -131,39 +131,9 @@ def adapt(
     Adaptation(find_piles(corpora, run), Path(out), options, run, model).adapt()
 
 
-@program.group(
-    "encoder", example="bitextmine encoder reduce default corpus.en corpus.fr --dim 256 --out smaller"
-)
+@program.group("encoder", example="bitextmine encoder fit-scorer trained")
 def encoder() -> None:
-    """Make a trained encoder smaller, or fit its scorer."""
-
-
-@command(
-    encoder,
-    "reduce",
-    example=(
-        "bitextmine encoder reduce europe5 corpus.en corpus.fr --dim 256 --storage int4 --out smaller",
-        "bitextmine encoder reduce europe5 corpus.en corpus.fr --dim 240 --order-columns 48 --out smaller",
-    ),
-)
-def reduce(
-    *,
-    model: Annotated[str, Opt("MODEL")],
-    texts: Annotated[tuple[str, ...], Opt("TEXT...")],
-    reduction: Reduction,
-    out: Annotated[str, OUT],
-    force: Force = False,
-    run: Annotated[Run, Only("errors", "max_line")],
-) -> None:
-    """Reduce the dimensions of an encoder without training it again.
-
-    Projects the subword vectors on the principal components of the sentence vectors of TEXT, corpora in the languages
-    of the encoder. For encoders without layers.
-    """
-    from bitextmine.training.reducing import reduce_encoder
-
-    kept = reduce_encoder(model, texts, out, reduction, run, force=force)
-    click.echo(f"keeps {kept:.4f} of the squared length")
+    """Fit the scorer of a trained encoder."""
 
 
 @command(

@@ -1,9 +1,9 @@
-"""The options of training, of reducing an encoder and of fitting its scorer; nothing heavy is imported here."""
+"""The options of training an encoder and of fitting its scorer; nothing heavy is imported here."""
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from bitextmine.arguments import finite
 from bitextmine.declarations import Kind, Opt, Options, Path
@@ -93,44 +93,6 @@ class RecipeKeys(Options):
             "train.seed": self.seed,
         }
         return {key: value for key, value in keys.items() if value is not None}
-
-
-@dataclass(frozen=True)
-class Reduction(Options):
-    """The shape of the smaller encoder; None leaves a value unchanged.
-
-    Attributes:
-        dim: dimensions of a sentence vector, including the columns for length and order.
-        lines: sentences to read of each text.
-        length_share: as model.length_share of a recipe.
-        order_columns: columns for word order; order_weight: theirs (0.5 if the encoder has none).
-        storage: of the piece vectors.
-    """
-
-    dim: Annotated[int, Opt("--dim", "Dimensions per vector, including length and order columns.", ge=1)] = (
-        256
-    )
-    lines: Annotated[int, Opt("--lines", "Sentences to read from each text.", ge=1)] = 100_000
-    length_share: Annotated[
-        float | None,
-        Opt(
-            "--length-share",
-            "Share of the vector's squared norm that encodes the sentence length.",
-            ge=0,
-            lt=1,
-            default="unchanged",
-        ),
-    ] = None
-    order_columns: Annotated[
-        int | None,
-        Opt("--order-columns", "How many of --dim encode subword order.", ge=0, default="unchanged"),
-    ] = None
-    order_weight: Annotated[
-        float | None, Opt("--order-weight", "Weight of the order columns.", ge=0, default="unchanged, or 0.5")
-    ] = None
-    storage: Annotated[
-        Literal["int8", "int4", "float32"], Opt("--storage", "Number format of the subword vectors.")
-    ] = "int8"
 
 
 @dataclass(frozen=True)

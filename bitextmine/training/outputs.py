@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bitextmine.encoder.folder import CONFIG, NGRAMS, QUALITY, SCORER
+from bitextmine.encoder.folder import CONFIG
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import cannot_write, replacing, staging_folder, sync_file, sync_folder
 
@@ -20,16 +20,16 @@ CHECKPOINT = "checkpoint.pt"  # in the folder work
 # --- checks --------------------------------------------------------------------------------------------------
 
 
-def check_model_output(out: Path, force: bool, resumes: bool = False) -> None:
+def check_model_output(out: Path, force: bool) -> None:
     """Raise BitextmineError if a model folder cannot be made.
 
-    Only with ``force`` may the folder hold files, unless an interrupted training ``resumes`` in it.
+    Only with ``force`` may the folder hold files, unless they are of an interrupted training.
     """
     try:
         if out.exists() and not out.is_dir():
             raise BitextmineError(f"{out}: a file is there; name a folder for the encoder")
         work = out / "work"  # a finished model without its checkpoint would be overwritten
-        begun = resumes and work.is_dir() and ((work / CHECKPOINT).exists() or not (out / CONFIG).exists())
+        begun = work.is_dir() and ((work / CHECKPOINT).exists() or not (out / CONFIG).exists())
         if not force and not begun and out.is_dir() and any(out.iterdir()):
             raise BitextmineError(
                 f"{out}: the folder is not empty; name another one, or pass --force to overwrite the model in it"
@@ -46,49 +46,19 @@ def check_model_output(out: Path, force: bool, resumes: bool = False) -> None:
 
 
 @contextlib.contextmanager
-def model_output(out: Path, force: bool) -> Iterator[Path]:
-    """Yield a folder to fill with a model, whose files go to ``out`` when the block ends.
-
-    config.json comes last, so that an interrupted write is not taken for a model. N-grams and scorers of an earlier
-    model are removed; other files stay.
-
-    Raises:
-        BitextmineError: as `check_model_output`, or the disk is full.
-    """
-    check_model_output(out, force)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with staging_folder(out) as part:
-            yield part
-            _sync_files(part)
-            out.mkdir(exist_ok=True)
-            for name in (CONFIG, NGRAMS, SCORER, QUALITY):
-                (out / name).unlink(missing_ok=True)
-            for path in sorted(part.iterdir(), key=lambda path: path.name == CONFIG):
-                path.replace(out / path.name)
-            sync_folder(out)
-    except OSError as e:
-        raise cannot_write(e, out) from None
-
-
-@contextlib.contextmanager
 def staged_folder(place: Path) -> Iterator[Path]:
     """Yield a folder to fill; it gets its name when complete, unless another run was faster. OSError passes through."""
     with staging_folder(place) as part:
         yield part
-        _sync_files(part)
+        for path in part.iterdir():
+            with path.open("rb") as file:
+                sync_file(file)
         try:
             part.replace(place)
         except OSError:
             if not place.exists():
                 raise
         sync_folder(place.parent)
-
-
-def _sync_files(folder: Path) -> None:
-    for path in folder.iterdir():
-        with path.open("rb") as file:
-            sync_file(file)
 
 
 # --- the log -------------------------------------------------------------------------------------------------

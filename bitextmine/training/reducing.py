@@ -1,34 +1,22 @@
-"""Reduce encoders without layers to fewer dimensions, at the end of a training or afterwards.
+"""Reduce an encoder without layers to fewer dimensions, at the end of its training.
 
 A sentence vector is a sum of piece vectors: rotating the pieces rotates the sentences, and nothing is trained again.
 """
 
 import copy
-import dataclasses
-import itertools
-import os
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bitextmine.console import counted
-from bitextmine.encoder import load_encoder
-from bitextmine.encoder.columns import piece_characters
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, read_folder, read_ngrams, resolve, write_folder
 from bitextmine.encoder.model import SentenceModel, unit_vectors
-from bitextmine.encoder.weights import CHARACTERS, PIECES, piece_vectors, read_weights
-from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.source import Source
+from bitextmine.encoder.weights import PIECES
 from bitextmine.run import Run
 from bitextmine.training.data.sampling import sample_pieces
 from bitextmine.training.model.forward import sentence_vectors
 from bitextmine.training.model.spelling import finished
-from bitextmine.training.options import Reduction
-from bitextmine.training.outputs import check_model_output, model_output
 from bitextmine.training.training_run import TrainingRun
 
 SENTENCES = 20_000
@@ -53,9 +41,6 @@ def with_norm_power(vectors: NDArray[np.float32], power: float) -> NDArray[np.fl
         lengths / np.median(lengths[nonzero]), power - 1, out=np.ones_like(lengths), where=nonzero
     )
     return vectors * factor
-
-
-# --- at the end of a training --------------------------------------------------------------------------------
 
 
 def finished_model(
@@ -93,78 +78,3 @@ def _moments(training: TrainingRun, model: SentenceModel, run: Run) -> np.ndarra
                     moments += weight * (units.T @ units).cpu().numpy().astype(np.float64)
             bar.update(1)
     return moments
-
-
-# --- of an existing encoder ----------------------------------------------------------------------------------
-
-
-def reduce_encoder(
-    model: str | os.PathLike[str],
-    texts: Sequence[str | os.PathLike[str]],
-    out: str | os.PathLike[str],
-    reduction: Reduction | None = None,
-    run: Run | None = None,
-    *,
-    force: bool = False,
-) -> float:
-    """Write the model folder ``out``, and return the share kept of the squared length of the sentence vectors.
-
-    The new axes are the eigenvectors of the largest eigenvalues of the second moments of the vectors of the sentences
-    in ``texts`` (an uncentred principal component analysis), which best keep cosines; the first ones serve best for
-    the order.
-
-    Raises:
-        UsageError: the encoder has layers, or too few dimensions for the reduction.
-        BitextmineError: a file cannot be read or written.
-    """
-    reduction, run = reduction or Reduction(), run or Run()
-    name, place = os.fspath(model), Path(out)
-    check_model_output(place, force)
-    folder = resolve(model)
-    config, tokenizer = read_folder(folder)
-    made = _reduced(config, reduction, name)
-    moments = np.zeros((config.piece_dim, config.piece_dim))
-    encoder = load_encoder(folder)
-    for text in texts:
-        lines = (part for line in Source.of(text, run).lines() for part in line.split("\t"))
-        vectors = encoder.encode(list(itertools.islice(lines, reduction.lines)))[:, : config.piece_dim]
-        moments += (vectors.T @ vectors).astype(np.float64)
-    if not np.trace(moments) > 0:
-        raise BitextmineError(
-            f"{', '.join(str(text) for text in texts)}: no text; name files with sentences like those to be encoded"
-        )
-    axes, kept = principal_axes(moments, made.piece_dim)
-    weights = {PIECES: piece_vectors(read_weights(config, folder / WEIGHTS)) @ axes}
-    if made.length_share:
-        weights[CHARACTERS] = piece_characters(tokenizer.pieces(), config.ngrams)
-    ngrams = read_ngrams(folder, config.ngrams)
-    with model_output(place, force) as filled:
-        write_folder(filled, made, weights, folder / TOKENIZER, ngrams=ngrams, dtype=reduction.storage)
-    return kept
-
-
-def _reduced(config: EncoderConfig, reduction: Reduction, name: str) -> EncoderConfig:
-    """Return the configuration of the smaller encoder; UsageError if it is impossible."""
-    if config.layers:
-        layers = counted(config.layers, "layer")
-        raise UsageError(f"{name}: it has {layers}; only encoders without layers can be reduced")
-    given = {key: getattr(reduction, key) for key in ("length_share", "order_columns", "order_weight")}
-    shape = {key: getattr(config, key) if value is None else value for key, value in given.items()}
-    if reduction.order_weight is None:
-        shape["order_weight"] = config.order_weight or 0.5 if shape["order_columns"] else 0.0
-    try:
-        made = dataclasses.replace(config, dim=reduction.dim, **shape)
-    except BitextmineError as e:
-        raise UsageError(
-            f"--dim {reduction.dim}: {e}; take a larger --dim, or fewer columns (--order-columns, --length-share 0)"
-        ) from None
-    if made.piece_dim > config.piece_dim:
-        most = config.piece_dim + made.dim - made.piece_dim
-        raise UsageError(
-            f"--dim {reduction.dim}: {name} has {config.piece_dim} columns for the pieces; take at most --dim {most}"
-        )
-    if reduction.storage == "int4" and made.piece_dim % 4:
-        raise UsageError(
-            f"--dim {reduction.dim}: int4 needs a multiple of 4 columns for the pieces, found {made.piece_dim}"
-        )
-    return made

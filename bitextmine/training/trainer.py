@@ -38,7 +38,7 @@ def train(recipe: Recipe, out: Path, run: Run | None = None, *, force: bool = Fa
     planned = stages(recipe, out) if recipe.distil.epochs else [Planned(recipe, out)]
     for plan in planned:
         check_objectives(plan.recipe)
-    check_model_output(out, force, resumes=True)
+    check_model_output(out, force)
     keep_freed_memory()  # each step takes what the last one freed
     with join_world(run.device) as world, work_folder(out, world):
         for plan in planned:

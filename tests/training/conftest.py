@@ -149,33 +149,3 @@ def full_disk():
 def lines():
     """A few sentences."""
     return list(LINES)
-
-
-@pytest.fixture
-def encoder(bitextmine):
-    """Runs `bitextmine encoder ...`."""
-    return lambda *args, **more: bitextmine("encoder", *map(str, args), **more)
-
-
-@pytest.fixture
-def save_encoder():
-    """Writes a random encoder without layers, and the sentences of `lines` as the file text beside its folder."""
-    import torch
-
-    from bitextmine.encoder.config import EncoderConfig
-    from bitextmine.encoder.folder import packaged, save_folder
-    from bitextmine.encoder.model import SentenceModel
-    from bitextmine.encoder.tokenizer import Tokenizer
-
-    tokenizer = packaged("europe5") / "tokenizer.model"
-
-    def save(folder, dim, seed, std=0.01, ngrams=()):
-        torch.manual_seed(seed)
-        size = Tokenizer(tokenizer).vocab_size
-        model = SentenceModel(EncoderConfig(size, dim, layers=0, ngrams=len(ngrams)))
-        model.initialise(std)
-        save_folder(folder, model, tokenizer, ngrams=ngrams, dtype="float32")
-        (folder.parent / "text").write_text("".join(f"{line}\n" for line in LINES))
-        return model
-
-    return save

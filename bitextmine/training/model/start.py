@@ -19,7 +19,7 @@ from bitextmine.training.recipe.shape import shaped, start_encoder
 ENOUGH_PAIRS = 5_000
 
 # Root mean square of the entries of piece vectors as training leaves them. Without layers only directions matter, but
-# learning rates depend on the scale, and `encoder reduce` leaves another one.
+# learning rates depend on the scale, and a reduction leaves another one.
 USUAL_SIZE = 0.125
 
 
