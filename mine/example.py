@@ -5,7 +5,7 @@
 #     python mine/example.py precision.png
 #
 # The picture goes to the file that is named; in a notebook it goes to precision.png. It needs matplotlib
-# (`pip install 'bitextmine[plots]'`).
+# (`pip install matplotlib`).
 
 # %%
 import argparse
@@ -81,8 +81,7 @@ figure.savefig(picture)
 print(f"{picture}: precision and recall against the threshold")
 
 # %% [markdown]
-# A file of pairs is cleaned by rules, as `bitextmine filter` does. In a notebook a result shows itself, and `plot()`
-# draws it: `automatic.plot()` the scores and the threshold, `kept.plot()` the reasons.
+# A file of pairs is cleaned by rules, as `bitextmine filter` does. In a notebook a result shows itself.
 
 # %%
 kept = bitextmine.filter(automatic.to_frame(), src_lang="en", tgt_lang="fr", model=encoder)

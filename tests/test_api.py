@@ -464,7 +464,6 @@ def test_functions_take_the_objects_of_the_commands(encoder, tmp_path):
 
 
 def test_results_in_notebooks(samples, encoder):
-    pytest.importorskip("matplotlib")
     _, en, de = samples
     found = bitextmine.mine(en, de, model=encoder)
     shown = found._repr_html_()
@@ -473,17 +472,6 @@ def test_results_in_notebooks(samples, encoder):
     kept = bitextmine.filter([("a", "b"), ("a", "a")], max={"copy": 0.5})
     for result in (found, ranked, kept):
         assert "<table" in result._repr_html_()
-        out = io.BytesIO()
-        result.plot().savefig(out, format="png")
-        assert out.getvalue().startswith(b"\x89PNG")
-    (histogram, expected) = found.plot().axes
-    assert [line.get_label() for line in histogram.lines] == ["threshold"]
-    assert expected.lines[0].get_ydata()[-1] > 0.9, "most pairs above the threshold are true"
-    larger = tuple(dataclasses.replace(r, pool=10 * r.pool) for r in ranked.results)
-    (axes,) = dataclasses.replace(ranked, results=(*larger, *ranked.results)).plot().axes
-    curves = dict(zip(axes.get_legend_handles_labels()[1], axes.containers, strict=True))
-    assert len(curves) == len(larger) and {"en-de cosine", "de-en cosine"} <= set(curves)
-    assert all(curve.lines[0].get_xdata().tolist() == [50, 500] for curve in curves.values())
 
 
 def test_the_example_of_training(root, tmp_path):

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import counted
-from bitextmine.display import Shown, new_figure
+from bitextmine.display import Shown
 from bitextmine.evaluation.options import RankingOptions
 from bitextmine.evaluation.report import Report, percent, wilson
 from bitextmine.mining.margin import margin, neighbourhood_mean
@@ -21,9 +21,6 @@ from bitextmine.mining.options import Margin
 from bitextmine.mining.pairing import ScoredPairs
 from bitextmine.mining.scorer import Rescorer
 from bitextmine.run import Run
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _BLOCK = 1 << 22
 _PAIRS = 1 << 14
@@ -73,28 +70,6 @@ class RetrievalReport(Report, Shown):
             row = rows.setdefault((r.src, r.tgt), [f"{r.src}-{r.tgt}", f"{r.queries:,}", f"{r.pool:,}"])
             row.append("{} [{}, {}]".format(*percent(r.p_at_1, r.low, r.high)))
         return self._table(False, ["P@1", "queries", "pool", *measures], list(rows.values()))
-
-    def plot(self) -> Figure:
-        """Draw P@1 of every measure with its interval, by direction; a curve where a direction has several pools."""
-        figure, axes = new_figure()
-        directions = {(r.src, r.tgt) for r in self.results}
-        pools = len({(r.src, r.tgt, r.pool) for r in self.results}) > len(directions)
-        curves: dict[str, list[RetrievalResult]] = {}
-        for r in self.results:
-            several = pools and len(directions) > 1
-            curves.setdefault(f"{r.src}-{r.tgt} {r.measure}" if several else r.measure, []).append(r)
-        for name, rows in curves.items():
-            rows.sort(key=lambda r: r.pool if pools else 0)
-            share = 100 * np.array([r.p_at_1 for r in rows])
-            error = np.abs(100 * np.array([(r.low, r.high) for r in rows]).T - share)
-            places = [r.pool if pools else f"{r.src}-{r.tgt}" for r in rows]
-            axes.errorbar(places, share, yerr=error, marker="o", linestyle="-" if pools else "", label=name)
-        if pools:
-            axes.set_xscale("log")
-            axes.set_xlabel("sentences in the pool")
-        axes.set_ylabel("P@1, %")
-        axes.legend()
-        return figure
 
 
 @dataclass(frozen=True)

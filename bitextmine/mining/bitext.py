@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import aligned, counted
-from bitextmine.display import Shown, new_figure
+from bitextmine.display import Shown
 from bitextmine.embeddings.store import embedding_paths
 from bitextmine.errors import UsageError
 from bitextmine.files.corpus import Corpus
@@ -31,7 +31,6 @@ from bitextmine.search.checkpoint import remove_checkpoint
 
 if TYPE_CHECKING:
     import pandas
-    from matplotlib.figure import Figure
 
     from bitextmine.mining.threshold import Estimate
 
@@ -159,22 +158,6 @@ class Bitext(Shown):
         if not destination.is_stream:
             with _manifest(destination).open() as file:
                 file.write(json_bytes(self.to_dict(), indent=2, sort_keys=False, allow_nan=True))
-
-    def plot(self) -> Figure:
-        """Draw the scores and the threshold; of rescored pairs also the expected precision above each score."""
-        figure, axes = new_figure()
-        axes.hist(self.score, bins=50, color="#4477aa", label="pairs")
-        axes.set_xlabel("score")
-        axes.set_ylabel("pairs")
-        if self.threshold is not None:
-            axes.axvline(self.threshold, color="#bb5566", label="threshold")
-        if "|scorer:" in self.signature and len(self):
-            expected = np.cumsum(1 / (1 + np.exp(-self.score))) / np.arange(1, len(self) + 1)
-            right = axes.twinx()
-            right.plot(self.score, expected, color="#228833")
-            right.set_ylabel("expected precision above", color="#228833")
-        axes.legend()
-        return figure
 
     def discard_checkpoint(self) -> None:
         """Remove the checkpoint of the search, once this result is safe."""

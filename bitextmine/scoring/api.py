@@ -13,7 +13,7 @@ import numpy as np
 from bitextmine.arguments import a_path
 from bitextmine.console import counted
 from bitextmine.declarations import keywords
-from bitextmine.display import Shown, new_figure
+from bitextmine.display import Shown
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.languages.codes import language_code
 from bitextmine.mining.bitext import MinedPair
@@ -28,7 +28,6 @@ from bitextmine.scoring.seen import DEFAULT_MEMORY
 
 if TYPE_CHECKING:
     import pandas
-    from matplotlib.figure import Figure
 
     from bitextmine.encoder import Encoder
 
@@ -113,15 +112,6 @@ class FilteredPairs(Shown):
     def to_frame(self) -> pandas.DataFrame:
         """Return the pairs that were kept."""
         return self.kept
-
-    def plot(self) -> Figure:
-        """Draw the number of pairs rejected for each reason, and kept."""
-        figure, axes = new_figure()
-        bars = {"kept": len(self.kept), **self.counts}
-        names, values = list(bars)[::-1], list(bars.values())[::-1]
-        axes.bar_label(axes.barh(names, values), padding=3)
-        axes.set_xlabel("pairs")
-        return figure
 
 
 @keywords
