@@ -18,8 +18,7 @@ from bitextmine import compiled
 from bitextmine.encoder.ngrams import SPACE, Ngrams
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
-from bitextmine.languages.romanize import romanize
-from bitextmine.languages.scripts import transliterate
+from bitextmine.languages.romanize import romanize, transliterate
 
 # Characters tokenised per piece wanted: a line of a megabyte then costs no more than a long sentence. A piece spans 16
 # characters at most, unless blanks vanish.
@@ -42,8 +41,8 @@ class Tokenizer:
     """Cuts lines into pieces with a SentencePiece model, which also normalises and folds case.
 
     With ``transliterate`` the model is given Greek and Cyrillic words of four letters or more in Latin letters
-    (`scripts.transliterate`), so that names and shared roots have the same pieces in all scripts; with "all" also words
-    of other scripts, with one form of letters that look alike (`romanize`).
+    (`romanize.transliterate`), so that names and shared roots have the same pieces in all scripts; with "all" also
+    words of other scripts, with one form of letters that look alike (`romanize`).
 
     By default a model's pieces end at spaces. A line's pieces are then those of its words, and each word is cut once
     and remembered: ten times as fast. SentencePiece's result for the whole line differs only where two ways to cut a

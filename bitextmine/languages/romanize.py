@@ -6,10 +6,9 @@ that a script tells apart stay apart, by marks that n-grams ignore.
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
-
-from bitextmine.languages.scripts import LATIN
 
 # --- letters that look alike ---
 
@@ -104,6 +103,15 @@ def _read(name: str) -> str:
 
 # --- Latin letters, and consonants ---
 
+# Rough Latin spellings of Greek and Cyrillic letters, and of Latin letters without an accent to lose. Names are then
+# spelled alike in all scripts (обама, obama).
+LATIN = str.maketrans(
+    dict(zip("абвгдезийклмнопрстуфхцыэіґ", "abvgdeziiklmnoprstufhcyeig", strict=True))
+    | {"ж": "zh", "ч": "ch", "ш": "sh", "щ": "shch", "ю": "yu", "я": "ya", "є": "ye", "ъ": "", "ь": ""}
+    | dict(zip("αβγδεζηικλμνξοπρσςτυφω", "avgdeziiklmnxoprsstyfo", strict=True))
+    | {"θ": "th", "χ": "ch", "ψ": "ps", "ł": "l", "ø": "o", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe"}
+)
+
 
 @cache
 def _letters() -> tuple[dict[int, str], dict[int, str]]:
@@ -129,6 +137,7 @@ def _bare(word: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c))
 
 
+# Spelled like names and terms in Latin letters: дж as j (джон), ия as ia (мария), ου as u (ουκρανια).
 _WITHIN = {
     "дж": "j",
     "кс": "x",
@@ -146,10 +155,16 @@ _FIRST |= {"μπ": "b", "ντ": "d", "γκ": "g"}
 _SMALL_KANA = dict(zip("ァィゥェォャュョ", ["a", "i", "u", "e", "o", "ya", "yu", "yo"], strict=True))
 
 _ALPHABETS = f"{_GREEK_RANGE}{_CYRILLIC_RANGE}ა-ჺԱ-և"
+# Shorter words are mostly function words, which would become Latin words of other meaning (он, on; мы, my).
+_TERM = re.compile(f"[{_GREEK_RANGE}{_CYRILLIC_RANGE}][{_GREEK_RANGE}{_CYRILLIC_RANGE}\u0300-\u036f]{{3,}}")
 _WORDS = re.compile(
-    # Shorter words are mostly function words, which would become Latin words of other meaning (он, on; мы, my).
     f"(?P<alphabet>[{_ALPHABETS}][{_ALPHABETS}\u0300-\u036f]{{3,}})|(?P<kana>[ァ-ヴー]{{3,}})|(?P<hangul>[가-힣]{{2,}})"
 )
+
+
+def transliterate(text: str) -> str:
+    """Return a text with its Greek and Cyrillic words of four letters or more in Latin letters, in lower case."""
+    return _TERM.sub(lambda term: _from_alphabet(term[0], LATIN), text)
 
 
 def romanize(text: str) -> str:
@@ -170,7 +185,7 @@ def _latin_word(found: re.Match[str]) -> str:
     return _from_kana(word, latin) if found["kana"] else _from_alphabet(word, latin)
 
 
-def _from_alphabet(word: str, latin: dict[int, str]) -> str:
+def _from_alphabet(word: str, latin: Mapping[int, str]) -> str:
     plain = _bare(word.casefold().replace("йо", "yo"))
     for letters, spelled in _FIRST.items():
         if plain.startswith(letters):

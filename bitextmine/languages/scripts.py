@@ -14,59 +14,6 @@ _LATIN = frozenset({"Latin"})
 # First words of letters that belong to no script: ª, º, µ, mathematical letters. They count as Latin.
 _OTHER = {"MODIFIER", "FEMININE", "MASCULINE", "MATHEMATICAL", "SCRIPT", "MICRO", "DOUBLE-STRUCK"}
 
-# Rough Latin spellings of Greek and Cyrillic letters, and of Latin letters without an accent to lose. Names are then
-# spelled alike in all scripts (обама, obama).
-LATIN = str.maketrans(
-    dict(zip("абвгдезийклмнопрстуфхцыэіґ", "abvgdeziiklmnoprstufhcyeig", strict=True))
-    | {"ж": "zh", "ч": "ch", "ш": "sh", "щ": "shch", "ю": "yu", "я": "ya", "є": "ye", "ъ": "", "ь": ""}
-    | dict(zip("αβγδεζηικλμνξοπρσςτυφω", "avgdeziiklmnxoprsstyfo", strict=True))
-    | {"θ": "th", "χ": "ch", "ψ": "ps", "ł": "l", "ø": "o", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe"}
-)
-
-
-def _plain(word: str) -> str:
-    if word.isascii():  # fast
-        return word.lower()
-    decomposed = unicodedata.normalize("NFKD", word.casefold())
-    return "".join(c for c in decomposed if not unicodedata.combining(c))
-
-
-# Runs of Greek or Cyrillic letters long enough to be a name or a term. Shorter words are mostly function words, which
-# would become Latin words of other meaning (он, on; мы, my).
-_TERM = re.compile(
-    "[\u0370-\u03ff\u1f00-\u1fff\u0400-\u052f][\u0370-\u03ff\u1f00-\u1fff\u0400-\u052f\u0300-\u036f]{3,}"
-)
-# Spelled like names and terms in Latin letters: дж as j (джон), ия as ia (мария), ου as u (ουκρανια).
-_WITHIN = {
-    "дж": "j",
-    "кс": "x",
-    "ия": "ia",
-    "ія": "ia",
-    "νγκ": "ng",
-    "ου": "u",
-    "αυ": "au",
-    "ευ": "eu",
-    "τζ": "j",
-}
-_FIRST = {"уэ": "we", "уи": "wi", "уо": "wo", "уа": "wa", "ουα": "wa", "ουι": "wi", "ουε": "we"}
-_FIRST |= {"μπ": "b", "ντ": "d", "γκ": "g"}
-
-
-def transliterate(text: str) -> str:
-    """Return a text with its Greek and Cyrillic words of four letters or more in Latin letters, in lower case."""
-    return _TERM.sub(_latin_term, text)
-
-
-def _latin_term(found: re.Match[str]) -> str:
-    plain = _plain(found.group().casefold().replace("йо", "yo"))
-    for letters, spelled in _FIRST.items():
-        if plain.startswith(letters):
-            plain = spelled + plain.removeprefix(letters)
-    for letters, spelled in _WITHIN.items():
-        plain = plain.replace(letters, spelled)
-    return plain.translate(LATIN)
-
-
 # Vowel signs and other marks of Indic scripts: parts of words that Python takes for no letters.
 MARK = f"[{''.join(c for c in map(chr, range(0x900, 0xE00)) if unicodedata.category(c)[0] == 'M')}]"
 

@@ -18,8 +18,7 @@ from torch.nn import functional
 from bitextmine.encoder.model import PieceVectors, SentenceModel
 from bitextmine.encoder.ngrams import BARE, SPACE, Ngrams, folded, is_word, skeleton, training_lengths
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.languages.romanize import CONSONANTS
-from bitextmine.languages.scripts import LATIN
+from bitextmine.languages.romanize import CONSONANTS, LATIN
 from bitextmine.training.data.cache import PairCache
 from bitextmine.training.data.sampling import sample_pieces
 
