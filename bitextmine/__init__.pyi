@@ -87,6 +87,7 @@ def align(
     src_lang: str | None = None,
     tgt_lang: str | None = None,
     model: str | os.PathLike[str] | Encoder = 'auto',
+    second: str | os.PathLike[str] | Encoder | None = None,
     device: str = 'auto',
     memory: int | str | None = None,
     threads: int | None = None,

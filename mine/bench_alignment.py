@@ -30,14 +30,17 @@ from pathlib import Path
 
 import numpy as np
 from harness import parser, table
+from peers import peer_encoder
 
 from bitextmine.alignment.aligner import Aligner
 from bitextmine.alignment.documents import match_documents
+from bitextmine.alignment.second import Second
 from bitextmine.alignment.windows import Windows, make_windows
-from bitextmine.encoder import load_encoder
+from bitextmine.encoder import Encoder, as_encoder, load_encoder
 from bitextmine.evaluation.alignment import Pair, read_alignments, score_alignments
 from bitextmine.files.source import iter_lines
 from bitextmine.languages.scripts import join_sentences
+from bitextmine.run import Run
 from bitextmine.signature import signature
 
 SIZES = 5
@@ -164,8 +167,8 @@ def moved(units: Sequence[tuple[list[str], list[str]]], length: int, rng: random
 Method = Callable[[Made, Windows, Windows], list[Pair]]
 
 
-def ours(encoder: object) -> Method:
-    aligner = Aligner(encoder)
+def ours(encoder: Encoder, second: Encoder | None = None) -> Method:
+    aligner = Aligner(encoder, second=None if second is None else Second(second, Run()))
     return lambda made, src, tgt: [(link.src, link.tgt) for link in aligner.align(src, tgt).links]
 
 
@@ -294,10 +297,13 @@ def main() -> None:
     command.add_argument("--half", choices=["dev", "test"], default="test")
     command.add_argument("--model", default="default")
     command.add_argument("--seed", type=int, default=1)
+    command.add_argument("--second", metavar="NAME[=PYTHON]", help="also with this second encoder (peers.py)")
     command.add_argument("--peers", metavar="FOLDER")
     args = command.parse_args()
     encoder = load_encoder(args.model)
     aligners = {"bitextmine": ours(encoder)}
+    if args.second:
+        aligners["with second"] = ours(encoder, as_encoder(peer_encoder(args.second)[1]))
     if args.peers:
         sys.path.append(args.peers)
         pad = encoder.encode(["PAD"])[0]

@@ -1,12 +1,15 @@
 """Cost and accuracy of `mine --second`: F1 of mining by the share of lines that a second encoder judges.
 
     python mine/bench_second.py DATA --second use=PYTHON --second e5=PYTHON [--plot second.svg]
+    python mine/bench_second.py DATA --second use=PYTHON --retrieval ru,pl,de
 
 DATA is the folder of benchmarks of bench_dirty.py. Hides 900 pairs of news and encyclopedia (for Polish and Russian
 also everyday sentences) among 6,000 lines a side, with markup, boilerplate, untranslated copies and other languages, as
 bench_dirty.py does. Mines them with budgets from none to 30% of the lines, and prints a Markdown table: the share of
 lines that were judged, F1 at the default threshold and at the best one, the expected calibration error of scores above
 -4, in percent, and the seconds that the second encoder took for further lines. --plot draws F1 by share.
+
+--retrieval prints errors of retrieval instead: for the even lines of NTREX, in percent, the mean of both directions.
 
 A second encoder is a packaged encoder or folder, or a package in the environment of another Python (peers.py).
 """
@@ -24,7 +27,7 @@ from bench_dirty import Data, Mixture, calibration_error, f1, mixture, right
 from harness import parser, table
 from peers import peer_encoder
 
-from bitextmine import mine
+from bitextmine import evaluate_retrieval, mine
 
 KINDS = {
     "en-fr": ("en-fr", "ntrex flores news", "articles europarl", "mono"),
@@ -32,6 +35,7 @@ KINDS = {
     "en-ru": ("en-ru", "ntrex flores everyday", "articles europarl", "mono"),
     "en-pl": ("en-pl", "ntrex flores everyday", "articles europarl", "mono"),
 }
+MEASURES = ("cosine", "ratio-4", "rescored-4", "second", "both")
 BUDGETS = (0.02, 0.05, 0.1, 0.2)
 
 
@@ -48,6 +52,20 @@ def mined(folder: Path, made: Mixture, second: Any, budget: float, model: str) -
     likely = every.score > -4
     error = calibration_error(every.score[likely], all_ok[likely])
     return [judged, f1(int(ok.sum()), len(ok), made.pairs), best, error]
+
+
+def retrieval(data: Data, langs: list[str], seconds: dict[str, Any], model: str) -> Iterator[list[object]]:
+    """Yield the errors of nearest neighbour search on NTREX, English and each language: even lines, whole pools."""
+    for name, second in seconds.items():
+        for lang in langs:
+            lines = {two: data.lines(f"bench/ntrex/ntrex.{two}.txt") for two in ("en", lang)}
+            asked, others = ({two: some[start::2] for two, some in lines.items()} for start in (1, 0))
+            ranking = {"candidates": 8, "rescore": True, "second": second}
+            found = evaluate_retrieval(asked, others, model=model, **ranking).results
+            errors: dict[str, float] = {}
+            for result in found:
+                errors[result.measure] = errors.get(result.measure, 0) + 50 * (1 - result.p_at_1)
+            yield [f"en-{lang}", name, *(errors[measure] for measure in MEASURES)]
 
 
 def draw(curves: dict[tuple[str, str], list[list[float]]], path: Path) -> None:
@@ -82,9 +100,14 @@ def main() -> None:
     command.add_argument("--model", default="auto", help="the first encoder")
     command.add_argument("--only", default="", help="pairs of languages whose names hold this")
     command.add_argument("--plot", type=Path, metavar="FILE.svg")
+    command.add_argument("--retrieval", metavar="LANG,...", help="errors of retrieval in these languages")
     args = command.parse_args()
     bench_dirty.KINDS.update(KINDS)
     seconds = dict(map(peer_encoder, args.second))
+    if args.retrieval:
+        found = retrieval(Data(args.data), args.retrieval.split(","), seconds, args.model)
+        table(["pair", "second", *MEASURES], found)
+        return
     curves: dict[tuple[str, str], list[list[float]]] = {}
 
     def rows() -> Iterator[list[object]]:

@@ -1,6 +1,7 @@
 """Hard negatives on FLORES: does an encoder tell a sentence from one with another number, another name, or a negation?
 
     python train/bench_hard.py --data FOLDER --model world56
+    python train/bench_hard.py --data FOLDER --model world56 --second use=PYTHON --only de,es,fr
 
 FOLDER holds flores/devtest.XX.txt[.zst]. Of each English sentence up to three variants are made by rule:
 
@@ -11,6 +12,9 @@ FOLDER holds flores/devtest.XX.txt[.zst]. Of each English sentence up to three v
 Each sentence of another language is looked up among all originals and all variants, by cosine. The error is the share
 for which the original is not the nearest; a column per kind counts the sentences that take a variant of that kind for
 the translation, of those that have one. No rule of these is used in training.
+
+--second adds the errors by the cosines of a second encoder, and by the sum of both, each in standard deviations. It is
+what --model takes, or a package in the environment of another Python (peers.py).
 """
 
 from __future__ import annotations
@@ -23,8 +27,9 @@ from pathlib import Path
 import numpy as np
 from bench_public import NAMES, parallel, units
 from harness import parser, table
+from peers import peer_encoder
 
-from bitextmine.encoder import load_encoder
+from bitextmine.encoder import as_encoder, load_encoder
 
 KINDS = ("number", "name", "negation")
 NUMBER = re.compile(r"(?<![\w.,])\d+(?![\w]|[.,]\d)")
@@ -95,15 +100,15 @@ def negated(found: re.Match[str]) -> str:
     return " ".join(["cannot" if first == "can" else f"{first} not", *rest])
 
 
-def errors(
-    src: np.ndarray, originals: np.ndarray, edited: np.ndarray, made: list[tuple[str, int, str]]
-) -> list[float]:
-    """Return the error in per cent, and per kind the share of lines with a variant that take it."""
-    pool = np.concatenate([originals, edited])
-    first = (src @ pool.T).argmax(axis=1)
-    found = [100 * float((first != np.arange(len(src))).mean())]
+def errors(cosines: np.ndarray, made: list[tuple[str, int, str]]) -> list[float]:
+    """Return the error in per cent, and per kind the share of lines with a variant that take it.
+
+    cosines: (n, n + variants), those of the originals first.
+    """
+    first, count = cosines.argmax(axis=1), len(cosines)
+    found = [100 * float((first != np.arange(count)).mean())]
     for kind in KINDS:
-        rows = [(i, len(originals) + n) for n, (its, i, _) in enumerate(made) if its == kind]
+        rows = [(i, count + n) for n, (its, i, _) in enumerate(made) if its == kind]
         found.append(100 * float(np.mean([first[i] == n for i, n in rows])))
     return found
 
@@ -112,25 +117,38 @@ def main() -> None:
     command = parser(__doc__)
     command.add_argument("--data", type=Path, required=True, help="folder of the benchmarks")
     command.add_argument("--model", action="append", help="encoder, as for the other commands (default)")
+    command.add_argument("--second", metavar="NAME[=PYTHON]", help="second encoder")
+    command.add_argument("--only", metavar="LANG,...", help="these languages")
     args = command.parse_args()
+    second = None if args.second is None else as_encoder(peer_encoder(args.second)[1])
     sides = parallel(args.data, "FLORES")
     made = variants(sides["en"])
+    pool = [*sides["en"], *(text for *_, text in made)]
     counts = ", ".join(f"{sum(its == kind for its, *_ in made)} {kind}" for kind in KINDS)
     print(f"{len(sides['en'])} sentences, variants: {counts}\n")
 
     def rows() -> Iterator[list[object]]:
         for model in args.model or ["default"]:
-            encode = load_encoder(model).encode
-            originals, edited = units(encode(sides["en"])), units(encode([text for *_, text in made]))
+            encoders = [load_encoder(model), *([] if second is None else [second])]
+            pools = [units(encoder.encode(pool)) for encoder in encoders]
             found = {}
-            for lang in NAMES:
+            for lang in args.only.split(",") if args.only else NAMES:
                 if lang in sides:
-                    found[lang] = errors(units(encode(sides[lang])), originals, edited, made)
+                    cosines = [
+                        units(encoder.encode(sides[lang])) @ rows.T
+                        for encoder, rows in zip(encoders, pools, strict=True)
+                    ]
+                    found[lang] = errors(cosines[0], made)
+                    if second is not None:
+                        both = sum(of_one / of_one.std() for of_one in cosines)
+                        found[lang] += [errors(cosines[1], made)[0], errors(both, made)[0]]
                     yield [model, lang, *found[lang]]
-            for name, some in (("de es fr it", list(found)[:4]), ("mean", list(found))):
-                yield [model, name, *np.mean([found[lang] for lang in some], axis=0).tolist()]
+            for name, some in (("de es fr it", ("de", "es", "fr", "it")), ("mean", tuple(found))):
+                if set(some) <= set(found):
+                    yield [model, name, *np.mean([found[lang] for lang in some], axis=0).tolist()]
 
-    table(["encoder", "language", "error", *KINDS], rows(), digits=1)
+    more = [] if second is None else ["second", "both"]
+    table(["encoder", "language", "error", *KINDS, *more], rows(), digits=1)
 
 
 if __name__ == "__main__":

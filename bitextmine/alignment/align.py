@@ -25,6 +25,7 @@ from bitextmine.alignment.inputs import (
     read_list,
 )
 from bitextmine.alignment.options import AlignOptions, choose_format
+from bitextmine.alignment.second import Second
 from bitextmine.alignment.windows import make_windows
 from bitextmine.console import Progress, counted, silent
 from bitextmine.declarations import keywords
@@ -63,6 +64,7 @@ class Summary:
         empty: pairs of documents of which a side has no text.
         alone: documents without a partner.
         cut: documents that were cut into sentences.
+        second: what a second encoder was asked.
     """
 
     documents: int = 0
@@ -76,6 +78,7 @@ class Summary:
     empty: list[str] = field(default_factory=list)
     alone: list[str] = field(default_factory=list)
     cut: list[str] = field(default_factory=list)
+    second: str = ""
     signature: str = ""
 
     def add(self, document: AlignedDocument) -> None:
@@ -127,6 +130,8 @@ class Summary:
             )
         if self.excerpts:
             lines.append(f"warning: {_some(self.excerpts)}: an excerpt?")
+        if self.second:
+            lines.append(self.second)
         return "\n".join([*lines, self.signature])
 
 
@@ -144,7 +149,7 @@ def align(src: Text, tgt: Text, *, options: AlignOptions, run: Run) -> AlignedDo
             sentences.
         tgt: the same in the other language.
         options: or its fields: ``src_lang`` and ``tgt_lang`` (default: as the names tell), ``model`` (an encoder, or
-            the name of one), ``max_size``, ``presplit``.
+            the name of one), ``second``, ``max_size``, ``presplit``.
         run: or its fields, such as ``device``.
 
     Returns:
@@ -178,12 +183,15 @@ def align(src: Text, tgt: Text, *, options: AlignOptions, run: Run) -> AlignedDo
 def _aligner(options: AlignOptions, langs: Iterable[str | None], run: Run) -> Aligner:
     encoder = as_encoder(choose_model(options.model, langs), run.device)
     settings = Settings(max_size=options.max_size, anchors=options.anchors)
-    return Aligner(encoder, settings, run.batch_tokens)
+    second = None if options.second is None else Second(as_encoder(options.second, run.device), run)
+    return Aligner(encoder, settings, run.batch_tokens, second)
 
 
 def _signature(aligner: Aligner) -> str:
     settings = aligner.settings
-    more = {"anchors": True} if settings.anchors else {}
+    more: dict[str, object] = {"anchors": True} if settings.anchors else {}
+    if aligner.second is not None:
+        more["second"] = aligner.second.encoder.hash
     return signature(task="align", model=aligner.encoder.hash, max_size=settings.max_size, **more)
 
 
@@ -266,6 +274,9 @@ def align_files(
         if journal is not None:
             journal.remove()
     summary.cut = list(reader.cut)
+    if (second := aligner.second) is not None:
+        runs = counted(second.runs, "run")
+        summary.second = f"second encoder {second.encoder.name}: {runs} of sentences in doubt embedded again"
     return summary
 
 
@@ -280,6 +291,7 @@ def _journal(
     identity = {
         "version": __version__,
         "model": aligner.encoder.hash,
+        "second": None if aligner.second is None else aligner.second.encoder.hash,
         "settings": asdict(aligner.settings),
         "presplit": options.presplit,
         "names": line_digest(task.name for task in tasks),
@@ -423,11 +435,11 @@ def _align(
         side.times = np.array([text.times[i] for i in some]) if text.times and some else None
     if len(batch) == 1:  # in this thread, where Ctrl-C stops it at once
         futures = []
-        found = iter([aligner.align(windows[0], windows[1], fixed[0], tick)])
+        found = iter([aligner.align(windows[0], windows[1], fixed[0], tick, batch[0].task.name)])
     else:
         futures = [
-            pool.submit(aligner.align, *sides)
-            for sides in zip(windows[::2], windows[1::2], fixed, strict=True)
+            pool.submit(aligner.align, src, tgt, points, silent, document.task.name)
+            for src, tgt, points, document in zip(windows[::2], windows[1::2], fixed, batch, strict=True)
         ]
         found = (future.result() for future in futures)
     del windows

@@ -13,8 +13,9 @@ documents that have nothing to do with each other (mine/quality.md).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -25,11 +26,14 @@ from bitextmine.alignment.clock import by_time, fit_clock
 from bitextmine.alignment.costs import USUAL_LEVEL, Costs, Prices, level_of, of_steps
 from bitextmine.alignment.evidence import Evidence, missed_names
 from bitextmine.alignment.program import Band, Lattice, Path, cheapest, kinds
+from bitextmine.alignment.second import Second
 from bitextmine.alignment.windows import Floats, Form, Windows, make_windows
 from bitextmine.console import Progress, silent
 from bitextmine.encoder.encoder import Encoder
 
 Points = NDArray[np.int64]
+# Returns the distances of a lattice's steps by a second encoder as well.
+Again = Callable[[Lattice, Floats], Floats]
 
 LOWEST, HIGHEST = -10.0, 10.0
 # Of the likeness, that of the document, the evidence missed per sentence, and the constant.
@@ -107,12 +111,18 @@ class Aligner:
         encoder: the encoder.
         settings: the parameters.
         batch_tokens: see `Encoder.encode`.
+        second: judges the links in doubt as well.
     """
 
     def __init__(
-        self, encoder: Encoder, settings: Settings | None = None, batch_tokens: int | None = None
+        self,
+        encoder: Encoder,
+        settings: Settings | None = None,
+        batch_tokens: int | None = None,
+        second: Second | None = None,
     ) -> None:
         self.encoder, self.settings, self._batch_tokens = encoder, settings or Settings(), batch_tokens
+        self.second = second
         self.evidence = Evidence.of(encoder)
 
     def windows(self, documents: Sequence[Sequence[str]]) -> list[Windows]:
@@ -121,10 +131,27 @@ class Aligner:
         return make_windows(self.encoder, documents, longest, self._batch_tokens)
 
     def align(
-        self, src: Windows, tgt: Windows, fixed: Points | None = None, tick: Progress = silent
+        self,
+        src: Windows,
+        tgt: Windows,
+        fixed: Points | None = None,
+        tick: Progress = silent,
+        name: str = "documents",
     ) -> Alignment:
-        """Align two documents by their windows; `tick` is called with numbers of sentences as they are done."""
-        return align_windows(src, tgt, self.settings, self.evidence, fixed, tick)
+        """Align two documents by their windows, see `align_windows`.
+
+        Args:
+            src: the source document.
+            tgt: the target document.
+            fixed: the points that the alignment leads through, see `anchors.fixed_points`.
+            tick: is called with numbers of sentences as they are done.
+            name: of the documents, for errors of the second encoder.
+
+        Raises:
+            BitextmineError: the second encoder fails.
+        """
+        again = None if self.second is None else partial(self.second.blended, src=src, tgt=tgt, name=name)
+        return align_windows(src, tgt, self.settings, self.evidence, fixed, tick, again)
 
 
 def align_windows(
@@ -134,17 +161,15 @@ def align_windows(
     evidence: Evidence | None = None,
     fixed: Points | None = None,
     tick: Progress = silent,
+    again: Again | None = None,
 ) -> Alignment:
-    """Align two documents by their windows, with the evidence of pieces if there is any.
-
-    fixed: the points that it leads through, see `anchors.fixed_points`.
-    """
+    """Align two documents by their windows, with the evidence of pieces and of a second encoder if there is any."""
     n, m = len(src), len(tgt)
     if not n or not m:
         return Alignment(
             [*(Link((i,), (), LOWEST) for i in range(n)), *(Link((), (j,), LOWEST) for j in range(m))]
         )
-    found = find_path(src, tgt, settings, evidence, fixed, tick)
+    found = find_path(src, tgt, settings, evidence, fixed, tick, again)
     x, y = ([tuple(range(*ends)) for ends in pairwise(way.tolist())] for way in (found.path.x, found.path.y))
     links = list(map(Link, x, y, _log_odds(found).tolist()))
     return Alignment(_without_bare(links, src.form, tgt.form))
@@ -206,6 +231,7 @@ def find_path(
     evidence: Evidence | None = None,
     fixed: Points | None = None,
     tick: Progress = silent,
+    again: Again | None = None,
 ) -> Found:
     """Return the cheapest alignment of two documents, neither of them empty; see `align_windows`."""
     n, m = len(src), len(tgt)
@@ -230,15 +256,15 @@ def find_path(
     level = level_of(first.path, of_steps(first.path, first.lattice, first.distances))
     band = _around(_centre(first.path), n, m, max(_NEAR, settings.max_size // _NEAR_SHARE))
     distances = _columns(first.lattice.band, band, first.distances)
-    if evidence is None or src.pieces is None or tgt.pieces is None:
-        lattice = costs.lattice(band, distances, settings.vectors, level)
-        path = cheapest(lattice)
-        lost = np.zeros(len(path), dtype=np.float32)
-    else:
-        missed = _missed(evidence, src, tgt, costs, band)
-        lattice = costs.lattice(band, distances, settings.pieces, level, missed)
-        path = cheapest(lattice)
-        lost = of_steps(path, lattice, missed)
+    prices, missed = settings.vectors, None
+    if evidence is not None and src.pieces is not None and tgt.pieces is not None:
+        prices, missed = settings.pieces, _missed(evidence, src, tgt, costs, band)
+    lattice = costs.lattice(band, distances, prices, level, missed)
+    if again is not None:
+        distances = again(lattice, distances)
+        lattice = costs.lattice(band, distances, prices, level, missed)
+    path = cheapest(lattice)
+    lost = np.zeros(len(path), dtype=np.float32) if missed is None else of_steps(path, lattice, missed)
     return Found(path, of_steps(path, lattice, distances), lost)
 
 

@@ -10,7 +10,7 @@ from bitextmine.files.formats.names import JSONL, SUFFIXES, TSV, output_format
 from bitextmine.files.location import Location
 from bitextmine.files.options import Normalize
 from bitextmine.languages.codes import LanguageCode
-from bitextmine.shipped import Model
+from bitextmine.shipped import Model, Second
 
 # Formats that hold all links, one-sided ones too. The others are those of any file of pairs and hold pairs alone.
 LINK_FORMATS = {
@@ -108,6 +108,12 @@ class AlignOptions(Options):
     ] = None
     tgt_lang: Annotated[LanguageCode | None, Opt("--tgt-lang", "Language of TGT, likewise.")] = None
     model: Model = "auto"
+    second: Annotated[
+        Second,
+        Opt(
+            "--second", "A second encoder for the links in doubt, larger and slower: any that --model takes."
+        ),
+    ] = None
 
     @property
     def langs(self) -> tuple[str | None, str | None]:

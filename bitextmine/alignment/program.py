@@ -138,6 +138,39 @@ def _advance(lattice: Lattice, total: NDArray[np.float64], back: NDArray[np.uint
             total[0, -low], back[0, -low] = 0, _NONE
 
 
+def marginals(lattice: Lattice) -> NDArray[np.float64]:
+    """Return the probability (n + m + 1, width, kinds) of each step that pairs sentences, if costs are -log potentials.
+
+    By the forward-backward algorithm: a path is as likely as exp(-cost), relative to all paths within the band.
+    """
+    band, moves = lattice.band, lattice.moves()
+    ahead = np.full((len(band.low), band.width), -np.inf)
+    behind, through = ahead.copy(), np.full((*ahead.shape, len(moves)), -np.inf)
+    x, y = band.nodes(0, len(band.low))
+    inside = (x >= 0) & (y >= 0) & (x <= band.n) & (y <= band.m)
+    # The arcs that leave an antidiagonal, of each kind: the antidiagonal and columns that they reach, and their price.
+    arcs: list[list[tuple[int, int, NDArray, NDArray, NDArray]]] = [[] for _ in band.low]
+    for a in range(len(band.low)):
+        for k, (s, t) in enumerate(moves):
+            after = a + s + t
+            if after < len(band.low):
+                column = np.arange(band.width) + int(band.low[a] - band.low[after]) + t
+                own = np.flatnonzero((column >= 0) & (column < band.width) & inside[a])
+                own = own[inside[after, column[own]]]
+                price = lattice.cost[a, own, k] if k < len(lattice.steps) else np.full(len(own), lattice.skip)
+                arcs[a].append((k, after, own, column[own], price))
+    ahead[0, -band.low[0]] = behind[-1, band.m - band.low[-1]] = 0
+    for a, leaving in enumerate(arcs):
+        for _, after, own, column, price in leaving:
+            ahead[after, column] = np.logaddexp(ahead[after, column], ahead[a, own] - price)
+    for a, leaving in reversed(list(enumerate(arcs))):
+        for k, after, own, column, price in leaving:
+            through[a, own, k] = behind[after, column] - price
+            behind[a, own] = np.logaddexp(behind[a, own], through[a, own, k])
+    out: NDArray[np.float64] = np.exp(ahead[..., None] + through - behind[0, -band.low[0]])
+    return out[..., : len(lattice.steps)]
+
+
 def _trace(lattice: Lattice, back: NDArray[np.uint8]) -> Path:
     moves, band = lattice.moves(), lattice.band
     x, y = band.n, band.m

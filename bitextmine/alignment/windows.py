@@ -100,12 +100,14 @@ class Windows:
         sizes: the sentences in the longest window.
         dim: the size of the vectors.
         characters: (n,) int64, the length of each sentence, if known.
+        lines: the sentences, if known.
         form: of the sentences, if known.
         firsts: the numbers of lines that no earlier one equals, in a document that mostly repeats itself.
         times: (n, 2) float64, when each sentence of subtitles begins and ends, in seconds.
         pieces: of the sentences, if the encoder sums their vectors.
     """
 
+    lines: Sequence[str] = ()
     form: Form | None = None
     firsts: NDArray[np.int64] | None = None
     times: NDArray[np.float64] | None = None
@@ -230,7 +232,7 @@ class EncodedWindows(Windows):
             rows = np.empty((max(0, len(lines) - size + 1), encoder.dim), dtype=np.float16)
             for at in range(0, len(rows), _BLOCK):
                 end = min(at + _BLOCK, len(rows))
-                texts = [" ".join(lines[i : i + size]) for i in range(at, end)]
+                texts = [joined(lines, i, size) for i in range(at, end)]
                 rows[at:end] = encoder.encode(texts, batch_tokens=batch_tokens)
             self._by_size.append(rows)
         super().__init__(self._by_size[0], sizes, line_lengths(lines))
@@ -238,6 +240,11 @@ class EncodedWindows(Windows):
     def vectors(self, size: int, start: int, stop: int) -> Floats:
         """Return vectors, see `Windows`."""
         return self._by_size[size - 1][start:stop].astype(np.float32)
+
+
+def joined(lines: Sequence[str], start: int, size: int) -> str:
+    """Return the text of a window."""
+    return " ".join(lines[start : start + size])
 
 
 def line_lengths(lines: Sequence[str]) -> NDArray[np.int64]:
@@ -258,7 +265,7 @@ def make_windows(
     """Return the windows of each document, of up to `sizes` sentences; documents are encoded together."""
     found = _make_windows(encoder, documents, sizes, batch_tokens)
     for windows, lines in zip(found, documents, strict=True):
-        windows.form = Form.of(lines)
+        windows.lines, windows.form = lines, Form.of(lines)
         if len(
             unique := dict(zip(reversed(lines), range(len(lines) - 1, -1, -1), strict=True))
         ) < _REPEATS * len(lines):

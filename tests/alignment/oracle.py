@@ -81,3 +81,25 @@ def longest_chain(pairs):
         before = (best[k] for k, (c, d) in enumerate(pairs[:at]) if c < a and d < b)
         best.append(1 + max(before, default=0))
     return max(best, default=0)
+
+
+def paths(n, m, steps):
+    """All ways from (0, 0) to (n, m), as lists of (i, s, j, t)."""
+    if not n and not m:
+        return [[]]
+    found = []
+    for s, t in steps:
+        if s <= n and t <= m:
+            found += [[*way, (n - s, s, m - t, t)] for way in paths(n - s, m - t, steps)]
+    return found
+
+
+def marginals(n, m, steps, price):
+    """The probability of each step, where a path is as likely as exp(-the sum of its prices)."""
+    ways = [(way, np.exp(-sum(map(price, way)))) for way in paths(n, m, steps)]
+    every = sum(weight for _, weight in ways)
+    found = {}
+    for way, weight in ways:
+        for step in way:
+            found[step] = found.get(step, 0) + weight / every
+    return found

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bitextmine.alignment.aligner import LOWEST, Settings, align_windows
 from bitextmine.alignment.costs import Costs, Prices
 from bitextmine.alignment.evidence import REACH, Evidence, missed_names
-from bitextmine.alignment.program import Band, cheapest, kinds
+from bitextmine.alignment.program import Band, Lattice, cheapest, kinds, marginals
 from bitextmine.alignment.windows import Form, Windows
 from bitextmine.compiled import library
 from bitextmine.encoder.pieces import Pieces
@@ -78,6 +78,34 @@ def test_compiled_and_not_agree_to_the_bit(lengths, largest):
         fast, slow = (cheapest(lattice, compiled=c) for c in (True, False))
         assert np.array_equal(fast.x, slow.x) and np.array_equal(fast.y, slow.y)
         assert fast.on_edge == slow.on_edge
+
+
+@pytest.mark.parametrize(("n", "m", "largest"), [(4, 3, 3), (1, 5, 4), (3, 3, 6), (2, 2, 2)])
+def test_how_likely_each_step_is(n, m, largest):
+    """In the band of all nodes, and in one that leaves some out: prices there are infinite."""
+    rng, steps = np.random.default_rng(n), kinds(largest)
+    narrow = Band(
+        n, m, np.clip(np.round(np.arange(n + m + 1) * m / (n + m)).astype(np.int64) - 1, -1, m - 1), 3
+    )
+    for band in (Band.full(n, m), narrow):
+        x, y = band.nodes(0, n + m + 1)
+        cost = 3 * rng.random((*x.shape, len(steps))).astype(np.float32)
+        for k, (s, t) in enumerate(steps):
+            cost[(x < 0) | (y < 0) | (x + s > n) | (y + t > m), k] = np.inf
+        lattice = Lattice(band, steps, cost, 1.5)
+        nodes = {(int(i), int(j)): at for at in np.ndindex(x.shape) for i, j in [(x[at], y[at])]}
+
+        def price(step, nodes=nodes, lattice=lattice):
+            i, s, j, t = step
+            if (i, j) not in nodes or (i + s, j + t) not in nodes:
+                return np.inf
+            return lattice.cost[nodes[i, j]][steps.index((s, t))] if s and t else lattice.skip
+
+        expected = oracle.marginals(n, m, lattice.moves(), price)
+        found = marginals(lattice)
+        for (i, j), at in nodes.items():
+            for k, (s, t) in enumerate(steps):
+                assert found[at][k] == pytest.approx(expected.get((i, s, j, t), 0), abs=1e-6)
 
 
 class Rows:
