@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.alignment.program import Lattice, marginals
-from bitextmine.alignment.windows import Floats, Windows, joined
+from bitextmine.alignment.windows import Floats, Windows
 from bitextmine.embeddings.selection import SelectedVectors
 from bitextmine.encoder.encoder import Encoder
 from bitextmine.files.corpus import Corpus
+from bitextmine.languages.scripts import join_sentences
 from bitextmine.run import Run
 
 _SURE = 0.01  # the probability of a step that is hopeless; and what a sure one lacks to 1
@@ -59,7 +60,7 @@ class Second:
             runs, own = np.unique(
                 np.stack([starts[:, side], steps[:, side]], axis=1), axis=0, return_inverse=True
             )
-            texts = [joined(windows.lines, int(start), int(size)) for start, size in runs]
+            texts = [join_sentences(windows.lines[start : start + size]) for start, size in runs.tolist()]
             sides.append((self._vectors(texts, f"{name}, {('source', 'target')[side]}"), own.ravel()))
         (x, i), (z, j) = sides
         far = (1 - x @ z.mean(axis=0))[i] + (1 - z @ x.mean(axis=0))[j]

@@ -232,7 +232,7 @@ class EncodedWindows(Windows):
             rows = np.empty((max(0, len(lines) - size + 1), encoder.dim), dtype=np.float16)
             for at in range(0, len(rows), _BLOCK):
                 end = min(at + _BLOCK, len(rows))
-                texts = [joined(lines, i, size) for i in range(at, end)]
+                texts = [" ".join(lines[i : i + size]) for i in range(at, end)]
                 rows[at:end] = encoder.encode(texts, batch_tokens=batch_tokens)
             self._by_size.append(rows)
         super().__init__(self._by_size[0], sizes, line_lengths(lines))
@@ -240,11 +240,6 @@ class EncodedWindows(Windows):
     def vectors(self, size: int, start: int, stop: int) -> Floats:
         """Return vectors, see `Windows`."""
         return self._by_size[size - 1][start:stop].astype(np.float32)
-
-
-def joined(lines: Sequence[str], start: int, size: int) -> str:
-    """Return the text of a window."""
-    return " ".join(lines[start : start + size])
 
 
 def line_lengths(lines: Sequence[str]) -> NDArray[np.int64]:
