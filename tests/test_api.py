@@ -4,7 +4,6 @@ import dataclasses
 import doctest
 import importlib
 import inspect
-import io
 import subprocess
 import sys
 
@@ -144,13 +143,6 @@ def test_invalid_bytes_where_only_one_side_is_a_file(encoder, tmp_path):
     assert "\ufffd" in found[0].tgt + found[-1].tgt
 
 
-def test_rescored_lines(samples, encoder):
-    _, en, de = samples
-    found = bitextmine.mine(en, de, model=encoder, rescore=True, threshold=0)
-    assert "scorer:" in found.signature
-    assert found.score.min() >= 0
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -186,25 +178,6 @@ def test_choices_that_are_wrong(options, message):
 def test_texts_that_are_wrong(src, message):
     with pytest.raises(BitextmineError, match=message):
         bitextmine.mine(src, ["Ja."])
-
-
-def test_score_is_what_the_command_adds(command, samples, tmp_path):
-    _, en, de = samples
-    pairs = list(zip(en[:150], de[50:200], strict=True))
-    (tmp_path / "pairs.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in pairs), encoding="utf-8")
-    for options, languages in (
-        ([], {}),
-        (["--src", "en", "--tgt", "de"], {"src_lang": "en", "tgt_lang": "de"}),
-    ):
-        frame = bitextmine.score(pairs, window=64, **languages)
-        printed = command("score", "pairs.tsv", "--window", "64", *options, cwd=tmp_path).out
-        cells = pandas.read_csv(io.StringIO(printed), sep="\t", header=None, quoting=3)
-        cells = cells[
-            pandas.to_numeric(cells.iloc[:, -1], errors="coerce").notna()
-        ]  # but a header, if there is one
-        added = cells.iloc[:, -len(frame.columns) :].astype(float).to_numpy()
-        np.testing.assert_allclose(frame.to_numpy(), added, atol=5.1e-5)
-    assert frame.columns.tolist()[-2:] == ["lang", "quality"]
 
 
 def test_score_keeps_the_index_of_a_frame(encoder):
@@ -247,35 +220,6 @@ def test_score_takes_what_mine_gives(samples, encoder):
 def test_pairs_that_cannot_be_scored(pairs, options, message):
     with pytest.raises(BitextmineError, match=message):
         bitextmine.score(pairs, **options)
-
-
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, int])
-def test_knn_is_sorting_all_products(dtype):
-    rng = np.random.default_rng(1)
-    x, y = ((rng.standard_normal((n, 8)) * 3).astype(dtype) for n in (40, 33))
-    near = bitextmine.knn(x, y, 5)
-    products = (x.astype(np.float32).astype(float) @ y.astype(np.float32).astype(float).T).astype(np.float32)
-    for sim, ids, found in ((near.fwd_sim, near.fwd_id, products), (near.bwd_sim, near.bwd_id, products.T)):
-        order = np.argsort(-found, axis=1, kind="stable")[:, :5]
-        assert np.array_equal(ids, order)
-        assert np.array_equal(sim, np.take_along_axis(found, order, axis=1))
-
-
-def test_knn_refuses():
-    with pytest.raises(BitextmineError, match="y: expected one vector a row"):
-        bitextmine.knn(np.eye(3), np.ones(3), 1)
-    for options, message in (
-        ({"k": 0}, "k must be at least 1"),
-        ({"k": 1.5}, "k: expected a whole number"),
-        ({"device": "gpu"}, "device: expected auto, cpu, cuda or cuda:N, found 'gpu'"),
-        ({"device": 0}, "device: expected auto"),
-        ({"memory": "x"}, "memory: 'x' is not a size"),
-        ({"normalize": "no"}, "normalize: expected True or False"),
-    ):
-        with pytest.raises(UsageError, match=message):
-            bitextmine.knn(np.eye(3), np.eye(3), **{"k": 1, **options})
-    with pytest.raises(BitextmineError):
-        bitextmine.knn(np.eye(3), np.eye(2), 1)
 
 
 def test_retrieval_from_lists_is_retrieval_from_files(encoder, root, tmp_path):
@@ -333,22 +277,6 @@ def test_distractors_that_go_unused_are_named(encoder):
 def test_retrieval_refuses(encoder, given, message):
     with pytest.raises(UsageError, match=message):
         bitextmine.evaluate_retrieval(**{"queries": QUERIES, "model": encoder, **given})
-
-
-def test_filter_keeps_what_the_command_keeps(samples, encoder, command, tmp_path):
-    _, en, de = samples
-    pairs = [*zip(en[:300], de[:300], strict=True), (en[0], de[0]), (en[1], en[1]), ("Room 7", "Zimmer 8")]
-    found = bitextmine.filter(pairs, src_lang="en", tgt_lang="de", model=encoder)
-    (tmp_path / "pairs.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in pairs), encoding="utf-8")
-    scored = ("score", "pairs.tsv", "--src", "en", "--tgt", "de", "--model", "europe5", "-o", "scored.tsv")
-    command(*scored, cwd=tmp_path)
-    said = command("filter", "scored.tsv", "--rejected", "bad.tsv", cwd=tmp_path)
-    rows = [tuple(line.split("\t")[:2]) for line in said.out.splitlines()[1:]]
-    assert list(zip(found.kept["src"], found.kept["tgt"], strict=True)) == rows
-    bad = (tmp_path / "bad.tsv").read_text(encoding="utf-8").splitlines()[1:]
-    reasons = [line.split("\t")[-1] for line in bad]
-    assert found.rejected["reason"].tolist() == reasons
-    assert sum(found.counts.values()) == len(reasons) and found.to_frame() is found.kept
 
 
 def test_filter_takes_the_columns_of_a_frame():

@@ -7,7 +7,6 @@ import json
 import lzma
 import os
 import pty
-import resource
 import signal
 import struct
 import subprocess
@@ -96,24 +95,6 @@ def test_progress_on_a_terminal(bm, bitextmine, tiny_model, parallel_text, tmp_p
     assert (child.returncode, out) == (0, b"")
     assert b"%" in shown and b"lines" in shown
     assert "\r" not in bm("embed", "corpus.en").err
-
-
-def test_a_truncated_archive_leaves_no_embedding(bm, tmp_path):
-    packed = lzma.compress(b"".join(b"Une phrase num\xc3\xa9ro %d.\n" % i for i in range(2000)))
-    (tmp_path / "corpus.fr.xz").write_bytes(packed[: len(packed) // 2])
-    assert "corpus.fr.xz: truncated" in bm.fails("embed", "corpus.fr.xz")
-    assert not list(tmp_path.glob("*.npy"))
-
-
-def test_no_room_for_the_embedding(bm, parallel_text, tmp_path):
-    parallel_text(tmp_path, 1000)
-    limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))}
-    message = bm.fails("embed", "corpus.fr", **limit)
-    assert not list(tmp_path.glob("*.npy"))
-    assert "corpus.fr.npy" in message
-    assert "64,128 bytes" in message  # 1,000 rows of 32 float16 numbers, and the header
-    bm("embed", "corpus.fr")
-    assert np.load(tmp_path / "corpus.fr.npy").shape == (1000, 32)
 
 
 @pytest.fixture
@@ -250,19 +231,3 @@ def test_own_damaged_files_are_replaced(bm, tmp_path):
     assert "corpus.fr.npy: " in bm.refused("embed", "corpus.fr")
     bm("embed", "corpus.fr", "--force")
     assert manifest.exists()
-
-
-def test_a_pipe_is_not_replaced_by_vectors(bm, tmp_path):
-    (tmp_path / "corpus.fr").write_text("Un.\n")
-    os.mkfifo(tmp_path / "pipe.npy")
-    assert "no regular file" in bm.fails("embed", "corpus.fr", "--out", "pipe.npy", "--force")
-    assert (tmp_path / "pipe.npy").is_fifo()
-
-
-def test_a_link_to_vectors_stays_a_link(bm, tmp_path):
-    (tmp_path / "corpus.fr").write_text("Un.\n")
-    (tmp_path / "disk").mkdir()
-    (tmp_path / "corpus.fr.npy").symlink_to("disk/vectors.npy")
-    bm("embed", "corpus.fr", "--force")
-    assert (tmp_path / "corpus.fr.npy").is_symlink()
-    assert np.load(tmp_path / "disk" / "vectors.npy").shape[0] == 1

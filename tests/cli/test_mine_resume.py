@@ -97,22 +97,6 @@ def test_a_killed_search_resumes(bm, saving, text):
     assert contents(text) == whole
 
 
-def test_the_state_of_another_search_is_discarded(bm, saving, text):
-    args = ("mine", "--src", "en", "--tgt", "fr", "-o", "out.tsv")
-    died = bm(*args, env={"DIE_AT": "3"}, hooks=saving, cwd=text, code=None)
-    assert died.code == -signal.SIGKILL
-    assert "corpus.en-corpus.fr.search.part: " in bm(*args, "-k", "3", cwd=text).err
-    assert not list(text.glob("*.part*"))
-
-
-@pytest.mark.usefixtures("corpora")
-def test_a_foreign_file_instead_of_the_state_of_a_search(bm, tmp_path):
-    (tmp_path / "corpus.en-corpus.fr.search.part").write_text("my notes")
-    result = bm(*MINE)
-    assert "corpus.en-corpus.fr.search.part" in result.err and result.out
-    assert (tmp_path / "corpus.en-corpus.fr.search.part").read_text() == "my notes"
-
-
 REVERSED = """
 lines = open("corpus.fr").readlines()
 with open("corpus.fr", "r+") as file:

@@ -130,7 +130,7 @@ def test_saving_takes_a_fiftieth_of_the_time(file, monkeypatch):
 
 
 @pytest.mark.parametrize("which", ["journal", "state"])
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", [0, 3, 7])
 def test_a_damaged_file_is_not_used(file, which, part, caplog):
     x, y = sides()
     killed_after(3, x, y, 4, file, block_rows=50)
