@@ -112,8 +112,10 @@ def _embedding(folder):
 
 _INDEX = """
 from bitextmine.embeddings.index_file import index_corpus
+from bitextmine.search import build_index
 from bitextmine.search.options import IndexOptions
-index_corpus("x.fr.npy", IndexOptions("IVF16,SQ8", shard_rows=700))
+build_index._ADD_ROWS = 700
+index_corpus("x.fr.npy", IndexOptions("IVF16,SQ8"))
 """
 
 

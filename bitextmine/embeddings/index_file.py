@@ -209,7 +209,7 @@ def _identity(embedding: Manifest) -> dict[str, Any]:
 class IndexReport:
     """The result of `index_corpus`: the file, its manifest's facts, and the seconds it took (0 if it was up to date).
 
-    `resumed` counts the parts that an interrupted run had finished.
+    `resumed` counts the vectors that an interrupted run had encoded.
     """
 
     path: Path
@@ -224,7 +224,7 @@ class IndexReport:
         turned = "".join(f", {name} {value}" for name, value in facts.get("effort", {}).items())
         done = f"built in {self.seconds:.1f} s" if self.built else "up to date"
         if self.resumed:
-            done += f", {counted(self.resumed, 'part')} of it by a run before"
+            done += f", {counted(self.resumed, 'vector')} of it by a run before"
         size = facts["bytes"] / facts["distinct_rows"]
         k = min(recall["k"], facts["distinct_rows"])  # of the nearest, and there are no more
         more = f", recall@{k} {_percent(recall['at_k'])}" if k > 1 else ""
@@ -267,7 +267,7 @@ def index_corpus(
         return IndexReport(file, read_json(manifest))
     check_index_output(npy_path, force=options.force)
     begin = time.perf_counter()
-    plan = make_plan(vectors, options.kind, seed=options.seed, shard_rows=options.shard_rows)
+    plan = make_plan(vectors, options.kind, seed=options.seed)
     part = Path(f"{file}.part")
     head = folder_head(part)
     if options.force and (head is None or head.job != JOB):  # of another program
@@ -301,7 +301,6 @@ def _measured(
         "effort": {} if effort is None else {effort[0]: effort[1]},
         "rescored_per_neighbour": index.factor,
         "recall": asdict(recall),
-        "shards": built.shards,
         "measured": {
             "build_seconds": round(seconds, 3),
             "queries": len(queries),

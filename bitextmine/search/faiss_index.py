@@ -190,15 +190,6 @@ def list_ids(lists: Any, number: int) -> NDArray[np.int64]:
     return ids
 
 
-def list_codes(lists: Any, number: int) -> NDArray[np.uint8]:
-    """Return the codes of an inverted list, one after the other, without a copy."""
-    size = lists.list_size(number) * lists.code_size
-    if not size:
-        return np.empty(0, np.uint8)
-    codes: NDArray[np.uint8] = faiss.rev_swig_ptr(lists.get_codes(number), size)
-    return codes
-
-
 def gpus() -> int:
     """Return the number of GPUs that the installed faiss can use."""
     return int(faiss.get_num_gpus()) if hasattr(faiss, "StandardGpuResources") else 0

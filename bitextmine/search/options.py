@@ -98,7 +98,6 @@ class IndexOptions(Options):
         k: neighbours that the recall counts.
         seed: of training rows and samples.
         force: build again, and write over files of other programs.
-        shard_rows: rows per shard (None: as many as fit).
     """
 
     kind: Annotated[
@@ -124,4 +123,3 @@ class IndexOptions(Options):
     force: Annotated[bool, Opt("--force", "Build again even if up to date, and overwrite foreign files.")] = (
         False
     )
-    shard_rows: int | None = None

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from bitextmine.shipped import SHIPPED
-
 from .helpers import MINE, contents, texts
 from .test_mine import SAMPLES
 
@@ -221,14 +219,14 @@ def test_pairs_in_python_are_of_the_mined_text(here, tiny_model):
     assert done.stdout == "True\n"
 
 
-def test_killed_while_a_second_encoder_works(bitextmine, tmp_path):
+def test_killed_while_a_second_encoder_works(bitextmine, tiny_model, tmp_path):
     """What it has encoded stays, and the next run ends with the same files."""
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     for folder in (whole, killed):
         folder.mkdir()
         for lang in ("en", "fr"):
             shutil.copy(SAMPLES / f"sample.{lang}", folder)
-    args = (*MINE, "--second", SHIPPED[-1], "-o", "mined.tsv")
+    args = (*MINE, "--second", tiny_model, "-o", "mined.tsv")
     bitextmine(*args, cwd=whole)
     resumed = 0
     for count in range(14, 60, 4):

@@ -148,7 +148,7 @@ def test_the_command_prints_its_report_and_nothing_else(bitextmine, tmp_path, ki
 
 @pytest.mark.parametrize("kind", FACTORIES)
 def test_factory_strings_write_nothing_to_standard_output(npy, capfd, kind):
-    index_corpus(npy, kind, shard_rows=100 if kind == "ivf" else None)
+    index_corpus(npy, kind)
     load_index(index_paths(npy)[0])
     assert not capfd.readouterr().out  # FAISS itself warns of few rows, on standard error
 

@@ -1,3 +1,4 @@
+import errno
 from types import SimpleNamespace
 from unittest import mock
 
@@ -23,67 +24,55 @@ def npy(tmp_path):
     return embed(tmp_path / "corpus.fr.npy", oracle.corpus(np.random.default_rng(0), 900, 32, 0.1, 0.02))
 
 
-@pytest.mark.parametrize("kind", ["ivf", "IVF8,SQ8", "IVF300,Flat", "IVF8,PQ8x4fs", "SQ8"])
-def test_shards_make_the_same_index(npy, kind):
-    index_corpus(npy, kind)
-    whole, _ = contents(npy)
-    report = index_corpus(npy, kind, shard_rows=200, force=True)
-    assert (report.facts["shards"] > 1) == kind.startswith(("ivf", "IVF8,SQ8", "IVF300"))  # others: in one go
-    assert contents(npy)[0] == whole
-    assert not list(npy.parent.glob("*.part"))
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(build, "_ADD_ROWS", 200)
+
+
+@pytest.mark.parametrize("kind", ["ivf", "IVF8,SQ8", "IVF300,Flat", "IVF8_HNSW8,SQ8", "IVF8,PQ8x4"])
+@pytest.mark.parametrize("memory", [1 << 30, 20_000])
+def test_the_file_is_as_faiss_writes_it(npy, tmp_path, kind, memory):
+    """An index that FAISS itself adds the vectors to, with lists that it assigns."""
+    vectors, _ = open_embedding(npy)
+    plan = make_plan(vectors, kind)
+    made = build_on_disk(vectors, plan, tmp_path / "part", {}, memory=memory).file
+    index = faiss.read_index(str(tmp_path / "part" / "trained.faiss"))
+    index.add_with_ids(np.ascontiguousarray(vectors[plan.chosen], np.float32), plan.chosen)
+    faiss.write_index(index, str(tmp_path / "wanted.faiss"))
+    assert made.read_bytes() == (tmp_path / "wanted.faiss").read_bytes()
 
 
 def test_lists_are_mapped(npy):
-    found = load_index(index_corpus(npy, "ivf", shard_rows=200).path)
+    found = load_index(index_corpus(npy, "ivf").path)
     assert isinstance(faiss.downcast_InvertedLists(found.inverted.invlists), faiss.OnDiskInvertedLists)
 
 
-def test_a_shard_of_other_vectors_or_cut_short_is_built_again(npy, monkeypatch):
-    part = npy.parent / "corpus.fr.faiss.part"
-    wanted = contents_of(npy)
+@pytest.mark.parametrize("damage", [None, "missing", "truncated", "another model"])
+def test_interrupted_work_is_taken_up(npy, damage, monkeypatch):
+    index_corpus(npy, "ivf")
+    wanted, part, seen = contents(npy), npy.parent / "corpus.fr.faiss.part", []
 
-    def stop(*_):
-        raise KeyboardInterrupt
+    def stop(count):
+        seen.append(count)
+        if sum(seen) == 600:
+            raise KeyboardInterrupt
 
-    for damage in ("missing", "truncated", "another model"):
-        with monkeypatch.context() as patch:
-            patch.setattr(build, "_merge_shards", stop)
-            with pytest.raises(KeyboardInterrupt):
-                index_corpus(npy, "ivf", shard_rows=200, force=True)
-        shard = part / "shard-00001.faiss"
-        if damage == "missing":
-            shard.unlink()
-        elif damage == "truncated":
-            shard.write_bytes(shard.read_bytes()[:-1000])
-        else:
-            head = read_head(part / "journal")
-            head.identity["embedding"]["model_hash"] = "1" * 16
-            (part / "journal").unlink()
-            with Journal(part / "journal", head.job, head.identity):
-                pass
-        report = index_corpus(npy, "ivf", shard_rows=200, force=True)
-        assert report.resumed == (0 if damage == "another model" else 3)
-        assert contents(npy) == wanted
-
-
-def contents_of(npy):
-    index_corpus(npy, "ivf", shard_rows=200)
-    return contents(npy)
-
-
-def test_work_is_taken_up_with_another_memory(npy, monkeypatch):
-    vectors, _ = open_embedding(npy)
-    plan = make_plan(vectors, "ivf", shard_rows=300)
-    part = npy.parent / "part"
-    written: list[str] = []
-    write = build.write_index
-    monkeypatch.setattr(
-        build, "write_index", lambda index, file: (written.append(file.name), write(index, file))
-    )
-    one = build_on_disk(vectors, plan, part, {}, memory=1 << 30)
-    two = build_on_disk(vectors, make_plan(vectors, "ivf"), part, {}, memory=1 << 20)
-    assert (one.shards, one.resumed, two.shards, two.resumed) == (3, 0, 3, 3)
-    assert written.count("shard-00000.faiss") == 1
+    with pytest.raises(KeyboardInterrupt):
+        index_corpus(npy, "ivf", progress=stop, force=True)
+    if damage == "missing":
+        (part / "lists").unlink()
+    elif damage == "truncated":
+        (part / "codes").write_bytes((part / "codes").read_bytes()[:-1])
+    elif damage == "another model":
+        head = read_head(part / "journal")
+        head.identity["embedding"]["model_hash"] = "1" * 16
+        (part / "journal").unlink()
+        with Journal(part / "journal", head.job, head.identity):
+            pass
+    report = index_corpus(npy, "ivf", force=True)
+    assert report.resumed == (0 if damage else 600)
+    assert contents(npy) == wanted
+    assert not part.exists()
 
 
 def test_two_at_the_same_index(npy):
@@ -112,20 +101,20 @@ def test_too_little_room(npy, monkeypatch):
 
 
 def test_a_full_disk_half_way(npy, monkeypatch):
-    wanted = contents_of(npy)
-    real, calls = faiss.write_index, []
+    index_corpus(npy, "ivf")
+    wanted, real, calls = contents(npy), build.sync_file, []
 
-    def full(index, name):
-        calls.append(name)
-        if len(calls) == 4:
-            raise RuntimeError("Error in operator() at io.cpp:10: write error: No space left on device")
-        real(index, name)
+    def full(file):
+        calls.append(file)
+        if len(calls) == 6:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(file)
 
     with monkeypatch.context() as patch:
-        patch.setattr(faiss, "write_index", full)
+        patch.setattr(build, "sync_file", full)
         with pytest.raises(BitextmineError, match=r"No space left on device.*run index again to go on"):
-            index_corpus(npy, "ivf", shard_rows=200, force=True)
-    assert index_corpus(npy, "ivf", shard_rows=200, force=True).resumed == 2
+            index_corpus(npy, "ivf", force=True)
+    assert index_corpus(npy, "ivf", force=True).resumed == 400
     assert contents(npy) == wanted
 
 
