@@ -22,7 +22,7 @@ echo "# $(git -C "$root" describe --always --dirty 2>/dev/null || true), $(bitex
 peers=()
 for peer in ${PEERS:-}; do peers+=(--peer "$peer"); done
 printf '\n## Errors in news and everyday text, sentences per second\n'
-"$python" "$root/train/bench_peers.py" --cache "$work/vectors" --model europe5 --model world56 "${peers[@]}" \
+"$python" "$root/train/bench_peers.py" --model europe5 --model world56 "${peers[@]}" \
     "$data"/news/queries.tsv.zst "$data"/everyday/queries.en-{de,es,fr,it}.tsv.zst
 
 for model in europe5 world56; do
