@@ -22,10 +22,12 @@ from harness import parser, table
 from scipy.optimize import minimize
 
 from bitextmine.alignment import aligner as search
-from bitextmine.alignment.aligner import Aligner, align_windows
+from bitextmine.alignment.aligner import Aligner
 from bitextmine.alignment.costs import Costs, Prices, level_of, of_steps
+from bitextmine.alignment.evidence import Evidence
 from bitextmine.alignment.program import kinds
-from bitextmine.encoder import load_encoder
+from bitextmine.alignment.windows import make_windows
+from bitextmine.encoder import Encoder, load_encoder
 from bitextmine.evaluation.alignment import AlignmentReport, Pair, read_alignments, score_alignments
 from bitextmine.files.source import iter_lines
 
@@ -59,11 +61,11 @@ class Document:
     arcs: Arcs
 
 
-def read_document(path: Path, aligner: Aligner) -> Document:
+def read_document(path: Path, encoder: Encoder, aligner: Aligner) -> Document:
     name, langs, _ = path.name.rsplit(".", 2)
     (gold,) = read_alignments(path)
     texts = [list(iter_lines(path.with_name(f"{name}.{lang}"))) for lang in langs.split("-")]
-    windows = aligner.windows(texts)
+    windows = make_windows(encoder, texts, aligner.settings.max_size - 1)
     return Document(name, gold, windows, arcs_of(windows, gold, aligner))
 
 
@@ -162,8 +164,12 @@ def fit(documents: list[Document], begin: np.ndarray) -> np.ndarray:
 def main() -> None:
     command = parser(__doc__)
     command.add_argument("folder", type=Path)
-    aligner = Aligner(load_encoder("default"))
-    documents = [read_document(path, aligner) for path in sorted(command.parse_args().folder.glob("*.gold"))]
+    encoder = load_encoder("europe5")
+    aligner, paths = (
+        Aligner(evidence=Evidence.of(encoder)),
+        sorted(command.parse_args().folder.glob("*.gold")),
+    )
+    documents = [read_document(path, encoder, aligner) for path in paths]
     for kind, names in NAMES.items():
         print(f"\n{kind}\n")
         table(["left out", "strict / lax F1", *names], rows(kind, names, documents, aligner))
@@ -178,10 +184,8 @@ def rows(
     for document in documents:
         prices = fit([other for other in documents if other is not document], every)
         chosen = Prices(**dict(zip(names, prices.tolist(), strict=True)))
-        settings = replace(aligner.settings, **{kind: chosen})
-        links = align_windows(
-            *document.windows, settings, aligner.evidence if kind == "pieces" else None
-        ).links
+        evidence = aligner.evidence if kind == "pieces" else None
+        links = Aligner(replace(aligner.settings, **{kind: chosen}), evidence).align(*document.windows).links
         found.append([(link.src, link.tgt) for link in links])
         yield [document.name, f1(score_alignments(found[-1:], [document.gold])), *prices.tolist()]
     report = score_alignments(found, [document.gold for document in documents])

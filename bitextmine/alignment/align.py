@@ -13,6 +13,7 @@ import numpy as np
 from bitextmine.alignment.aligner import Aligner, Points, Settings
 from bitextmine.alignment.anchors import Marks, fixed_points
 from bitextmine.alignment.documents import match_documents
+from bitextmine.alignment.evidence import Evidence
 from bitextmine.alignment.formats import AlignedDocument, Content, open_links
 from bitextmine.alignment.inputs import (
     Part,
@@ -174,25 +175,9 @@ def align(src: Text, tgt: Text, *, options: AlignOptions, run: Run) -> AlignedDo
     if options.blank_lines or options.documents:
         raise UsageError("align: blank_lines and documents are for the command; call align for each document")
     langs = [lang or language_of(part.source) or "" for lang, part in zip(options.langs, parts, strict=True)]
-    aligner = _aligner(options, langs, run)
-    reader = Reader(options.langs, options.presplit, run)
-    (found,) = _align_tasks([Task(parts[0].name, *parts)], reader, aligner, run)
-    return replace(found, langs=(langs[0], langs[1]), signature=_signature(aligner))
-
-
-def _aligner(options: AlignOptions, langs: Iterable[str | None], run: Run) -> Aligner:
-    encoder = as_encoder(choose_model(options.model, langs), run.device)
-    settings = Settings(max_size=options.max_size, anchors=options.anchors)
-    second = None if options.second is None else Second(as_encoder(options.second, run.device), run)
-    return Aligner(encoder, settings, run.batch_tokens, second)
-
-
-def _signature(aligner: Aligner) -> str:
-    settings = aligner.settings
-    more: dict[str, object] = {"anchors": True} if settings.anchors else {}
-    if aligner.second is not None:
-        more["second"] = aligner.second.encoder.hash
-    return signature(task="align", model=aligner.encoder.hash, max_size=settings.max_size, **more)
+    work = _Work(options, langs, run)
+    (found,) = work.align([Task(parts[0].name, *parts)])
+    return replace(found, langs=(langs[0], langs[1]), signature=work.signature)
 
 
 def _part(name: str, text: Text, run: Run) -> Part:
@@ -229,7 +214,7 @@ def align_files(
     format = choose_format(options.format, destination)
     if options.ids and format != "tsv":
         raise UsageError(f"--ids goes with --format tsv, not {format}")
-    if options.origin and format in ("ladder", "vecalign"):
+    if options.origin and format == "vecalign":
         raise UsageError(f"--origin: --format {format} holds numbers of lines alone; choose another one")
     if format == "parquet" and not destination.is_standard:
         check_pairs_output(destination)
@@ -255,73 +240,28 @@ def align_files(
         for lang, parts in zip(options.langs, sides, strict=True)
         for part in parts
     ]
-    aligner = _aligner(options, langs_read, run)
-    reader = Reader(options.langs, options.presplit, run, options.origin)
+    work = _Work(options, langs_read, run)
     if options.documents:
-        tasks, summary.alone = _match(sides, reader, aligner, run)
+        tasks, summary.alone = work.match(sides)
     read = dict.fromkeys(part.source for task in tasks for part in (task.src, task.tgt))
     for source in [*read, *([] if listed is None else [listed])]:
         keep_apart(source, {"-o": destination})
     langs = _languages(tasks[0], options, format)
-    _warn_unfamiliar(tasks, reader, aligner, options)
-    summary.signature = _signature(aligner)
-    with _journal(destination, tasks, aligner, options, run) as journal:
+    work.warn_unfamiliar(tasks)
+    summary.signature = work.signature
+    with work.journal(destination, tasks) as journal:
         content = Content(options.ids, named, options.origin, options.normalize)
         with open_links(destination, format, content, langs) as write:
-            for document in _align_tasks(tasks, reader, aligner, run, journal):
+            for document in work.align(tasks, journal):
                 write(document)
                 summary.add(document)
         if journal is not None:
             journal.remove()
-    summary.cut = list(reader.cut)
-    if (second := aligner.second) is not None:
+    summary.cut = list(work.reader.cut)
+    if (second := work.aligner.second) is not None:
         runs = counted(second.runs, "run")
         summary.second = f"second encoder {second.encoder.name}: {runs} of sentences in doubt embedded again"
     return summary
-
-
-def _journal(
-    output: Destination, tasks: Sequence[Task], aligner: Aligner, options: AlignOptions, run: Run
-) -> contextlib.AbstractContextManager[Journal | None]:
-    """Return the journal beside an output file; None for a stream, storage by URL, and a single pair of documents."""
-    path = output.path
-    is_file = isinstance(path, Path) and not output.is_stream and not path.is_dir()
-    if not is_file or len(tasks) == 1:
-        return contextlib.nullcontext()
-    identity = {
-        "version": __version__,
-        "model": aligner.encoder.hash,
-        "second": None if aligner.second is None else aligner.second.encoder.hash,
-        "settings": asdict(aligner.settings),
-        "presplit": options.presplit,
-        "names": line_digest(task.name for task in tasks),
-        "batch_tokens": run.batch_tokens,
-    }
-    path = Path(os.path.realpath(output))
-    return Journal(path.with_name(f".{path.name}.align"), "align", identity)
-
-
-def _match(
-    sides: tuple[list[Part], list[Part]], reader: Reader, aligner: Aligner, run: Run
-) -> tuple[list[Task], list[str]]:
-    """Return the documents that belong together, and the names of the others."""
-    src, tgt = sides
-    windows = []
-    with run.progress(len(src) + len(tgt), "matching", "documents") as bar:
-        for side, parts in enumerate(sides):
-            for part in parts:
-                lines = [line for line in reader.read(part, side).lines if line.strip()]
-                windows += make_windows(aligner.encoder, [lines], 1, run.batch_tokens)
-                bar.update(1)
-    found = match_documents(windows[: len(src)], windows[len(src) :])
-    if not found:
-        raise BitextmineError(
-            f"no document of the {len(src)} fits one of the {len(tgt)}: are they translations, in languages of the "
-            "encoder?"
-        )
-    alone = [part.name for i, part in enumerate(src) if i not in {i for i, _ in found}]
-    alone += [part.name for j, part in enumerate(tgt) if j not in {j for _, j in found}]
-    return matched_tasks(found, src, tgt), alone
 
 
 def _languages(task: Task, options: AlignOptions, format: str) -> tuple[str, str]:
@@ -341,48 +281,6 @@ def _languages(task: Task, options: AlignOptions, format: str) -> tuple[str, str
     return langs[0], langs[1]
 
 
-def _warn_unfamiliar(tasks: list[Task], reader: Reader, aligner: Aligner, options: AlignOptions) -> None:
-    """Log a warning if the encoder does not know the languages of the first documents; never read a stream twice."""
-    for side, (name, lang) in enumerate(zip(("source", "target"), options.langs, strict=True)):
-        parts = [(task.src, task.tgt)[side] for task in tasks[:_LOOKED_AT]]
-        seen = [part for part in parts if part.lines is not None or part.source.path.is_file()]
-        lines = (line for part in seen for line in reader.read(part, side, again=True).lines)
-        warn_unfamiliar(aligner.encoder, f"{name} documents", lang or "", sampled(lines))
-
-
-def _align_tasks(
-    tasks: Sequence[Task], reader: Reader, aligner: Aligner, run: Run, journal: Journal | None = None
-) -> Iterator[AlignedDocument]:
-    """Yield one result per task in order, reusing and extending the journal.
-
-    A record of the journal counts as long as the digest of its documents is the same.
-    """
-    many = len(tasks) > 1
-    with (
-        ThreadPoolExecutor(run.thread_count) as pool,
-        run.progress(len(tasks) if many else None, "aligning", "documents" if many else "sentences") as bar,
-    ):
-        done = 0
-        for batch in _batches(tasks, reader):
-            if journal is not None:
-                while batch and done < len(journal) and journal[done]["digest"] == batch[0].digest():
-                    aligned = AlignedDocument.from_json(journal[done]["aligned"])
-                    yield replace(aligned, origins=batch[0].origins)
-                    del batch[0]
-                    done += 1
-                    bar.update(1)
-                if batch:
-                    journal.truncate(done)
-            if not many:
-                bar.total = len(batch[0].src.lines) + len(batch[0].tgt.lines)
-            for document, aligned in _align(batch, aligner, pool, silent if many else bar.update):
-                if journal is not None:
-                    journal.append({"digest": document.digest(), "aligned": vars(aligned)})
-                done += 1
-                bar.update(1 if many else 0)
-                yield replace(aligned, origins=document.origins)
-
-
 class _Document(NamedTuple):
     """A task with its source and its target."""
 
@@ -400,53 +298,161 @@ class _Document(NamedTuple):
         return line_digest([str(len(self.src.lines)), *self.src.lines, *self.tgt.lines, *more])
 
 
-def _batches(tasks: Sequence[Task], reader: Reader) -> Iterator[list[_Document]]:
-    batch: list[_Document] = []
-    size = 0
-    for task in tasks:
-        src, tgt = reader.read(task.src, 0), reader.read(task.tgt, 1)
-        for part, text in ((task.src, src), (task.tgt, tgt)):
-            if len(tasks) == 1 and not any(map(str.strip, text.lines)):
-                raise BitextmineError(f"{part.source}: empty: there is no line to align")
-        batch.append(_Document(task, src, tgt))
-        size += len(src.lines) + len(tgt.lines)
-        if size >= _BATCH_SENTENCES or len(batch) == _BATCH_DOCUMENTS:
+class _Work:
+    """The work on documents: what reads, embeds and aligns them.
+
+    Args:
+        options: what is asked for.
+        langs: of the documents, to choose the encoder by.
+        run: the resources.
+    """
+
+    def __init__(self, options: AlignOptions, langs: Iterable[str | None], run: Run) -> None:
+        self.options, self.run = options, run
+        self.encoder = as_encoder(choose_model(options.model, langs), run.device)
+        self.reader = Reader(options.langs, options.presplit, run, options.origin)
+        second = None if options.second is None else Second(as_encoder(options.second, run.device), run)
+        settings = Settings(max_size=options.max_size)
+        self.aligner = Aligner(settings, Evidence.of(self.encoder), second)
+        self._hashes = {"model": self.encoder.hash}
+        if second is not None:
+            self._hashes["second"] = second.encoder.hash
+
+    @property
+    def signature(self) -> str:
+        """Return how the documents are aligned."""
+        more = {"anchors": True} if self.options.anchors else {}
+        return signature(task="align", **self._hashes, max_size=self.options.max_size, **more)
+
+    def journal(
+        self, output: Destination, tasks: Sequence[Task]
+    ) -> contextlib.AbstractContextManager[Journal | None]:
+        """Return the journal beside an output file; None for a stream, storage by URL, and a single pair."""
+        path = output.path
+        is_file = isinstance(path, Path) and not output.is_stream and not path.is_dir()
+        if not is_file or len(tasks) == 1:
+            return contextlib.nullcontext()
+        identity = {
+            "version": __version__,
+            **self._hashes,
+            "settings": asdict(self.aligner.settings),
+            "anchors": self.options.anchors,
+            "presplit": self.options.presplit,
+            "names": line_digest(task.name for task in tasks),
+            "batch_tokens": self.run.batch_tokens,
+        }
+        path = Path(os.path.realpath(output))
+        return Journal(path.with_name(f".{path.name}.align"), "align", identity)
+
+    def match(self, sides: tuple[list[Part], list[Part]]) -> tuple[list[Task], list[str]]:
+        """Return the documents that belong together, and the names of the others."""
+        src, tgt = sides
+        windows = []
+        with self.run.progress(len(src) + len(tgt), "matching", "documents") as bar:
+            for side, parts in enumerate(sides):
+                for part in parts:
+                    lines = [line for line in self.reader.read(part, side).lines if line.strip()]
+                    windows += make_windows(self.encoder, [lines], 1, self.run.batch_tokens)
+                    bar.update(1)
+        found = match_documents(windows[: len(src)], windows[len(src) :])
+        if not found:
+            raise BitextmineError(
+                f"no document of the {len(src)} fits one of the {len(tgt)}: are they translations, in languages of the "
+                "encoder?"
+            )
+        alone = [part.name for i, part in enumerate(src) if i not in {i for i, _ in found}]
+        alone += [part.name for j, part in enumerate(tgt) if j not in {j for _, j in found}]
+        return matched_tasks(found, src, tgt), alone
+
+    def warn_unfamiliar(self, tasks: Sequence[Task]) -> None:
+        """Log a warning if the encoder does not know the first documents' languages; never read a stream twice."""
+        for side, (name, lang) in enumerate(zip(("source", "target"), self.options.langs, strict=True)):
+            parts = [(task.src, task.tgt)[side] for task in tasks[:_LOOKED_AT]]
+            seen = [part for part in parts if part.lines is not None or part.source.path.is_file()]
+            lines = (line for part in seen for line in self.reader.read(part, side, again=True).lines)
+            warn_unfamiliar(self.encoder, f"{name} documents", lang or "", sampled(lines))
+
+    def align(self, tasks: Sequence[Task], journal: Journal | None = None) -> Iterator[AlignedDocument]:
+        """Yield one result per task in order, reusing and extending the journal.
+
+        A record of the journal counts as long as the digest of its documents is the same.
+        """
+        many = len(tasks) > 1
+        with (
+            ThreadPoolExecutor(self.run.thread_count) as pool,
+            self.run.progress(
+                len(tasks) if many else None, "aligning", "documents" if many else "sentences"
+            ) as bar,
+        ):
+            done = 0
+            for batch in self._batches(tasks):
+                if journal is not None:
+                    while batch and done < len(journal) and journal[done]["digest"] == batch[0].digest():
+                        aligned = AlignedDocument.from_json(journal[done]["aligned"])
+                        yield replace(aligned, origins=batch[0].origins)
+                        del batch[0]
+                        done += 1
+                        bar.update(1)
+                    if batch:
+                        journal.truncate(done)
+                if not many:
+                    bar.total = len(batch[0].src.lines) + len(batch[0].tgt.lines)
+                for document, aligned in self._align(batch, pool, silent if many else bar.update):
+                    if journal is not None:
+                        journal.append({"digest": document.digest(), "aligned": vars(aligned)})
+                    done += 1
+                    bar.update(1 if many else 0)
+                    yield replace(aligned, origins=document.origins)
+
+    def _batches(self, tasks: Sequence[Task]) -> Iterator[list[_Document]]:
+        batch: list[_Document] = []
+        size = 0
+        for task in tasks:
+            src, tgt = self.reader.read(task.src, 0), self.reader.read(task.tgt, 1)
+            for part, text in ((task.src, src), (task.tgt, tgt)):
+                if len(tasks) == 1 and not any(map(str.strip, text.lines)):
+                    raise BitextmineError(f"{part.source}: empty: there is no line to align")
+            batch.append(_Document(task, src, tgt))
+            size += len(src.lines) + len(tgt.lines)
+            if size >= _BATCH_SENTENCES or len(batch) == _BATCH_DOCUMENTS:
+                yield batch
+                batch, size = [], 0
+        if batch:
             yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
 
-
-def _align(
-    batch: Sequence[_Document], aligner: Aligner, pool: ThreadPoolExecutor, tick: Progress
-) -> Iterator[tuple[_Document, AlignedDocument]]:
-    texts = [text for document in batch for text in (document.src, document.tgt)]
-    rows = [[i for i, line in enumerate(text.lines) if line.strip()] for text in texts]
-    lines = [[text.lines[i] for i in some] for text, some in zip(texts, rows, strict=True)]
-    windows = aligner.windows(lines)
-    fixed: list[Points | None] = [None] * len(batch)
-    if aligner.settings.anchors:
-        marks = [
-            Marks.of(kept, [text.begins(i) for i in some])
-            for text, kept, some in zip(texts, lines, rows, strict=True)
-        ]
-        fixed = [fixed_points(*sides) for sides in zip(marks[::2], marks[1::2], strict=True)]
-    for side, text, some in zip(windows, texts, rows, strict=True):
-        side.times = np.array([text.times[i] for i in some]) if text.times and some else None
-    if len(batch) == 1:  # in this thread, where Ctrl-C stops it at once
-        futures = []
-        found = iter([aligner.align(windows[0], windows[1], fixed[0], tick, batch[0].task.name)])
-    else:
-        futures = [
-            pool.submit(aligner.align, src, tgt, points, silent, document.task.name)
-            for src, tgt, points, document in zip(windows[::2], windows[1::2], fixed, batch, strict=True)
-        ]
-        found = (future.result() for future in futures)
-    del windows
-    try:
-        for document, *sides, alignment in zip(batch, rows[::2], rows[1::2], found, strict=True):
-            both = document.src.lines, document.tgt.lines
-            yield document, AlignedDocument.of(document.task, both, sides, alignment)
-    finally:
-        for future in futures:  # interrupted
-            future.cancel()
+    def _align(
+        self, batch: Sequence[_Document], pool: ThreadPoolExecutor, tick: Progress
+    ) -> Iterator[tuple[_Document, AlignedDocument]]:
+        texts = [text for document in batch for text in (document.src, document.tgt)]
+        rows = [[i for i, line in enumerate(text.lines) if line.strip()] for text in texts]
+        lines = [[text.lines[i] for i in some] for text, some in zip(texts, rows, strict=True)]
+        longest = max(1, self.options.max_size - 1)
+        windows = make_windows(self.encoder, lines, longest, self.run.batch_tokens)
+        fixed: list[Points | None] = [None] * len(batch)
+        if self.options.anchors:
+            marks = [
+                Marks.of(kept, [text.begins(i) for i in some])
+                for text, kept, some in zip(texts, lines, rows, strict=True)
+            ]
+            fixed = [fixed_points(*sides) for sides in zip(marks[::2], marks[1::2], strict=True)]
+        for side, text, some in zip(windows, texts, rows, strict=True):
+            side.times = np.array([text.times[i] for i in some]) if text.times and some else None
+        names = [document.task.name for document in batch]
+        align = self.aligner.align
+        if len(batch) == 1:  # in this thread, where Ctrl-C stops it at once
+            futures = []
+            found = iter([align(windows[0], windows[1], fixed[0], tick, names[0])])
+        else:
+            futures = [
+                pool.submit(align, src, tgt, points, silent, name)
+                for src, tgt, points, name in zip(windows[::2], windows[1::2], fixed, names, strict=True)
+            ]
+            found = (future.result() for future in futures)
+        del windows
+        try:
+            for document, *sides, alignment in zip(batch, rows[::2], rows[1::2], found, strict=True):
+                both = document.src.lines, document.tgt.lines
+                yield document, AlignedDocument.of(document.task, both, sides, alignment)
+        finally:
+            for future in futures:  # interrupted
+                future.cancel()

@@ -1,4 +1,4 @@
-"""Align two documents, given as lines or as vectors of windows.
+"""Align two documents, given as vectors of windows.
 
 In a long document a first path is found between means of neighbouring sentences, then refined with shorter and shorter
 runs (Thompson and Koehn 2019). The path of windows' vectors then tells the level of the document's distances; a second
@@ -13,9 +13,7 @@ documents that have nothing to do with each other (mine/quality.md).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -27,13 +25,10 @@ from bitextmine.alignment.costs import USUAL_LEVEL, Costs, Prices, level_of, of_
 from bitextmine.alignment.evidence import Evidence, missed_names
 from bitextmine.alignment.program import Band, Lattice, Path, cheapest, kinds
 from bitextmine.alignment.second import Second
-from bitextmine.alignment.windows import Floats, Form, Windows, make_windows
+from bitextmine.alignment.windows import Floats, Form, Windows
 from bitextmine.console import Progress, silent
-from bitextmine.encoder.encoder import Encoder
 
 Points = NDArray[np.int64]
-# Returns the distances of a lattice's steps by a second encoder as well.
-Again = Callable[[Lattice, Floats], Floats]
 
 LOWEST, HIGHEST = -10.0, 10.0
 # Of the likeness, that of the document, the evidence missed per sentence, and the constant.
@@ -55,7 +50,6 @@ class Settings:
 
     Attributes:
         max_size: the most sentences in one step, of both sides together.
-        anchors: links begin at the lines that both documents share (`anchors`).
         vectors, pieces: prices without and with the evidence of pieces.
         radius: half the width of the band around a coarser path, in nodes.
         whole: documents up to this product of lengths are searched without a band.
@@ -63,7 +57,6 @@ class Settings:
     """
 
     max_size: int = 6
-    anchors: bool = False
     vectors: Prices = VECTORS
     pieces: Prices = PIECES
     radius: int = 6
@@ -104,31 +97,13 @@ class Alignment:
         return self.mean_score < _UNRELATED
 
 
+@dataclass(frozen=True)
 class Aligner:
-    """Aligns documents by the vectors and the pieces of an encoder.
+    """Aligns documents by the vectors of their windows, and by their pieces and a second encoder if there are such."""
 
-    Args:
-        encoder: the encoder.
-        settings: the parameters.
-        batch_tokens: see `Encoder.encode`.
-        second: judges the links in doubt as well.
-    """
-
-    def __init__(
-        self,
-        encoder: Encoder,
-        settings: Settings | None = None,
-        batch_tokens: int | None = None,
-        second: Second | None = None,
-    ) -> None:
-        self.encoder, self.settings, self._batch_tokens = encoder, settings or Settings(), batch_tokens
-        self.second = second
-        self.evidence = Evidence.of(encoder)
-
-    def windows(self, documents: Sequence[Sequence[str]]) -> list[Windows]:
-        """Return the windows of documents, each a list of sentences; they are encoded together."""
-        longest = max(1, self.settings.max_size - 1)
-        return make_windows(self.encoder, documents, longest, self._batch_tokens)
+    settings: Settings = field(default_factory=Settings)
+    evidence: Evidence | None = None
+    second: Second | None = None
 
     def align(
         self,
@@ -138,7 +113,7 @@ class Aligner:
         tick: Progress = silent,
         name: str = "documents",
     ) -> Alignment:
-        """Align two documents by their windows, see `align_windows`.
+        """Align two documents by their windows.
 
         Args:
             src: the source document.
@@ -150,29 +125,52 @@ class Aligner:
         Raises:
             BitextmineError: the second encoder fails.
         """
-        again = None if self.second is None else partial(self.second.blended, src=src, tgt=tgt, name=name)
-        return align_windows(src, tgt, self.settings, self.evidence, fixed, tick, again)
-
-
-def align_windows(
-    src: Windows,
-    tgt: Windows,
-    settings: Settings,
-    evidence: Evidence | None = None,
-    fixed: Points | None = None,
-    tick: Progress = silent,
-    again: Again | None = None,
-) -> Alignment:
-    """Align two documents by their windows, with the evidence of pieces and of a second encoder if there is any."""
-    n, m = len(src), len(tgt)
-    if not n or not m:
-        return Alignment(
-            [*(Link((i,), (), LOWEST) for i in range(n)), *(Link((), (j,), LOWEST) for j in range(m))]
+        n, m = len(src), len(tgt)
+        if not n or not m:
+            return Alignment(
+                [*(Link((i,), (), LOWEST) for i in range(n)), *(Link((), (j,), LOWEST) for j in range(m))]
+            )
+        found = self._find(src, tgt, fixed, tick, name)
+        x, y = (
+            [tuple(range(*ends)) for ends in pairwise(way.tolist())] for way in (found.path.x, found.path.y)
         )
-    found = find_path(src, tgt, settings, evidence, fixed, tick, again)
-    x, y = ([tuple(range(*ends)) for ends in pairwise(way.tolist())] for way in (found.path.x, found.path.y))
-    links = list(map(Link, x, y, _log_odds(found).tolist()))
-    return Alignment(_without_bare(links, src.form, tgt.form))
+        links = list(map(Link, x, y, _log_odds(found).tolist()))
+        return Alignment(_without_bare(links, src.form, tgt.form))
+
+    def _find(self, src: Windows, tgt: Windows, fixed: Points | None, tick: Progress, name: str) -> Found:
+        """Return the cheapest alignment of two documents, neither of them empty."""
+        n, m, settings = len(src), len(tgt), self.settings
+        costs = Costs(src, tgt, kinds(settings.max_size))
+        if n * m <= settings.whole:
+            first = _search(costs, Band.full(n, m), settings, tick)
+        else:
+            coarse = _coarse(_plain(src), _plain(tgt), settings)
+            first = _refine(costs, _centre(coarse), settings, settings.radius, tick)
+        centre = None
+        if src.times is not None and tgt.times is not None:
+            one = np.flatnonzero((np.diff(first.path.x) == 1) & (np.diff(first.path.y) == 1))
+            x, y = src.times[first.path.x[one], 0], tgt.times[first.path.y[one], 0]
+            if (clock := fit_clock(x, y)) is not None:
+                costs.use_times(clock)
+                centre = by_time(clock.of(src.times), tgt.times)
+        if fixed is not None and len(fixed):
+            costs.fix(fixed)
+            centre = _through(_centre(first.path) if centre is None else centre, fixed)
+        if centre is not None:
+            first = _refine(costs, centre, settings, settings.radius)
+        level = level_of(first.path, of_steps(first.path, first.lattice, first.distances))
+        band = _around(_centre(first.path), n, m, max(_NEAR, settings.max_size // _NEAR_SHARE))
+        distances = _columns(first.lattice.band, band, first.distances)
+        prices, missed = settings.vectors, None
+        if self.evidence is not None and src.pieces is not None and tgt.pieces is not None:
+            prices, missed = settings.pieces, _missed(self.evidence, src, tgt, costs, band)
+        lattice = costs.lattice(band, distances, prices, level, missed)
+        if self.second is not None:
+            distances = self.second.blended(lattice, distances, src, tgt, name)
+            lattice = costs.lattice(band, distances, prices, level, missed)
+        path = cheapest(lattice)
+        lost = np.zeros(len(path), dtype=np.float32) if missed is None else of_steps(path, lattice, missed)
+        return Found(path, of_steps(path, lattice, distances), lost)
 
 
 def _without_bare(links: list[Link], src: Form | None, tgt: Form | None) -> list[Link]:
@@ -222,50 +220,6 @@ class Found(NamedTuple):
     path: Path
     distance: Floats
     missed: Floats
-
-
-def find_path(
-    src: Windows,
-    tgt: Windows,
-    settings: Settings,
-    evidence: Evidence | None = None,
-    fixed: Points | None = None,
-    tick: Progress = silent,
-    again: Again | None = None,
-) -> Found:
-    """Return the cheapest alignment of two documents, neither of them empty; see `align_windows`."""
-    n, m = len(src), len(tgt)
-    costs = Costs(src, tgt, kinds(settings.max_size))
-    if n * m <= settings.whole:
-        first = _search(costs, Band.full(n, m), settings, tick)
-    else:
-        coarse = _coarse(_plain(src), _plain(tgt), settings)
-        first = _refine(costs, _centre(coarse), settings, settings.radius, tick)
-    centre = None
-    if src.times is not None and tgt.times is not None:
-        one = np.flatnonzero((np.diff(first.path.x) == 1) & (np.diff(first.path.y) == 1))
-        x, y = src.times[first.path.x[one], 0], tgt.times[first.path.y[one], 0]
-        if (clock := fit_clock(x, y)) is not None:
-            costs.use_times(clock)
-            centre = by_time(clock.of(src.times), tgt.times)
-    if fixed is not None and len(fixed):
-        costs.fix(fixed)
-        centre = _through(_centre(first.path) if centre is None else centre, fixed)
-    if centre is not None:
-        first = _refine(costs, centre, settings, settings.radius)
-    level = level_of(first.path, of_steps(first.path, first.lattice, first.distances))
-    band = _around(_centre(first.path), n, m, max(_NEAR, settings.max_size // _NEAR_SHARE))
-    distances = _columns(first.lattice.band, band, first.distances)
-    prices, missed = settings.vectors, None
-    if evidence is not None and src.pieces is not None and tgt.pieces is not None:
-        prices, missed = settings.pieces, _missed(evidence, src, tgt, costs, band)
-    lattice = costs.lattice(band, distances, prices, level, missed)
-    if again is not None:
-        distances = again(lattice, distances)
-        lattice = costs.lattice(band, distances, prices, level, missed)
-    path = cheapest(lattice)
-    lost = np.zeros(len(path), dtype=np.float32) if missed is None else of_steps(path, lattice, missed)
-    return Found(path, of_steps(path, lattice, distances), lost)
 
 
 class _Search(NamedTuple):

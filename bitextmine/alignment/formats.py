@@ -224,23 +224,6 @@ def _tsv(document: AlignedDocument, content: Content) -> str:
     return "".join(out)
 
 
-def _ladder(document: AlignedDocument, content: Content) -> str:
-    """Return hunalign's ladder, with an empty line at the end of each document.
-
-    A rung has a position in each document (sentences from 0) and the score of the link that follows; the last rung is
-    the end of both. A sentence left out in the middle of a link has none.
-    """
-    rungs = []
-    x, y = document.starts
-    for score, src, tgt, *_ in document:
-        if (src and src[0] <= x) or (tgt and tgt[0] <= y):
-            continue
-        x, y = src[0] - 1 if src else x, tgt[0] - 1 if tgt else y
-        rungs.append(f"{x}\t{y}\t{score:.{DECIMALS}f}\n")
-        x, y = src[-1] if src else x, tgt[-1] if tgt else y
-    return "".join(rungs) + "{}\t{}\t{:.{}f}\n\n".format(*document.ends, 0, DECIMALS)
-
-
 def _json(document: AlignedDocument, content: Content) -> str:
     made = {
         "document": document.name,
@@ -273,4 +256,4 @@ def _vecalign(document: AlignedDocument, content: Content) -> str:
     return "".join(lines) + ("\n" if content.named else "")
 
 
-_LINK_CHUNKS = {"tsv": _tsv, "ladder": _ladder, "json": _json, "vecalign": _vecalign}
+_LINK_CHUNKS = {"tsv": _tsv, "json": _json, "vecalign": _vecalign}

@@ -15,7 +15,6 @@ from bitextmine.shipped import Model, Second
 # Formats that hold all links, one-sided ones too. The others are those of any file of pairs and hold pairs alone.
 LINK_FORMATS = {
     "tsv": "read by score and filter",
-    "ladder": "hunalign's format",
     "vecalign": "Vecalign's format",
     "json": "an object per document",
 }
@@ -27,7 +26,7 @@ FORMATS = {
         if format.writer and format != TSV
     },
 }
-_TEXT = ("tsv", "ladder", "vecalign")
+_TEXT = ("tsv", "vecalign")
 
 
 @dataclass(frozen=True)

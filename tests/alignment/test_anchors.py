@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bitextmine
-from bitextmine.alignment.aligner import Settings, align_windows
+from bitextmine.alignment.aligner import Aligner, Settings
 from bitextmine.alignment.anchors import Marks, fixed_points, longest_chain
 from bitextmine.alignment.windows import Windows
 
@@ -76,7 +76,7 @@ def test_links_begin_at_fixed_points_and_cross_none(seed, whole):
     src, tgt = sides
     fixed = np.array([[1, 3, 1], [4, 4, 0], [6, 5, 1]])
     settings = Settings(max_size=4, whole=whole, radius=20)
-    found = align_windows(src, tgt, settings, fixed=fixed).links
+    found = Aligner(settings).align(src, tgt, fixed).links
     begins = {(link.src[0], link.tgt[0]) for link in found if link.src and link.tgt}
     assert {(1, 3), (6, 5)} <= begins
     for link in found:

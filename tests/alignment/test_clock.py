@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bitextmine
-from bitextmine.alignment.aligner import VECTORS, Settings, align_windows
+from bitextmine.alignment.aligner import VECTORS, Aligner
 from bitextmine.alignment.clock import apart, by_time, fit_clock, spans
 from bitextmine.alignment.costs import Costs
 from bitextmine.alignment.program import Band, kinds
@@ -171,6 +171,6 @@ def test_a_clock_that_nothing_shows_is_not_used():
     rows = rng.normal(size=(60, 32)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     src, tgt = Windows(rows, 5), Windows(rows, 5)
-    expected = align_windows(src, tgt, Settings()).links
+    expected = Aligner().align(src, tgt).links
     src.times, tgt.times = film(10)[:60], np.sort(rng.uniform(0, 9000, size=(60, 2)))
-    assert align_windows(src, tgt, Settings()).links == expected
+    assert Aligner().align(src, tgt).links == expected

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bitextmine.alignment.aligner import LOWEST, Settings, align_windows
+from bitextmine.alignment.aligner import LOWEST, Aligner, Settings
 from bitextmine.alignment.costs import Costs, Prices
 from bitextmine.alignment.evidence import REACH, Evidence, missed_names
 from bitextmine.alignment.program import Band, Lattice, cheapest, kinds, marginals
@@ -185,14 +185,14 @@ def test_the_band_loses_nothing(seed):
     src, tgt, *_ = made(seed, 900)
     rows = tgt.vectors(1, 0, len(tgt))
     tgt = Windows(np.delete(rows, slice(200, 500), axis=0), 5, np.delete(tgt.characters, slice(200, 500)))
-    whole = align_windows(src, tgt, Settings(whole=1 << 30))
-    banded = align_windows(src, tgt, Settings(whole=0, dense=10_000))
+    whole = Aligner(Settings(whole=1 << 30)).align(src, tgt)
+    banded = Aligner(Settings(whole=0, dense=10_000)).align(src, tgt)
     assert [link[:2] for link in whole.links] == [link[:2] for link in banded.links]
 
 
 def test_what_belongs_together_is_found():
     src, tgt, a, b = made(7, 2000, drop=0.05, noise=0.5)
-    found = align_windows(src, tgt, Settings())
+    found = Aligner().align(src, tgt)
     place = {row: j for j, row in enumerate(b.tolist())}
     true = {(i, place[row]) for i, row in enumerate(a.tolist()) if row in place}
     pairs = {(link.src[0], link.tgt[0]) for link in found.links if len(link.src) == len(link.tgt) == 1}
@@ -233,19 +233,18 @@ def test_monotone_complete_and_no_line_twice(n, m, largest, seed, whole, few):
         x, y = (stock[rng.integers(0, 6, size)] for size in (n, m))
     for rows in (x, y):
         rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
-    found = align_windows(
-        Windows(x, largest), Windows(y, largest), Settings(largest, whole=whole, dense=100, radius=3)
-    )
+    aligner = Aligner(Settings(largest, whole=whole, dense=100, radius=3))
+    found = aligner.align(Windows(x, largest), Windows(y, largest))
     check(found, n, m, largest)
 
 
 def test_documents_that_do_not_belong_together_are_told():
     src, tgt, *_ = made(1, 100)
     _, other, *_ = made(2, 100)
-    assert not align_windows(src, tgt, Settings()).doubtful
-    assert align_windows(src, other, Settings()).doubtful
+    assert not Aligner().align(src, tgt).doubtful
+    assert Aligner().align(src, other).doubtful
 
 
 def test_the_same_sentence_again_and_again():
     rows = np.tile(np.eye(4, dtype=np.float32)[0], (30, 1))
-    check(align_windows(Windows(rows, 5), Windows(rows[:20], 5), Settings()), 30, 20, 6)
+    check(Aligner().align(Windows(rows, 5), Windows(rows[:20], 5)), 30, 20, 6)

@@ -77,7 +77,7 @@ def test_every_format(bm, document, tmp_path):
     for lang, quoted in (("en", '"quoted"'), ("fr", "« cité »")):
         with (tmp_path / f"doc.{lang}").open("a") as file:
             file.write(f"Tom & Jerry <b>\x0b\x01 {quoted}\n")
-    forms = ("tsv", "ladder", "json", "tmx", "vecalign")
+    forms = ("tsv", "json", "tmx", "vecalign")
     out = {form: bm("align", "doc.en", "doc.fr", "--format", form).out for form in forms}
     rows = [line.split("\t") for line in out["tsv"].splitlines()]
     assert all(len(row) == 3 for row in rows)
@@ -93,10 +93,6 @@ def test_every_format(bm, document, tmp_path):
     segments = [unit.find("tuv/seg").text for unit in tree.findall("body/tu")]
     assert segments[:5] == [row[1] for row in paired[:5]] and len(segments) == len(paired)
     assert any("Tom & Jerry <b>" in text for text in segments)
-
-    rungs = [[int(cell) for cell in line.split("\t")[:2]] for line in out["ladder"].strip().splitlines()]
-    assert rungs == sorted(rungs) and len(rungs) == len(rows) + 1
-    assert rungs[-1] == [(tmp_path / f"doc.{lang}").read_text().count("\n") for lang in ("en", "fr")]
 
     (tmp_path / "found").write_text(out["vecalign"])
     report = bm("evaluate", "align", "found", "--gold", "gold", "--format", "tsv").out
@@ -357,9 +353,6 @@ def test_lines_without_words_leave_the_link_that_they_interrupt(bm, sentence_pai
     found = links(bm("align", "doc.en", "doc.fr", "--ids", "--presplit").out)
     assert ([10], [10, 12]) in found and ([], [11]) in found and ([], [23]) in found
     assert sorted(j for _, y in found for j in y) == list(range(1, 24))
-    ladder = bm("align", "doc.en", "doc.fr", "--format", "ladder", "--presplit").out
-    rungs = [[int(cell) for cell in line.split("\t")[:2]] for line in ladder.strip().splitlines()]
-    assert rungs == sorted(rungs) and rungs[-1] == [20, 23]
 
 
 def test_origins_reach_filter_join(bm, document, tmp_path):
@@ -386,7 +379,9 @@ def test_origins_reach_filter_join(bm, document, tmp_path):
     assert len(more) > 5
     (tmp_path / "doc.fr.origin.tsv").write_text("book.fr\t\t1\t1\n")
     assert "doc.fr.origin.tsv: 1 lines" in bm.fails("align", "doc.en", "doc.fr", "--origin")
-    assert "--format ladder" in bm("align", "doc.en", "doc.fr", "--origin", "--format", "ladder", code=2).err
+    assert (
+        "--format vecalign" in bm("align", "doc.en", "doc.fr", "--origin", "--format", "vecalign", code=2).err
+    )
 
 
 def test_origins_of_what_is_cut_here(bm, tmp_path):
