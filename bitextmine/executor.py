@@ -74,7 +74,7 @@ class Done:
 
 
 @dataclass
-class Report:
+class StageCost:
     """The work of the workers in one stage."""
 
     tasks: int = 0
@@ -115,7 +115,7 @@ class Workers:
 
     def __init__(self, shard_rows: int | None = None) -> None:
         self.shard_rows = shard_rows
-        self._report = Report()
+        self._cost = StageCost()
 
     @property
     def slots(self) -> int:
@@ -147,9 +147,9 @@ class Workers:
     @contextlib.contextmanager
     def stage(self, title: str) -> Iterator[None]:
         """Log the cost of the work in the block."""
-        self._report, begin = Report(), time.perf_counter()
+        self._cost, begin = StageCost(), time.perf_counter()
         yield
-        log.info("%s: %s; %.1f s in all", title, self._report, time.perf_counter() - begin)
+        log.info("%s: %s; %.1f s in all", title, self._cost, time.perf_counter() - begin)
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ class LocalWorkers(Workers):
             done = run_task(self._kept, task.function, task.args)
             if done.error is not None:
                 raise BitextmineError(done.error)
-            self._report.add(done)
+            self._cost.add(done)
             yield task, done.value
 
 

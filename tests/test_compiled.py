@@ -13,7 +13,7 @@ import pytest
 from bitextmine import compiled
 from bitextmine.compiled import MODULES, Module, NotBuilt, Refused
 from bitextmine.errors import BitextmineError
-from bitextmine.search.fused import Tile
+from bitextmine.search.fused import TileArguments
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 LIBRARY = f"_made{EXTENSION_SUFFIXES[0]}"
@@ -108,7 +108,9 @@ def test_structures_have_the_sizes_of_the_table(root, monkeypatch):
     if (library := compiled.library("search")) is None:
         pytest.skip("no compiled search here")
     table = compiled._Table.in_dll(library, "bitextmine_interface")
-    assert [entry.size for entry in table.entries[: table.count] if not entry.types] == [ctypes.sizeof(Tile)]
+    assert [entry.size for entry in table.entries[: table.count] if not entry.types] == [
+        ctypes.sizeof(TileArguments)
+    ]
 
 
 def test_a_build_that_agrees_is_called(build):

@@ -88,15 +88,14 @@ _TILES = """
 import numpy as np
 from pathlib import Path
 from bitextmine.distributed.tiles import FileRows
-from bitextmine.distributed.tiles import Record, search_tiles
+from bitextmine.distributed.tiles import search_tiles
 from bitextmine.executor import LocalWorkers
 from bitextmine.search import checkpoint
 from bitextmine.search.options import SearchOptions
 checkpoint.SAVE_SECONDS, checkpoint._SHARE = 0.0, 0
 sides = [FileRows(Path(name), None, np.load(name, mmap_mode="r")) for name in ("x.npy", "y.npy")]
 with checkpoint.Checkpoint("search.part") as saved:
-    record = Record(Path("x.tiles"), checkpoint=saved)
-    found = search_tiles(LocalWorkers(100), *sides, 4, SearchOptions(), record)
+    found = search_tiles(LocalWorkers(100), *sides, 4, SearchOptions(), Path("x.tiles"), checkpoint=saved)
     np.concatenate([found.fwd_id.ravel(), found.bwd_id.ravel()]).tofile("found.bin")
     saved.remove()
 """

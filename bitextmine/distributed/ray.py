@@ -246,15 +246,15 @@ class RayWorkers(Workers):
         else:
             if isinstance(answer, Done):
                 sent.done = answer
-                self._report.add(answer)
+                self._cost.add(answer)
                 return
             self._leave_out(node, answer)
         running[self._submit(sent.task)] = sent
 
     def _lose(self, sent: _Sent, reason: str) -> None:
         sent.lost += 1
-        self._report.lost += 1
-        self._report.again += 1
+        self._cost.lost += 1
+        self._cost.again += 1
         if sent.lost >= _TRIES:
             raise BitextmineError(
                 f"{sent.task.what}: tried {sent.lost} times, and each time the worker was lost ({reason}); if it ran "

@@ -163,28 +163,25 @@ def _digest(rows: VectorRows, start: int, stop: int) -> str:
 # --- tiles ---
 
 
-@dataclass(frozen=True)
-class Record:
-    """Progress of a search: `checkpoint` keeps what is merged, `folder` the tiles until then, shared with the workers.
-
-    `progress` is called with the number of rows of x finished since the last call.
-    """
-
-    folder: Path
-    progress: Progress = silent
-    checkpoint: Checkpoint | None = None
-
-
 def search_tiles(
-    workers: Workers, x: FileRows, y: FileRows, k: int, options: SearchOptions, record: Record
+    workers: Workers,
+    x: FileRows,
+    y: FileRows,
+    k: int,
+    options: SearchOptions,
+    folder: Path,
+    *,
+    progress: Progress = silent,
+    checkpoint: Checkpoint | None = None,
 ) -> Neighbours:
     """Return the k nearest neighbours in both directions, as `search_both` does.
 
     Both sides are in files that the workers see. `options` are those of each worker; the driver holds the answer, 12
-    bytes per row and neighbour.
+    bytes per row and neighbour. `checkpoint` keeps what is merged, `folder` the tiles until then, shared with the
+    workers. `progress` is called with the number of rows of x finished since the last call.
     """
-    record = replace(record, folder=record.folder.absolute())  # workers have another working folder
-    workers.share([record.folder.parent, x.npy.parent, y.npy.parent])
+    folder = folder.absolute()  # workers have another working folder
+    workers.share([folder.parent, x.npy.parent, y.npy.parent])
     folded = fold(x.vectors, y.vectors, k, options.names)
     n, m = len(folded.x), len(folded.y)
     answer = 12 * k * (n + m)
@@ -198,11 +195,10 @@ def search_tiles(
     fwd, bwd = TopK.empty(n, k), TopK.empty(m, k)
     if n and m:
         key = f"{folded.digest} k={k} both=True"
-        with journal_folder(record.folder, "tiles", {"key": key}):
-            _Grid(workers, _Shards(x, folded.x), _Shards(y, folded.y), fwd, bwd, rows, record).search(
-                key, options
-            )
-        remove_folder(record.folder, "tiles")
+        with journal_folder(folder, "tiles", {"key": key}):
+            sides = _Shards(x, folded.x), _Shards(y, folded.y)
+            _Grid(workers, *sides, fwd, bwd, rows, folder, progress, checkpoint).search(key, options)
+        remove_folder(folder, "tiles")
     return folded.neighbours(fwd, bwd)
 
 
@@ -220,7 +216,9 @@ class _Grid:
     fwd: TopK
     bwd: TopK
     size: int
-    record: Record
+    folder: Path
+    progress: Progress
+    checkpoint: Checkpoint | None
     done: int = 0
 
     def tiles(self) -> Iterator[Tile]:
@@ -231,7 +229,7 @@ class _Grid:
 
     def path(self, tile: Tile) -> Path:
         """Return the file for a tile's result."""
-        return self.record.folder / "{}-{}.{}-{}.npz".format(*tile)
+        return self.folder / "{}-{}.{}-{}.npz".format(*tile)
 
     def tasks(self, options: SearchOptions) -> Iterator[Task]:
         """Yield the task of each tile, with the similarities that its neighbours must reach by now."""
@@ -245,10 +243,10 @@ class _Grid:
 
     def search(self, key: str, options: SearchOptions) -> None:
         """Resume from the checkpoint, whose key is given, and merge what the tiles find."""
-        checkpoint, n = self.record.checkpoint, len(self.x.rows)
+        checkpoint, n = self.checkpoint, len(self.x.rows)
         if checkpoint is not None:
             self.done = checkpoint.resume(key, self.fwd, self.bwd)
-        self.record.progress(self.done)
+        self.progress(self.done)
         if self.done == n:
             return
         left = list(self.tiles())
@@ -267,7 +265,7 @@ class _Grid:
                 _merge(self.fwd, i0, arrays, "fwd", j0)
                 _merge(self.bwd, j0, arrays, "bwd", i0)
                 kept.append(path)
-                self.record.progress((i1 - i0) * j1 // width - (i1 - i0) * j0 // width)
+                self.progress((i1 - i0) * j1 // width - (i1 - i0) * j0 // width)
                 if j1 == width and checkpoint is not None and checkpoint.save(i1, last=i1 == n):
                     for each in kept:
                         each.unlink(missing_ok=True)

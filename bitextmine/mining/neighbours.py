@@ -97,7 +97,7 @@ def _exactly(
     progress: Progress,
     checkpoint: str | os.PathLike[str] | None,
 ) -> Neighbours:
-    from bitextmine.distributed.tiles import Record, search_tiles
+    from bitextmine.distributed.tiles import search_tiles
     from bitextmine.search.exact import search_both
     from bitextmine.search.options import SearchOptions
 
@@ -106,9 +106,10 @@ def _exactly(
         saved = None if checkpoint is None else stack.enter_context(Checkpoint(checkpoint))
         if run.executor.distributed:
             options = SearchOptions(run.executor.device(run.device), run.memory)
-            record = Record(_tiles(src, tgt), progress, saved)
             workers = stack.enter_context(run.executor.open())
-            return search_tiles(workers, _in_file(src), _in_file(tgt), k, options, record)
+            files = _in_file(src), _in_file(tgt)
+            folder = _tiles(src, tgt)
+            return search_tiles(workers, *files, k, options, folder, progress=progress, checkpoint=saved)
         memory = run.memory
         if memory is not None:
             memory = max(1, memory - src.vectors.nbytes - tgt.vectors.nbytes)

@@ -33,7 +33,7 @@ _TILES = 4  # of y's rows for each thread, so that all threads end at about the 
 _SLACK = 4e-6  # covers the float32 roundings of a bound and of an exact similarity, for vectors of length 1
 
 
-class Tile(ctypes.Structure):
+class TileArguments(ctypes.Structure):
     """The struct `tile` of fused.c, field by field."""
 
     _fields_ = [
@@ -259,7 +259,7 @@ class FusedSearch:
             xloss, yloss = self._errors(q, packed)
             back = None if itself and j < stop else bwd
             col = (None, None) if back is None else (back.sim[j : j + step], back.id[j : j + step])
-            tile = Tile(
+            tile = TileArguments(
                 *(*how, len(rows), self._bases[0] + start),
                 *_addresses(q.codes, q.scale, xloss, q.sum, rows, row_sim, row_id, locks),
                 *(len(cols), self._bases[1] + j),

@@ -19,8 +19,8 @@ from ..search.oracle import both, corpus
 from .conftest import Here, Stopped, same
 
 
-def search_tiles(workers, x, y, k, **how):
-    return tiles.search_tiles(workers, x, y, k, SearchOptions(memory=1 << 28), tiles.Record(**how))
+def search_tiles(workers, x, y, k, folder, **how):
+    return tiles.search_tiles(workers, x, y, k, SearchOptions(memory=1 << 28), folder, **how)
 
 
 def written(path, rows, lines=None):
