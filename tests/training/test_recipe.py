@@ -87,6 +87,7 @@ def test_patterns_stand_for_files_of_their_languages(tmp_path):
             "model: heads must divide dim, found heads 8 and dim 100",
         ),
         (GOOD + "[data]\nfolder = '.'\n", "'data.folder' was removed: --data names"),
+        (GOOD + "[similarity]\ndim = 9\n", "'similarity' was removed: the objective 'structure'"),
         (GOOD + '[train]\nschedule = "steep"\n', "train.schedule: found 'steep'"),
         ("[train]\nbatch = 4\n", "data.corpora: names no corpus"),
         ('[[data.corpora]]\nlangs = ["en", "fr"]\n', "data.corpora 1"),

@@ -28,7 +28,7 @@ UNCOUNTED = (
 )
 
 # Keys of earlier versions, which the recipe.json of an older model still has, and what holds in their place.
-_NOTHING = "nothing takes its place"
+_NEGATIVES = "the other pairs of a batch, all of one corpus, are the negatives"
 _LANGUAGES = "drop pairs in other languages before training, with 'bitextmine score' and 'filter'"
 REMOVED = {
     "data.min_pieces": "only pairs with an empty side are too short",
@@ -36,21 +36,26 @@ REMOVED = {
     "data.max_ratio_slack": "ten pieces are added to both sides before their lengths are compared",
     "data.deduplicate": "repeated pairs are always dropped",
     "data.folder": "--data names the folder of the corpora",
+    "data.check_languages": "the columns have the languages that langs or the file's name says",
     **dict.fromkeys(("data.language_filter", "data.language_share"), _LANGUAGES),
     "vocabulary.type": "vocabularies are unigram; vocabulary.tokenizer names one of another type",
-    "vocabulary.grow": _NOTHING,
-    **dict.fromkeys(("train.hard_negatives", "train.hard_pool", "train.hard_limit"), _NOTHING),
-    **dict.fromkeys(("train.learn_temperature", "train.patience", "train.compile"), _NOTHING),
+    "vocabulary.grow": "--from keeps the vocabulary of its encoder",
+    **dict.fromkeys(("train.hard_negatives", "train.hard_pool", "train.hard_limit"), _NEGATIVES),
+    "train.learn_temperature": "train.temperature stays as it is",
+    "train.patience": "train.steps or train.epochs say when training ends",
+    "train.compile": "the model is not compiled",
     "train.weight_decay": "weights do not decay",
     "train.clip": "gradient norms of the layers are limited to 1",
     "train.recompute": "lower train.batch_tokens and train.batch to save memory",
     "train.autocast": "train.precision decides for the layers, too",
-    "data.check_languages": _NOTHING,
     "teacher.begin": "the teacher teaches in the teacher.epochs after those of [train]",
     "teacher.rate": "the teacher starts at 0.15 of the peak learning rate",
     "teacher.temperature": "that of mcl_ce is 0.05",
     "reduce.pairs": "5,000 pairs of each corpus are read",
-    **dict.fromkeys(("data.corpora: src_vectors", "data.corpora: tgt_vectors", "similarity"), _NOTHING),
+    **dict.fromkeys(
+        ("data.corpora: src_vectors", "data.corpora: tgt_vectors"), "teacher.model names an encoder"
+    ),
+    "similarity": "the objective 'structure' learns similarities of a teacher",
 }
 
 Count = Annotated[int, Meta(ge=1)]
