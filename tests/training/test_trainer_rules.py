@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from bitextmine.encoder import load_encoder
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
@@ -196,17 +195,6 @@ def test_training_on_a_gpu_learns(make_recipe, tmp_path):
     folder = train(recipe, tmp_path / "out", Run(device="cuda"))
     last = read_log(folder / "log.jsonl")[-1]
     assert last["p_at_1"]["mean"] > 50
-
-
-@pytest.mark.parametrize("layers", [0, 3])
-def test_any_number_of_layers(make_recipe, tmp_path, layers):
-    settings = {**LAYER, "model__layers": layers, "train__precision": "bfloat16" if layers else "auto"}
-    recipe = make_recipe(**settings, train__steps=3)
-    encoder = load_encoder(train(recipe, tmp_path / "out"))
-    vectors = encoder.encode(["The doctor buys a red bicycle.", ""])
-    assert vectors.shape == (2, 16)
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), [1, 0], atol=1e-3)
-    assert encoder.describe()["layers"] == layers
 
 
 def test_too_little_text_is_told(make_recipe, tmp_path, sentence_pairs, caplog):

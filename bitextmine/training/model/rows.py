@@ -83,9 +83,7 @@ class RowAdamW(torch.optim.AdamW):
         if not state:
             state["step"] = torch.zeros((), device=p.device)
             state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(p), torch.zeros_like(p)
-        if "last" not in state:  # also in a checkpoint of AdamW over all rows
-            state["last"] = state["step"].to(p.device).repeat(len(p))
-            state["moved"] = torch.zeros(int(state["step"]) + 1, device=p.device)
+            state["last"], state["moved"] = p.new_zeros(len(p)), p.new_zeros(1)
         self.catch_up(p, rows)
         state["step"] += 1
         (b1, b2), step = group["betas"], int(state["step"])

@@ -65,7 +65,7 @@ def test_rows_end_where_adamw_over_all_rows_has_them(share, compiled, monkeypatc
     np.testing.assert_array_equal(p.detach().numpy()[untouched], weight[untouched])
 
 
-def test_it_goes_on_from_its_own_checkpoint_to_the_bit_and_from_one_of_adamw(tmp_path):
+def test_it_goes_on_from_its_checkpoint_to_the_bit(tmp_path):
     weight, grads, drawn = _gradients(0.2)
 
     def finish(p, optimizer, start):
@@ -74,26 +74,15 @@ def test_it_goes_on_from_its_own_checkpoint_to_the_bit_and_from_one_of_adamw(tmp
         optimizer.catch_up_all()
         return p.detach().numpy()
 
-    def resume(saved, at):
-        torch.save(saved, tmp_path / "state.pt")
-        p = nn.Parameter(at.clone())
-        optimizer = _optimizer(p)
-        optimizer.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
-        return finish(p, optimizer, 60)
-
     p = nn.Parameter(torch.from_numpy(weight.copy()))
     optimizer = _optimizer(p)
     for n in range(60):
         _step(optimizer, p, n, grads[n], drawn[n])
-    resumed = resume(optimizer.state_dict(), p.detach())
-    np.testing.assert_array_equal(resumed, finish(p, optimizer, 60))
-    p = nn.Parameter(torch.from_numpy(weight.copy()))
-    all_rows = torch.optim.AdamW([p], lr=0.01, weight_decay=0.0, fused=True)
-    for n in range(60):
-        all_rows.param_groups[0]["lr"] = RATES[n]
-        p.grad = torch.from_numpy(grads[n])
-        all_rows.step()
-    np.testing.assert_allclose(resume(all_rows.state_dict(), p.detach()), resumed, atol=1e-5)
+    torch.save(optimizer.state_dict(), tmp_path / "state.pt")
+    again = nn.Parameter(p.detach().clone())
+    resumed = _optimizer(again)
+    resumed.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
+    np.testing.assert_array_equal(finish(again, resumed, 60), finish(p, optimizer, 60))
 
 
 def test_a_sparse_gradient_that_becomes_dense_loses_nothing():
