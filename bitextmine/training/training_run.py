@@ -205,7 +205,7 @@ class TrainingRun:
             setattr(self, name, saved[name])
         for name in ("model", "objectives", "optimizer"):
             getattr(self, name).load_state_dict(saved[name])
-        self.ends = [end.to(self.world.device) for end in saved.get("ends", [])]
+        self.ends = [end.to(self.world.device) for end in saved["ends"]]
         self.tally = Tally(**saved["tally"])
         self.sampler.skip(self.step)
         if self.inputs.lessons and self.step >= self.taught_from:

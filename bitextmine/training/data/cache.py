@@ -31,7 +31,7 @@ from bitextmine.training.recipe import PairCorpus, Recipe
 log = logging.getLogger(__name__)
 
 # Changes with the file format and with the result for the same text.
-VERSION = 4
+VERSION = 5
 CHUNK_PAIRS = 25_000
 # Sentences of more pieces count as having this many.
 LONGEST = 1 << 16
@@ -232,7 +232,7 @@ def _key(recipe: Recipe, corpus: PairCorpus, tokenizer: Tokenizer) -> str:
             digest.update(hashlib.file_digest(file, "sha256").digest())
         digest.update(source.path.suffix.encode())  # the suffix decides on decompression
     digest.update(hashlib.sha256(tokenizer.path.read_bytes()).digest())
-    rules: list[Any] = [VERSION, recipe.data.errors, 1, MAX_RATIO, SLACK, recipe.model.max_pieces]
+    rules: list[Any] = [VERSION, recipe.data.errors, MAX_RATIO, SLACK, recipe.model.max_pieces]
     if tokenizer.transliterate:
         rules.append("romanize" if tokenizer.transliterate == "all" else "transliterate")
     if corpus.fragments != 1:
@@ -247,7 +247,7 @@ def _key(recipe: Recipe, corpus: PairCorpus, tokenizer: Tokenizer) -> str:
 def _select(folder: Path, recipe: Recipe, corpora: list[PairCache], run: Run) -> list[PairCache]:
     """Return the corpora with pairs held out."""
     files, valid_pairs = [corpus.train for corpus in corpora], recipe.data.valid_pairs
-    rules = json.dumps([VERSION, True, valid_pairs, *(file.pieces.stem for file in files)])
+    rules = json.dumps([VERSION, valid_pairs, *(file.pieces.stem for file in files)])
     selection = folder / f"selection-{hashlib.sha256(rules.encode()).hexdigest()[:20]}"
     if not (selection / "selection.json").exists():
         total = 3 * sum(map(len, files))
