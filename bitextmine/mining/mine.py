@@ -20,7 +20,7 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpus import Corpus
 from bitextmine.files.source import Source
 from bitextmine.mining.bitext import Bitext, check_output, inputs_of
-from bitextmine.mining.calibration import Calibration, calibrate, probability
+from bitextmine.mining.calibration import Calibration, calibrate, neutral_score, probability
 from bitextmine.mining.cleaning import VERSION, clean_lines, cleaning_notes, near_copy
 from bitextmine.mining.dedup import closest_lines, every_line, first_lines
 from bitextmine.mining.gold import Gold, gold_in_rows, pair_codes, read_gold
@@ -537,7 +537,7 @@ def score_candidates(
     pairs, share = retrieve(raw, Retrieval.MAX, LOG_ODDS), rescorer.scorer.share
     if not all(side.cleaned for side in sides):
         pairs = pairs.take(~_near_copies(pairs, sides))
-    likely = pairs.take(pairs.score >= calibrate(pairs.score, share, lines).neutral)
+    likely = pairs.take(pairs.score >= neutral_score(pairs.score, share))
     taken = removed(likely, neighbours, k, options.margin, rescorer) if min(lines) >= MIN_LINES else ()
     calibration = calibrate(pairs.score, share, lines, taken)
 

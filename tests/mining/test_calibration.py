@@ -5,11 +5,14 @@ import pytest
 
 from bitextmine.mining.calibration import (
     PRIOR_CANDIDATES,
+    Noise,
     NoiseTail,
     Removed,
     calibrate,
     calibration_error,
+    evidence,
     fit_line,
+    neutral_score,
     pair_share,
     probability,
     unseen_pairs,
@@ -72,9 +75,30 @@ def test_the_error_of_probabilities():
     assert calibration_error(np.zeros(0), np.zeros(0, dtype=bool)) == 0
 
 
+GRID = np.linspace(-60, 60, 60_001)
+
+
+def scorer_of(told):
+    """The log odds of a scorer that are evidence `told`."""
+    return np.interp(told, evidence(GRID), GRID)
+
+
+def test_evidence_rises_the_faster_the_lower():
+    """Its slope is the logistic curve from 1.8 to 0.66; the area under it is the evidence."""
+    slope = 0.66 + 1.14 / (1 + np.exp((GRID + 1.5) / 2))
+    area = np.concatenate([[0], np.cumsum((slope[1:] + slope[:-1]) / 2 * np.diff(GRID))])
+    np.testing.assert_allclose(evidence(GRID), area - np.interp(0, GRID, area), atol=1e-3)
+    np.testing.assert_allclose(np.gradient(evidence(GRID), GRID)[1:-1], slope[1:-1], atol=1e-4)
+
+
+def test_the_score_of_even_odds():
+    log_odds, _ = scores(20_000, 0.5, 4)
+    assert neutral_score(log_odds, FIT) == pytest.approx(logit(FIT), abs=0.1)
+
+
 def test_candidates_get_the_odds_of_their_corpora():
-    log_odds, true = scores(4000, 0.5, 1)
-    rows = np.arange(4000)
+    told, true = scores(4000, 0.5, 1)
+    log_odds, rows = scorer_of(told), np.arange(4000)
     calibration = calibrate(log_odds, FIT, (4000, 4000))
     assert calibration.slope == 1.0
     assert (
@@ -84,25 +108,29 @@ def test_candidates_get_the_odds_of_their_corpora():
     moved = calibration.apply(BestBothWays(best, best))
     for side in (moved.forward, moved.backward):
         assert (side.id == rows).all()
-        np.testing.assert_allclose(side.score, log_odds + calibration.shift, atol=1e-6)
+        np.testing.assert_allclose(side.score, told + calibration.shift, atol=1e-3)
         np.testing.assert_array_equal(side.score, np.round(side.score, 6))
 
 
-FITTED = 0.62  # nats by which noise falls in one nat, where the scorer was fitted
-RISE, TOP = 1 - FITTED, 12.0  # true pairs become more frequent up to the top score
-OFFSET = np.log(RISE / np.expm1(RISE * TOP) / FITTED) + logit(FIT)
+FITTED = 0.7  # nats by which noise falls in one nat, where the scorer was fitted
+LOWEST, TOP = -5.0, 14.0  # the scores of noise start where those of pairs end
 
 
 def corpora(share, rate, n=20_000, seed=5):
     """Log odds of n one-to-one pairs, which of them are true, and lines of removed pairs.
 
-    Noise falls by `rate`, and the scorer took this to be FITTED.
+    Noise falls by `rate`, and the scorer took this to be FITTED: the pairs are where its evidence has them.
     """
     rng = np.random.default_rng(seed)
+    x = np.linspace(LOWEST, TOP, 10_001)
+    below = np.cumsum(np.exp(evidence(x) - FITTED * x))
     true = rng.random(n) < share
-    x = np.where(true, np.log1p(rng.random(n) * np.expm1(RISE * TOP)) / RISE, rng.exponential(1 / rate, n))
-    again = (rng.exponential(1 / rate, true.sum()) for _ in range(2))
-    return x + OFFSET, true, tuple(Removed(x[true] + OFFSET, other + OFFSET, n) for other in again)
+
+    def noise(count):
+        return LOWEST + rng.exponential(1 / rate, count)
+
+    log_odds = np.where(true, np.interp(rng.random(n), below / below[-1], x), noise(n))
+    return log_odds, true, tuple(Removed(log_odds[true], noise(true.sum()), n) for _ in range(2))
 
 
 @pytest.mark.parametrize("rate", [0.45, 0.8])
@@ -113,18 +141,29 @@ def test_the_tail_of_the_noise_is_found(share, rate):
     # A high shift: all removed pairs count as sure.
     tail = NoiseTail.fit(log_odds, true.astype(float), removed, (start, start + 2 / rate), (1.0, 99.0))
     for score in (start, start + 1 / rate, start + 3 / rate):
-        expected = (~true).sum() * np.exp(-rate * (score - OFFSET))
+        expected = (~true).sum() * np.exp(-rate * (score - LOWEST))
         assert tail.above(np.array([score]))[0] == pytest.approx(expected, rel=0.25)
 
 
-@pytest.mark.parametrize("share", [0.02, 0.2])
+@pytest.mark.parametrize("share", [0.1, 0.6])
+def test_the_lowest_candidates_tell_the_number_of_wrong_pairs(share):
+    log_odds, true, removed = corpora(share, FITTED)
+    noise = Noise.fit(log_odds, removed)
+    assert noise.number == pytest.approx((~true).sum(), rel=0.1)
+    for score in (LOWEST, LOWEST + 1, LOWEST + 3):
+        assert noise.above(np.array([score]))[0] == pytest.approx((log_odds[~true] > score).sum(), rel=0.15)
+    few = tuple(Removed(side.score[:3], side.next[:3], side.lines) for side in removed)
+    assert Noise.fit(log_odds, few) is None
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2])
 def test_noise_that_scores_higher_than_where_the_scorer_was_fitted(share):
     """Removed pairs show that the noise reaches higher than the scorer knows, and mend the probabilities."""
-    log_odds, true, removed = corpora(share, 0.5)
+    log_odds, true, removed = corpora(share, 0.6)
     errors = []
     for some in ((), removed):
         slope, shift = fit_line(log_odds, FIT, some)
-        p = probability(slope * log_odds + shift)
+        p = probability(slope * evidence(log_odds) + shift)
         kept = p > 0.5
         errors.append(abs(p[kept].mean() - true[kept].mean()))
     assert errors[1] < 0.5 * errors[0]
@@ -132,12 +171,26 @@ def test_noise_that_scores_higher_than_where_the_scorer_was_fitted(share):
 
 
 @pytest.mark.parametrize("share", [0.02, 0.2, 0.6])
-def test_noise_as_where_the_scorer_was_fitted_changes_little(share):
+def test_noise_as_where_the_scorer_was_fitted(share):
     log_odds, true, removed = corpora(share, FITTED)
-    plain, mended = (fit_line(log_odds, FIT, some) for some in ((), removed))
-    assert mended[0] == pytest.approx(1, abs=0.1)
-    assert mended[1] == pytest.approx(plain[1], abs=0.5)
-    assert calibration_error(probability(mended[0] * log_odds + mended[1]), true) < 0.02
+    slope, shift = fit_line(log_odds, FIT, removed)
+    assert slope == pytest.approx(1, abs=0.15)
+    assert calibration_error(probability(slope * evidence(log_odds) + shift), true) < 0.02
+
+
+def test_pairs_that_score_lower_where_the_encoder_is_weak():
+    """They are taken for noise by the share alone; the median of the likely pairs and the noise mend that."""
+    rng = np.random.default_rng(3)
+    true = rng.random(3000) < 0.6
+    log_odds = np.where(true, rng.normal(1, 3.5, 3000), rng.normal(-5.5, 1, 3000))
+    likely = true & (log_odds > 0)
+    again = (rng.normal(-5.5, 1, likely.sum()) for _ in range(2))
+    removed = tuple(Removed(log_odds[likely], other, 3000) for other in again)
+    errors = []
+    for some in ((), removed):
+        slope, shift = fit_line(log_odds, FIT, some)
+        errors.append(calibration_error(probability(slope * evidence(log_odds) + shift), true))
+    assert errors[1] < 0.5 * errors[0]
 
 
 @pytest.mark.parametrize("n", [0, 1, 30])
