@@ -33,6 +33,7 @@ class Language:
         scales: words behind digits with the power of ten that they stand for; "*" is any ending.
         clock, morning, afternoon: words beside an hour, and those that make it one before or after noon; "_" is a
             space.
+        parts: words for a half, a quarter, noon and midnight with 30, 15, 12 and 0; "_" is a space.
         negation: words and parts of words that negate.
         abbreviations: words whose full stop does not end a sentence, as they are spelled.
         speech: words with which a sentence goes on after a quotation, "_" is a space: "~asked" also behind a subject,
@@ -55,6 +56,7 @@ class Language:
     clock: tuple[str, ...]
     morning: tuple[str, ...]
     afternoon: tuple[str, ...]
+    parts: Mapping[str, int]
     negation: tuple[str, ...]
     abbreviations: frozenset[str]
     speech: tuple[str, ...]
@@ -87,6 +89,7 @@ def _row(cells: Mapping[str, str]) -> Language:
         _phrases(cells["clock"]),
         _phrases(cells["morning"]),
         _phrases(cells["afternoon"]),
+        {word.replace("_", " "): value for word, value in _values(cells["parts"]).items()},
         tuple(cells["negation"].split()),
         frozenset(cells["abbreviations"].split()),
         _phrases(cells["speech"]),

@@ -98,6 +98,21 @@ from bitextmine.shipped import SHIPPED
         ("12 a.m.", "0:00"),
         ("am 7. Mai um 7", "on 7 May at 7 p.m."),
         ("上午7点", "7 a.m."),
+        ("3:30 pm", "15h30"),
+        ("3 o'clock in the afternoon", "15 Uhr"),
+        ("half past three", "15:30"),
+        ("at half past 3", "um halb 4"),
+        ("at half past 3", "à 3h30"),
+        ("a quarter to five", "16:45"),
+        ("15:30", "下午三点半"),
+        ("at noon", "à 12h"),
+        ("12 a.m.", "minuit"),
+        ("two and a half", "2,5"),
+        ("1½ hours", "anderthalb Stunden"),
+        ("three quarters", "3/4"),
+        ("1.5 million", "150万"),
+        ("twelve thousand", "1万2000"),
+        ("5 million", "пять миллионов"),
     ],
 )
 def test_numbers_that_agree(src, tgt):
@@ -121,6 +136,9 @@ def test_numbers_that_agree(src, tgt):
         ("12 and 12", "12", 3 / 4),
         ("10:30", "10 h 45", 1 / 2),
         ("at 7:00", "um 7:30", 0),
+        ("at half past 3", "um halb 6", 0),
+        ("half past three", "15:45", 1 / 2),
+        ("at noon", "um 13 Uhr", 1 / 2),
         ("300万", "3億", 0),
         ("2½ cups", "2¼ tasses", 0),
         ("at 7 a.m.", "at 7 p.m.", 0),
@@ -160,8 +178,8 @@ def test_words_of_the_stated_languages_excuse_digits(digits, words, lang):
     assert number_counts(digits, words, ("en", lang)) == (1, 0, 0)
     assert number_counts(words, digits, (lang, "en")) == (1, 0, 0)
     other = digits.translate(str.maketrans("12345678", "23456789"))
-    if lang not in ("en", "fr", "de", "es"):
-        assert number_counts(digits, words) == (0, 1, 0)
+    # The five languages always count, and of a script of its own the language is known.
+    assert number_counts(digits, words) == ((0, 1, 0) if lang in ("pl", "fi") else (1, 0, 0))
     assert number_counts(other, words, ("en", lang)) == (0, 1, 0)
 
 
@@ -188,6 +206,7 @@ def test_changing_a_number_never_goes_unnoticed():
         "٣:" * 400_000,
         "7 h 3万" * 150_000,
         "a.m " * 250_000 + "1",
+        "half 3 " * 150_000,
     ],
 )
 def test_endless_tables_take_no_quadratic_time(text):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.languages.codes import Language, language, languages
-from bitextmine.languages.scripts import MARK
+from bitextmine.languages.scripts import MARK, script_code
 from bitextmine.scoring.columns.quantities import NUMBER, contradictions, without_common
 
 _DIGIT = re.compile(r"\d")
@@ -22,6 +22,7 @@ _DECIMALS = re.compile(r"[.,](?!\d{3}$)(\d*?)0*$")
 _LONGEST_IN_WORDS = 12  # digits
 # The beginning of a longer text counts: the search for groups of digits takes quadratic time on some inputs.
 _CHARACTERS = 10_000
+_SAMPLE = 100  # characters that tell the script of a text
 _MANY = 64  # unmatched numbers: a table, which is not examined further
 # Languages whose words count everywhere; of a word with two values the first language counts. Words only ever excuse a
 # digit on the other side, so one that looks like a number of another language ("once", eleven in Spanish) punishes
@@ -72,6 +73,7 @@ def number_counts(src: str, tgt: str, langs: tuple[str, str] = ("", "")) -> tupl
     src, tgt = src[:_CHARACTERS], tgt[:_CHARACTERS]
     if not (_DIGIT.search(src) or _DIGIT.search(tgt)):  # most pairs
         return 0, 0, 0
+    langs = langs[0] or _usual_language(src), langs[1] or _usual_language(tgt)
     found, lone, clash = _counts(src, tgt, langs)
     if 0 < lone + 2 * clash <= _MANY:
         words = (set(word_values(src, langs[0])), set(word_values(tgt, langs[1])))
@@ -82,6 +84,18 @@ def number_counts(src: str, tgt: str, langs: tuple[str, str] = ("", "")) -> tupl
     elif found and not lone + clash and (differing := min(found, contradictions(src, tgt))):
         return found - differing, 0, differing
     return found, lone, clash
+
+
+def _usual_language(text: str) -> str:
+    """Return the language whose number words a text without a stated one may have: one of its script, "" if Latin."""
+    return "" if text.isascii() else _languages_of_scripts().get(script_code(text, _SAMPLE), "")
+
+
+@functools.cache
+def _languages_of_scripts() -> dict[str, str]:
+    """Return the first language of the table with number words in each script but the Latin one."""
+    rows = [row for row in languages().values() if row.units]
+    return {script_code("".join(row.units)): row.code for row in reversed(rows)} | {"Latn": ""}
 
 
 def _counts(src: str, tgt: str, langs: tuple[str, str]) -> tuple[int, int, int]:

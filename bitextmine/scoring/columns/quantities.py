@@ -8,7 +8,7 @@ import itertools
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from bitextmine.languages.codes import languages
@@ -37,6 +37,7 @@ _GLUED = re.compile(
 _MOST = 64  # quantities of a text; more are a table
 _LONGEST_MARK = 20  # characters of a word before an hour
 _HALF_DAY = 720  # minutes
+_HALF, _QUARTER, _NOON, _MIDNIGHT = 30, 15, 12, 0  # `Language.parts`
 
 Key = tuple[str, Fraction]  # "clock" and minutes, or "number" and a value
 
@@ -65,14 +66,20 @@ def without_common(
     """Return the number of quantities that two texts share by value, and the texts without these.
 
     Nothing is shared if all of these are spelled alike. `words` are the values that each text has in words: a number
-    with a word for a power of ten (300万) is shared if the other side has its value (three million).
+    with a word for a power of ten (300万) is shared if the other side has its value (three million), and one with a
+    half or a quarter, at noon or at midnight if the other side has the word for that (15:30, half past three).
     """
     common, rest = _matched(src, tgt)
     if all(src[one.start : one.end] == tgt[other.start : other.end] for one, other in common):
         common = []
     shared = [[pair[side] for pair in common] for side in range(2)]
     for side, values in enumerate(reversed(words)):
-        shared[side] += [q for q in rest[side] if q.scaled and any(value in values for _, value in q.keys)]
+        parts = _parts_in((tgt, src)[side])
+        shared[side] += [
+            q
+            for q in rest[side]
+            if (q.scaled and any(value in values for _, value in q.keys)) or _part_of(q.keys[0]) in parts
+        ]
     return (sum(map(len, shared)) - len(common), _blanked(src, shared[0]), _blanked(tgt, shared[1]))
 
 
@@ -86,7 +93,7 @@ def contradictions(src: str, tgt: str) -> int:
 
 def _matched(src: str, tgt: str) -> tuple[list[tuple[Quantity, Quantity]], list[list[Quantity]]]:
     """Return the quantities that two texts share by value, and the others of each; none for tables."""
-    sides = [list(itertools.islice(quantities(text), _MOST + 1)) for text in (src, tgt)]
+    sides = [list(_divided(itertools.islice(quantities(text), _MOST + 1), text)) for text in (src, tgt)]
     common: list[tuple[Quantity, Quantity]] = []
     if max(map(len, sides)) > _MOST:
         return common, [[], []]
@@ -98,6 +105,33 @@ def _matched(src: str, tgt: str) -> tuple[list[tuple[Quantity, Quantity]], list[
                 sides[0].remove(one)
                 sides[1].remove(other)
     return common, sides
+
+
+def _parts_in(text: str) -> set[int]:
+    """Return the values of `Language.parts` whose words a text has."""
+    words = _words()
+    return {words.part_values[word.casefold()] for word in words.parts.findall(text)}
+
+
+def _part_of(key: Key) -> int | None:
+    """Return the value of the word of `Language.parts` that says what a quantity has beside whole numbers."""
+    kind, value = key
+    if kind == "clock" and value % 60 == 0:
+        return {_HALF_DAY: _NOON, 0: _MIDNIGHT, 2 * _HALF_DAY: _MIDNIGHT}.get(int(value))
+    rest = value % 60 if kind == "clock" else value % 1 * 60
+    return _HALF if rest == 30 else _QUARTER if rest in (15, 45) else None
+
+
+def _divided(quantities: Iterable[Quantity], text: str) -> Iterator[Quantity]:
+    """Yield quantities of a text; beside "half" or "quarter" a whole number may be a time: half past 3, halb 4."""
+    parts = [part for part in _parts_in(text) if part in (_HALF, _QUARTER)]
+    for quantity in quantities:
+        keys = list(quantity.keys)
+        for part, (kind, value) in itertools.product(parts, quantity.keys):
+            if kind == "number" and not quantity.scaled and value.denominator == 1 and 0 < value <= 24:
+                times = {(60 * value + sign * part) % (2 * _HALF_DAY) for sign in (1, -1)}
+                keys += [("clock", time + half) for time in sorted(times) for half in (0, _HALF_DAY)]
+        yield replace(quantity, keys=tuple(keys))
 
 
 def _alike(one: Quantity, other: Quantity, certain: bool) -> bool:
@@ -128,7 +162,7 @@ def quantities(text: str) -> Iterator[Quantity]:
         end = quantity.end
         if last and last.scaled and last.end == quantity.start and quantity.keys:  # 1億2000万
             sums = {("number", a + b) for _, a in last.keys for _, b in quantity.keys}
-            quantity = Quantity(last.start, end, tuple(sorted(sums)), quantity.scaled)
+            quantity = Quantity(last.start, end, tuple(sorted(sums)), scaled=True)
         elif last and last.keys:
             yield last
         last = quantity
@@ -239,6 +273,8 @@ class _Words:
     powers: dict[str, set[int]]
     glued: dict[str, int]
     digits: dict[str, int]
+    parts: re.Pattern[str]
+    part_values: dict[str, int]
 
 
 @functools.cache
@@ -271,6 +307,7 @@ def _words() -> _Words:
             digits |= {word: value for value, word in enumerate(row.units)}
             digits |= row.numbers
     part = _either({*digits, *(stem for stem in glued if stem < "\uac00")})
+    parts = {word: value for row in rows for word, value in row.parts.items()}
     return _Words(
         time=re.compile(
             rf"(?i)(?P<hour>\d{{1,2}})(?::(?P<colon>\d\d)|\.(?P<dot>\d\d)|(?P<clock>{_SPACE}{marks}{_SPACE})"
@@ -286,6 +323,8 @@ def _words() -> _Words:
         powers=powers,
         glued=glued,
         digits=digits,
+        parts=re.compile(f"(?i){_marks(parts)}"),
+        part_values={word.casefold(): value for word, value in parts.items()},
     )
 
 
