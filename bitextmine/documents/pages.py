@@ -12,11 +12,14 @@ from bitextmine.files.source import Source
 
 HTML_TYPES = ("text/html", "application/xhtml+xml")
 _BREAK = re.compile(r"[\n\t]+")
-# resiliparse takes time that grows with the square of the depth, of the options of a list, and of the attributes of a
-# tag. Options and attributes are no text, so that many are left out.
+# resiliparse takes time that grows with the square of the depth, of the options of a list, of the attributes of a tag,
+# and of tags within a line that have no end. None of these but the first is text, so that many are left out.
 _DEEPEST = 1000
-_MOST = 5000  # options of a page, attributes of a tag
+_MOST = 5000  # options, attributes, tags without an end
 _OPTION = re.compile(r"</?opt(?:ion|group)\b[^<>]*+>?+[^<]*+", re.IGNORECASE)
+_INLINE = re.compile(
+    r"<(/?)(?:a|b|big|code|em|font|i|nobr|rp|rt|s|small|strike|strong|tt|u)\b[^<>]*+>?+", re.IGNORECASE
+)
 _LARGE_TAG = re.compile(rf"(</?[a-z][a-z0-9]*+)([^<>]{{{2 * _MOST},}}+)", re.IGNORECASE)
 _NESTING = re.compile(rb"<(/?)(?:div|section|article|ul|ol|dl|blockquote|center|main|form)\b", re.IGNORECASE)
 _LIST = re.compile(r"<(/?)ul\b", re.IGNORECASE)
@@ -113,9 +116,13 @@ def page_file(source: Source, seen: Callable[[int], object] | None, machine: boo
 
 
 def _lighter(html: str) -> str:
-    """Return a page without its options if there are many, and large tags without attributes."""
-    if html.count("<") > _MOST < len(_OPTION.findall(html)):
-        html = _OPTION.sub("", html)
+    """Return a page without its options and its tags within lines if there are too many; large tags bare."""
+    if html.count("<") > _MOST:
+        if len(_OPTION.findall(html)) > _MOST:
+            html = _OPTION.sub("", html)
+        inline = _INLINE.findall(html)
+        if inline.count("") - inline.count("/") > _MOST:
+            html = _INLINE.sub("", html)
     return _LARGE_TAG.sub(lambda tag: tag[1] if len(tag[2].split()) > _MOST else tag[0], html)
 
 

@@ -40,10 +40,29 @@ def test_the_line_is_found_among_wrong_links(slope, offset, wrong):
 def test_a_few_links_show_an_offset_and_random_ones_nothing():
     src = np.array([1.0, 4.0, 5.5, 9.0])
     clock = fit_clock(src, src + 2.1)
-    assert clock.slope == 1 and clock.offset == pytest.approx(2.1)
+    assert clock.slope == 1 and clock.offsets == pytest.approx([2.1])
     assert fit_clock(src[:2], src[:2]) is None
     rng = np.random.default_rng(3)
     assert fit_clock(np.sort(rng.uniform(0, 5000, 300)), np.sort(rng.uniform(0, 5000, 300)) * 1.4) is None
+
+
+@pytest.mark.parametrize("slope", [1.0, FILM])
+@pytest.mark.parametrize(
+    "breaks", [[0.5], [0.1, 0.9], [0.2, 0.4, 0.6, 0.8], [1 / 12 * n for n in range(1, 12)]]
+)
+@pytest.mark.parametrize("wrong", [0.0, 0.3])
+def test_offsets_change_where_advertisements_stand(slope, breaks, wrong):
+    rng = np.random.default_rng(3)
+    src = film(1)[:, 0]
+    at = np.searchsorted(breaks, np.arange(len(src)) / len(src), side="right")
+    exact = slope * src + 3 + np.cumsum([0, *rng.choice([-45.0, 60, 180], len(breaks))])[at]
+    tgt = exact + rng.normal(0, 0.2, size=len(src))
+    bad = rng.random(len(src)) < wrong
+    tgt[bad] += rng.uniform(-60, 60, size=bad.sum())
+    clock = fit_clock(src, tgt)
+    off = np.abs(clock.of(src) - exact)
+    assert len(clock.changes) == len(breaks) and np.count_nonzero(off > 0.5) <= 3 * len(breaks)
+    assert np.array_equal(clock.of(film(1))[:, 0], clock.of(src))
 
 
 def test_times_of_windows_and_what_they_share():
@@ -97,7 +116,7 @@ SHORT = [
 ]
 
 
-def subtitles(pairs, tmp_path, *, shift=0.0, pace=1.0, missing=0.0):
+def subtitles(pairs, tmp_path, *, shift=0.0, pace=1.0, missing=0.0, advertisement=0.0):
     """Write a film whose cues are half one-word lines; return the pairs of cues that are in both files."""
     rng = random.Random(8)
     now, made, shared = 5.0, {"en": [], "fr": []}, []
@@ -109,7 +128,7 @@ def subtitles(pairs, tmp_path, *, shift=0.0, pace=1.0, missing=0.0):
         kept = rng.random() >= missing
         if kept:
             shared.append((len(made["en"]) + 1, len(made["fr"]) + 1))
-            late = rng.uniform(-0.2, 0.2)
+            late = rng.uniform(-0.2, 0.2) + advertisement * (len(shared) > len(pairs) // 3)
             made["fr"].append((pace * begin + shift + late, pace * end + shift + late, fr))
         made["en"].append((begin, end, en))
     for lang, cues in made.items():
@@ -146,6 +165,7 @@ def one_line(pairs):
         {"pace": 1 / FILM, "shift": -2.0},
         {"missing": 0.5},
         {"missing": 0.5, "shift": 3.0, "pace": FILM},
+        {"missing": 0.3, "advertisement": 90.0},
     ],
     ids=str,
 )
