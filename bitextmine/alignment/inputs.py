@@ -15,9 +15,9 @@ from bitextmine.documents.sources import HEAD, check_text, kind_of, language_of
 from bitextmine.documents.split import split
 from bitextmine.documents.subtitles import passages, read_subtitles
 from bitextmine.errors import BitextmineError, UsageError, explained
-from bitextmine.files.corpus import ORIGIN, Corpus
+from bitextmine.files.corpus import Corpus
 from bitextmine.files.formats.sniff import first_bytes
-from bitextmine.files.location import Location
+from bitextmine.files.location import ORIGIN, Location
 from bitextmine.files.source import Source
 from bitextmine.files.storage import AnyPath
 from bitextmine.languages.clean import cleaned

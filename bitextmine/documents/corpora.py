@@ -10,9 +10,8 @@ from typing import IO, Any
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import cannot_write, put_in_place
-from bitextmine.files.corpus import ORIGIN, origin_path
 from bitextmine.files.journal import Journal, journal_folder, last_record, remove_folder
-from bitextmine.files.location import Location
+from bitextmine.files.location import ORIGIN, Location, origin_path
 from bitextmine.files.output import Destination
 
 _JOB = "split"

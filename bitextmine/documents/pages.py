@@ -1,6 +1,7 @@
 """Web pages: their main text as paragraphs, from files of HTML and from crawls; needs the extra ``web``."""
 
 import codecs
+import functools
 import importlib
 import re
 from collections.abc import Callable
@@ -51,6 +52,7 @@ _LONGEST_TAG = 1000  # bytes up to a mark
 _SAMPLE = 1 << 18  # bytes that tell if it is a page
 
 
+@functools.cache
 def library(name: str, extra: str = "web") -> Any:
     """Import a module that comes with an extra; MissingPackage if it is not installed."""
     try:

@@ -31,7 +31,7 @@ _END = (
 )
 _ENDS = {"el": re.compile(_END.replace(_STOPS, f"{_STOPS};"))}  # the Greek question mark
 _ANY_END = re.compile(_END)
-_BETWEEN_WORDS = re.compile(r"[\s(\[\"'“„«»—/]")
+_BETWEEN_WORDS = re.compile(r"[(\[\"'“„«»—/]")
 _INITIAL = re.compile(r"(?:[^\W\d_]\.-)?[^\W\d_]")
 _NUMBER = re.compile(r"\d{1,2}|[IVX]+")
 # The label of a list item: a number or a letter with nothing before it.
@@ -97,8 +97,10 @@ def _is_inside(text: str, start: int, mark: re.Match[str], lang: str) -> bool:
         return True
     if stops in ".．" and at - start <= _LONGEST_LABEL and _LABEL.fullmatch(text, start, at):
         return True
-    word = _BETWEEN_WORDS.split(text[max(start, at - _LOOKED_BACK) : at])[-1] if stops == "." else ""
-    return _is_short(word, lang)
+    before = text[max(start, at - _LOOKED_BACK) : at]
+    if stops != "." or not before or before[-1].isspace():
+        return False
+    return _is_short(_BETWEEN_WORDS.split(before.rsplit(None, 1)[-1])[-1], lang)
 
 
 def unmarked(lang: str) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bitextmine.arguments import a_path
 from bitextmine.console import counted
@@ -29,9 +29,12 @@ from bitextmine.files.output import Destination, keep_apart
 from bitextmine.files.source import Source
 from bitextmine.languages.clean import STEPS, cleaned
 from bitextmine.languages.codes import code_problem, same_code
-from bitextmine.languages.identify import Languages
 from bitextmine.run import Run
+from bitextmine.system import keep_freed_memory
 from bitextmine.version import __version__
+
+if TYPE_CHECKING:
+    from bitextmine.languages.identify import Languages
 
 log = logging.getLogger(__name__)
 
@@ -192,6 +195,7 @@ def split_files(
             document is unknown.
     """
     _check(inputs, output, options)
+    keep_freed_memory()  # pages come and go
     files = find_files(inputs, run)
     if not options.langs and not options.by_language and "{lang}" not in output:
         langs = [*dict.fromkeys(lang for file in files if (lang := language_of(file.source)))]
@@ -252,6 +256,8 @@ class Splitter:
 
     @cached_property
     def _languages(self) -> Languages:
+        from bitextmine.languages.identify import Languages  # loads NumPy
+
         return Languages("--by-language")
 
     def run_to(self, out: Output) -> None:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.atomic import FULL_DISK
-from bitextmine.files.location import Location
+from bitextmine.files.location import Location, origin_path
 from bitextmine.files.source import Source, line_digest
 from bitextmine.files.storage import AnyPath, to_path
 from bitextmine.languages.codes import UNDETERMINED, same_code
@@ -29,14 +29,6 @@ from bitextmine.languages.codes import UNDETERMINED, same_code
 # A spool of more bytes moves into a temporary file.
 IN_MEMORY = 1 << 26
 _BLOCK_LINES = 1 << 12
-
-
-ORIGIN = ".origin.tsv"
-
-
-def origin_path(corpus: Location) -> AnyPath:
-    """Return the file that tells where the lines of a corpus are from."""
-    return corpus.stem.with_name(f"{corpus.stem.name}{ORIGIN}")
 
 
 class Spool:

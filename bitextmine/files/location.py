@@ -12,6 +12,7 @@ from typing import Self
 from bitextmine.files.storage import AnyPath, Remote, to_path
 from bitextmine.languages.codes import is_code
 
+ORIGIN = ".origin.tsv"
 COMPRESSION_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 # Suffixes that fit the shape of a language code and never are one in practice.
 _TEXT = {"txt", "text", "tsv", "csv", "json", "jsonl", "xml", "html", "toml", "yaml", "yml", "md", "log"}
@@ -113,3 +114,8 @@ class Location(os.PathLike[str]):
         if isinstance(self.path, Remote) and not self.text.startswith("file://"):
             return self.text
         return os.path.realpath(self.text.removeprefix("file://"))
+
+
+def origin_path(corpus: Location) -> AnyPath:
+    """Return the file that tells where the lines of a corpus are from."""
+    return corpus.stem.with_name(f"{corpus.stem.name}{ORIGIN}")

@@ -31,6 +31,9 @@ _COMMENT_END = re.compile("-->")
 _SCRIPT_END, _STYLE_END = (re.compile(rf"</{name}\s*+>", re.IGNORECASE) for name in ("script", "style"))
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
 
+# What ASCII text that needs no step does not have.
+_ASCII = re.compile(r"[<&]| (?: |\Z)|\A ")
+
 _CONTROLS = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
 # Soft hyphen, zero-width space, word joiner, byte order mark, marks of direction. The joiners U+200C and U+200D stay:
 # they are letters' shapes in Persian, Hindi and other languages.
@@ -93,6 +96,8 @@ def clean(text: str, changed: list[str] | None = None, *, tags: bool = True, is_
         tags: remove tags; False for the text of a web page, where what looks like one was escaped.
         is_garbled: the document has mojibake elsewhere, so what may be text in capitals is mojibake, too.
     """
+    if text.isascii() and text.isprintable() and not _ASCII.search(text):
+        return text
     changes: tuple[Callable[[str], str], ...] = (
         _without_markup if tags else _decoded,
         functools.partial(_repaired, is_garbled=is_garbled),

@@ -214,6 +214,7 @@ def _subtags(tag: str) -> list[str]:
     return tag.replace("_", "-").lower().split("-")[1:]
 
 
+@lru_cache(maxsize=4096)
 def same_code(code: str) -> str:
     """Return the table's code of a language, without region and script: fr for fr, FR, fr-FR, fr_CA, fra and fre.
 
