@@ -3,7 +3,6 @@
 import csv
 import gzip
 import json
-import math
 import re
 import resource
 import shutil
@@ -12,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import bitextmine as api
 from bitextmine.languages.identify import is_installed
 from bitextmine.shipped import SHIPPED
 
@@ -31,10 +31,18 @@ def gold():
         return {(int(src), int(tgt)) for src, tgt in csv.reader(file, delimiter="\t")}
 
 
-@pytest.fixture
-def samples(tmp_path):
+@pytest.fixture(scope="module")
+def embedded_samples(bitextmine, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("samples")
     for lang in ("en", "fr"):
-        shutil.copy(SAMPLES / f"sample.{lang}", tmp_path)
+        shutil.copy(SAMPLES / f"sample.{lang}", folder)
+    bitextmine("embed", "sample.en", "sample.fr", cwd=folder)
+    return folder
+
+
+@pytest.fixture
+def samples(embedded_samples, tmp_path):
+    shutil.copytree(embedded_samples, tmp_path, dirs_exist_ok=True)
 
 
 def test_the_first_two_commands_of_the_manual(bm, parallel_text, tmp_path):
@@ -206,18 +214,17 @@ def test_gold_of_other_corpora(bitextmine, tmp_path):
     assert "only 20 are among the candidates" in run("few.tsv")
 
 
-@pytest.mark.usefixtures("samples")
-def test_thresholds_by_expected_f(bitextmine, tmp_path):
+def test_thresholds_by_expected_f(embedded_samples):
     kept = {}
+    encoder = api.load_encoder("europe5", "cpu")
+    files = [embedded_samples / f"sample.{lang}" for lang in ("en", "fr")]
     for rule in ("auto", "f1", "f0.2", "f5", "fpr=0.01"):
-        bitextmine("mine", *LANGUAGES, "--threshold", rule, "-o", "out.tsv", cwd=tmp_path)
-        found = json.loads((tmp_path / "out.tsv.json").read_text(encoding="utf-8"))
-        kept[rule] = found["pairs"]
-        assert 0 < found["estimate"]["precision"] <= 1 and 0 < found["estimate"]["recall"] <= 1
+        found = api.mine(*files, model=encoder, threshold=rule)
+        estimate = found.to_dict()["estimate"]
+        kept[rule] = len(found)
+        assert 0 < estimate["precision"] <= 1 and 0 < estimate["recall"] <= 1
         # The table, the score and the estimate agree.
-        scores = [float(row.split("\t")[0]) for row in (tmp_path / "out.tsv").read_text("utf-8").splitlines()]
-        mean = sum(1 / (1 + math.exp(-score)) for score in scores) / len(scores)
-        assert mean == pytest.approx(found["estimate"]["precision"], abs=1e-3)
+        assert np.mean(1 / (1 + np.exp(-found.score))) == pytest.approx(estimate["precision"], abs=1e-3)
     assert kept["f0.2"] <= kept["f1"] == kept["auto"] <= kept["f5"]
 
 
