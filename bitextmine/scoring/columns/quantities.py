@@ -110,7 +110,7 @@ def _matched(src: str, tgt: str) -> tuple[list[tuple[Quantity, Quantity]], list[
 def _parts_in(text: str) -> set[int]:
     """Return the values of `Language.parts` whose words a text has."""
     words = _words()
-    return {words.part_values[word.casefold()] for word in words.parts.findall(text)}
+    return {words.part_values[word.rstrip(".")] for word in words.parts.findall(text.lower())}
 
 
 def _part_of(key: Key) -> int | None:
@@ -307,7 +307,7 @@ def _words() -> _Words:
             digits |= {word: value for value, word in enumerate(row.units)}
             digits |= row.numbers
     part = _either({*digits, *(stem for stem in glued if stem < "\uac00")})
-    parts = {word: value for row in rows for word, value in row.parts.items()}
+    parts = {word.lower(): value for row in rows for word, value in row.parts.items()}
     return _Words(
         time=re.compile(
             rf"(?i)(?P<hour>\d{{1,2}})(?::(?P<colon>\d\d)|\.(?P<dot>\d\d)|(?P<clock>{_SPACE}{marks}{_SPACE})"
@@ -323,8 +323,8 @@ def _words() -> _Words:
         powers=powers,
         glued=glued,
         digits=digits,
-        parts=re.compile(f"(?i){_marks(parts)}"),
-        part_values={word.casefold(): value for word, value in parts.items()},
+        parts=re.compile(_marks(parts)),
+        part_values=parts,
     )
 
 
