@@ -35,6 +35,10 @@ Resamples = Annotated[int, Opt("--resamples", "Bootstrap resamples.", ge=1)]
 File = str | None
 
 
+def _file(flags: str, help: str, metavar: str = "FILE", default: str | None = None) -> Opt:
+    return Opt(flags, help, metavar=metavar, default=default, remote=True)
+
+
 def show(report: Any, form: str) -> None:
     """Print a report."""
     if form == "json":
@@ -61,11 +65,8 @@ def evaluate_retrieval(
     *,
     queries: Annotated[
         File,
-        Opt(
-            "--queries",
-            "Aligned sentences: a header of language codes, one column per language.",
-            metavar="FILE.tsv",
-            remote=True,
+        _file(
+            "--queries", "Aligned sentences: a header of language codes, one column per language.", "FILE.tsv"
         ),
     ] = None,
     distractors: Annotated[
@@ -79,14 +80,9 @@ def evaluate_retrieval(
     pairs: Annotated[Directions, Opt("--pairs", "Directions to measure; all: to and from --pivot.")] = "all",
     pivot: Pivot = "en",
     src_file: Annotated[
-        File,
-        Opt(
-            "--src-file", "Instead of --queries: a corpus, for MUSE's protocol.", metavar="FILE", remote=True
-        ),
+        File, _file("--src-file", "Instead of --queries: a corpus, for MUSE's protocol.")
     ] = None,
-    tgt_file: Annotated[
-        File, Opt("--tgt-file", "Its translation, line by line.", metavar="FILE", remote=True)
-    ] = None,
+    tgt_file: Annotated[File, _file("--tgt-file", "Its translation, line by line.")] = None,
     src_lang: Annotated[
         LanguageCode | None, Opt("--src-lang", "Language of --src-file, if its name does not say.")
     ] = None,
@@ -124,27 +120,11 @@ def evaluate_retrieval(
 def evaluate_mining(
     *,
     mined: Annotated[str, Opt("MINED.tsv", remote=True)],
-    gold: Annotated[
-        str,
-        Opt(
-            "--gold",
-            "True pairs: source line, tab, target line, counted from 1.",
-            metavar="FILE",
-            remote=True,
-        ),
-    ],
+    gold: Annotated[str, _file("--gold", "True pairs: source line, tab, target line, counted from 1.")],
     src_file: Annotated[
-        File,
-        Opt(
-            "--src-file",
-            "The source corpus: lines with equal text count as one.",
-            metavar="FILE",
-            remote=True,
-        ),
+        File, _file("--src-file", "The source corpus: lines with equal text count as one.")
     ] = None,
-    tgt_file: Annotated[
-        File, Opt("--tgt-file", "The target corpus, likewise.", metavar="FILE", remote=True)
-    ] = None,
+    tgt_file: Annotated[File, _file("--tgt-file", "The target corpus, likewise.")] = None,
     seed: Seed = 1,
     resamples: Resamples = 2000,
     form: Format = "table",
@@ -179,8 +159,7 @@ def evaluate_align(
     *,
     found: Annotated[tuple[str, ...], Opt("FOUND...", remote=True)],
     golds: Annotated[
-        tuple[str, ...],
-        Opt("--gold", "True alignment of FOUND, for several in the same order.", metavar="FILE", remote=True),
+        tuple[str, ...], _file("--gold", "True alignment of FOUND, for several in the same order.")
     ],
     resamples: Resamples = 2000,
     seed: Seed = 1,
@@ -250,20 +229,14 @@ def evaluate_sts(
 )
 def evaluate_classification(
     *,
-    train: Annotated[
-        str, Opt("--train", "Training documents: label, tab, text on each line.", metavar="FILE", remote=True)
-    ],
-    tests: Annotated[
-        tuple[str, ...], Opt("--test", "Test documents in another language.", metavar="FILE", remote=True)
-    ],
+    train: Annotated[str, _file("--train", "Training documents: label, tab, text on each line.")],
+    tests: Annotated[tuple[str, ...], _file("--test", "Test documents in another language.")],
     dev: Annotated[
         File,
-        Opt(
+        _file(
             "--dev",
             "Documents in the training language to choose the L2 penalty on.",
-            metavar="FILE",
             default="a tenth of --train",
-            remote=True,
         ),
     ] = None,
     runs: Annotated[

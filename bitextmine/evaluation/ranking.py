@@ -72,36 +72,25 @@ class RetrievalReport(Report, Shown):
         return self._table(False, ["P@1", "queries", "pool", *measures], list(rows.values()))
 
 
-@dataclass(frozen=True)
-class Ranked:
-    """The first row of the pool for each query by each measure, int64 (q,); None for a measure not asked for."""
-
-    cosine: NDArray[np.int64]
-    ratio: NDArray[np.int64]
-    csls: NDArray[np.int64]
-    rescored: NDArray[np.int64] | None = None
-    second: NDArray[np.int64] | None = None
-    both: NDArray[np.int64] | None = None
+# The first row of the pool for each query, int64 (q,), by each measure.
+Ranked = dict[str, NDArray[np.int64]]
 
 
 def results_of(
-    languages: tuple[str, str], ranked: Ranked, gold: NDArray[np.int64], pool: int, options: RankingOptions
+    languages: tuple[str, str], ranked: Ranked, gold: NDArray[np.int64], pool: int
 ) -> list[RetrievalResult]:
     """Return P@1 by each measure, where `gold` (q,) has the right row for each query among `pool` rows."""
-    measures = {
-        "cosine": ranked.cosine,
-        f"ratio-{options.k}": ranked.ratio,
-        f"csls-{options.csls}": ranked.csls,
-        f"rescored-{options.k}": ranked.rescored,
-        "second": ranked.second,
-        "both": ranked.both,
-    }
     rows = []
-    for name, found in measures.items():
-        if found is not None:
-            hits, n = int((found == gold).sum()), len(gold)
-            rows.append(RetrievalResult(*languages, name, hits / n, *wilson(hits, n), hits, n, pool))
+    for name, found in ranked.items():
+        hits, n = int((found == gold).sum()), len(gold)
+        rows.append(RetrievalResult(*languages, name, hits / n, *wilson(hits, n), hits, n, pool))
     return rows
+
+
+def _measured(
+    cosine: NDArray[np.int64], ratio: NDArray[np.int64], csls: NDArray[np.int64], options: RankingOptions
+) -> Ranked:
+    return {"cosine": cosine, f"ratio-{options.k}": ratio, f"csls-{options.csls}": csls}
 
 
 def rank_in_pool(
@@ -152,7 +141,9 @@ def rank_in_pool(
         own, others = np.searchsorted(rows, pairs.src), np.searchsorted(targets, pairs.tgt)
         return rescorer(rows, targets).scores(own, others, pairs.score, near, options.k)
 
-    rescored = None
+    ranked = _measured(
+        ids[:, 0], first(Margin.RATIO, options.k), first(Margin.DISTANCE, options.csls), options
+    )
     if rescorer is not None:
         # A repeated query is one row of the source side.
         rows, some, number = np.unique(query_rows, return_index=True, return_inverse=True)
@@ -161,8 +152,7 @@ def rank_in_pool(
         score = np.full((len(some), there.shape[1]), -np.inf)
         found = ScoredPairs(rows[query], chosen[some][query, column], cosine)
         score[query, column] = log_odds(found, rows, sim[some], ids[some])
-        rescored = _first(score, chosen[some])[number]
-    by_second: tuple[NDArray[np.int64] | None, NDArray[np.int64] | None] = None, None
+        ranked[f"rescored-{options.k}"] = _first(score, chosen[some])[number]
     if second is not None:
         # Candidates both ways, each once: the targets nearest to a query, and the sources nearest to these.
         query, column = np.nonzero(there)
@@ -176,15 +166,13 @@ def rank_in_pool(
             rows = np.unique(pairs.src)
             near = search_one(np.ascontiguousarray(src_pool[rows]), pool, most, search)
             pairs = replace(pairs, score=log_odds(pairs, rows, *near))
-        by_second = _rank_by_both(query_rows, pairs, second, options.second_weight)
-    return Ranked(
-        ids[:, 0], first(Margin.RATIO, options.k), first(Margin.DISTANCE, options.csls), rescored, *by_second
-    )
+        ranked |= _rank_by_both(query_rows, pairs, second, options.second_weight)
+    return ranked
 
 
 def _rank_by_both(
     query_rows: NDArray[np.int64], pairs: ScoredPairs, second: Vectors, weight: float
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> Ranked:
     """Return the first target of each query (q,) by the second margin alone, and by both.
 
     Args:
@@ -205,11 +193,14 @@ def _rank_by_both(
     spread = [max(float(values.std()), 1e-9) for values in (pairs.score, cosine)]
     both = _margins(pairs.score, pairs) / spread[0] + weight * alone / spread[1]
     begin, end = (np.searchsorted(pairs.src, query_rows, side=side) for side in ("left", "right"))
-    ranked = []
-    for score in (alone, both):  # np.argmax takes the first of ties, the lowest row
+    ranked = {}
+    for name, score in (
+        ("second", alone),
+        ("both", both),
+    ):  # np.argmax takes the first of ties, the lowest row
         best = [int(np.argmax(score[first:last])) for first, last in zip(begin, end, strict=True)]
-        ranked.append(pairs.tgt[begin + best])
-    return ranked[0], ranked[1]
+        ranked[name] = pairs.tgt[begin + best]
+    return ranked
 
 
 def _margins(score: NDArray[np.float64], pairs: ScoredPairs) -> NDArray[np.float64]:
@@ -277,4 +268,4 @@ def rank_muse(queries: NDArray, pool: NDArray, options: RankingOptions, run: Run
             better = value > best[kind]
             best[kind][better] = value[better]
             where[kind][better] = top[better] + start
-    return Ranked(found.fwd_id[:, 0], where[Margin.RATIO], where[Margin.DISTANCE])
+    return _measured(found.fwd_id[:, 0], where[Margin.RATIO], where[Margin.DISTANCE], options)

@@ -218,7 +218,7 @@ def _direction(
     scorer = None if scoring is None else rescorer
     again = None if src.second is None else second
     ranked = rank_in_pool(query_rows, src.vectors, tgt.vectors, ranking, run, scorer, again)
-    return results_of(direction, ranked, gold, len(tgt.unique.rows), ranking)
+    return results_of(direction, ranked, gold, len(tgt.unique.rows))
 
 
 # facebookresearch/MUSE, src/evaluation/sent_translation.py and evaluator.py
@@ -265,7 +265,7 @@ def evaluate_muse(
     vectors = [embed_lines(text, encoder, run) for text in texts]
     for i, j in ((0, 1), (1, 0)):
         ranked = rank_muse(np.ascontiguousarray(vectors[i][at]), vectors[j], ranking, run)
-        results += results_of((sides[i], sides[j]), ranked, at, len(keys[j]), ranking)
+        results += results_of((sides[i], sides[j]), ranked, at, len(keys[j]))
     parts = {"protocol": "muse-sent-translation", "queries": len(at), "keys": len(keys[0]), "case": "lower"}
     mark = signature(task="retrieval", **parts, **_how(ranking, encoder, "all", "queries"))
     return RetrievalReport(tuple(results), signature=mark, notes=tuple(notes))
