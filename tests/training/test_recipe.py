@@ -255,11 +255,11 @@ def test_a_value_outside_its_limits_is_named(section):
 WRONG = """
 distil.epochs = [1, 1] -> distil.epochs: found [1.0, 1.0]; it must be four numbers
 distil.epochs = [1, -1, 1, 1] -> distil.epochs 2: found -1
-model.layers = 2; distil.epochs = [0, 1, 1, 1] -> distil.epochs: found no stage 1 and no distil.assistant
+model.layers = 2; distil.epochs = [0, 1, 1, 1] -> distil.epochs: found [0.0, 1.0, 1.0, 1.0]; it must be four numbers
 model.layers = 2; distil.epochs = [1, 1, 1, 1] -> teacher.model: found none, but it teaches
 model.layers = 2; distil.epochs = [1, 1, 1, 1]; distil.layers = 3 -> found 3, but the assistant has model.layers 2
 model.layers = 2; model.recurrent = 2; distil.epochs = [1, 1, 1, 1]; distil.layers = 1 -> not divide distil.layers 1
-distil.assistant = "there" -> there: no such model folder
+distil.assistant = "there" -> 'distil.assistant' was removed: stage 1 makes the assistant
 distil.contrast = "hard" -> distil.contrast: found 'hard'
 model.layers = 2; model.recurrent = 3 -> model: 3 recurrent of 2 layers
 model.layers = 2; model.bottleneck = 16 -> model: bottleneck 16 with dim 16

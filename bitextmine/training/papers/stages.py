@@ -34,29 +34,31 @@ def stages(recipe: Recipe, out: Path) -> list[Planned]:
 
     The last is into ``out``, those before it into folders in ``out/work/stages``, with their weights in float32.
     """
-    plan, folders = recipe.distil, out / "work" / "stages"
+    plan, folders = recipe.distil, (out / "work" / "stages").absolute()
+    assistant = folders / FOLDERS[1]
     whole = dataclasses.replace(recipe.model, bottleneck=0, recurrent=0)
     asked = dataclasses.replace(recipe.model, layers=plan.layers or recipe.model.layers)
     numbers = [n for n, epochs in enumerate(plan.epochs, 1) if epochs and (n != 2 or asked.bottleneck)]
     cache = recipe.data.cache or str((out / "work" / "cache").absolute())
     recipe = dataclasses.replace(recipe, data=dataclasses.replace(recipe.data, cache=cache))
+    student = next((n for n in numbers if n > 1), 0)  # the stage that begins with it
     planned: list[Planned] = []
-    before = assistant = recipe.path(plan.assistant) if plan.assistant else None
+    before = Path()
     for number in numbers:
-        last, begins = number == numbers[-1], number == next((n for n in numbers if n > 1), 0)
-        if begins:
+        last = number == numbers[-1]
+        if number == student:
             before = folders / "student" if asked != whole else assistant
         contrast = CONTRAST[plan.contrast] if number == 4 else {}
         teacher, vocabulary = recipe.teacher, recipe.vocabulary
         if number in (2, 3):
             teacher = dataclasses.replace(teacher, model=str(assistant), languages=())
-        if before is not None:
+        if number > 1:
             vocabulary = dataclasses.replace(vocabulary, tokenizer="")
         made = dataclasses.replace(
             recipe,
             model=dataclasses.replace(
                 whole if number == 1 else asked,
-                start_from="" if before is None else str(before.absolute()),
+                start_from=str(before) if number > 1 else "",
                 storage=asked.storage if last else "float32",
             ),
             train=dataclasses.replace(
@@ -69,13 +71,10 @@ def stages(recipe: Recipe, out: Path) -> list[Planned]:
             vocabulary=vocabulary,
         )
         prepare = None
-        if begins and asked != whole:
-            assert assistant is not None
+        if number == student and asked != whole:
             prepare = functools.partial(make_student, made, assistant)
         before = out if last else folders / FOLDERS[number]
         planned.append(Planned(made, before, f"stage {number} of distillation", prepare))
-        if number == 1:
-            assistant = before
     return planned
 
 

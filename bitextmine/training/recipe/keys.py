@@ -24,7 +24,6 @@ UNCOUNTED = (
     ("train", "checkpoint_seconds"),
     ("model", "start_from"),
     ("teacher", "model"),
-    ("distil", "assistant"),
 )
 
 # Keys of earlier versions, which the recipe.json of an older model still has, and what holds in their place.
@@ -51,6 +50,7 @@ REMOVED = {
     "teacher.begin": "the teacher teaches in the teacher.epochs after those of [train]",
     "teacher.rate": "the teacher starts at 0.15 of the peak learning rate",
     "teacher.temperature": "that of mcl_ce is 0.05",
+    "distil.assistant": "stage 1 makes the assistant",
     "reduce.pairs": "5,000 pairs of each corpus are read",
     **dict.fromkeys(
         ("data.corpora: src_vectors", "data.corpora: tgt_vectors"), "teacher.model names an encoder"
@@ -209,7 +209,6 @@ class Distillation:
     """Multi-stage distillation (Ding et al. 2022), all four stages in one command."""
 
     epochs: tuple[NotNegative, ...] = ()
-    assistant: str = ""
     contrast: Literal["soft", "bool", "ce", "none"] = "soft"
     layers: CountOrZero = 0
 
@@ -270,7 +269,6 @@ class Recipe:
             self,
             model=dataclasses.replace(self.model, start_from=Path(self.model.start_from).name),
             teacher=dataclasses.replace(self.teacher, model=Path(self.teacher.model).name),
-            distil=dataclasses.replace(self.distil, assistant=Path(self.distil.assistant).name),
         )
 
     def to_json(self) -> dict[str, Any]:

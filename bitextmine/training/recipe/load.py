@@ -18,7 +18,6 @@ from bitextmine.files.source import TwoFiles
 from bitextmine.languages.codes import is_short_code
 from bitextmine.training.recipe.check import check_recipe, check_values, recipe_of
 from bitextmine.training.recipe.keys import REMOVED, SECTIONS, PairCorpus, Recipe, changed
-from bitextmine.training.recipe.papers import with_assistant
 from bitextmine.training.recipe.shape import with_start
 
 PACKAGED = Path(str(resources.files("bitextmine.training"))) / "recipes"
@@ -107,7 +106,7 @@ def load_recipe(
         loaded = dataclasses.replace(loaded, data=data, base=base if folder is None else folder)
         given = {f"{section}.{name}" for section in SECTIONS for name in content.get(section, {})}
         given |= {*overrides}
-        return check_recipe(with_assistant(with_start(loaded, given), given))
+        return check_recipe(with_start(loaded, given))
     except BitextmineError as e:
         if path is None or isinstance(e, UsageError):
             raise

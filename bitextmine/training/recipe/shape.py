@@ -17,6 +17,7 @@ from bitextmine.training.recipe.keys import SHAPE, Recipe
 # Defaults for training on: a third of the learning rates from random weights, so that the first steps do not undo
 # what the encoder knows.
 RATES: dict[str, Any] = {"learning_rate": 1e-4, "embedding_learning_rate": 2e-3, "warmup": 0.1}
+KEY = "model.start_from (--from)"
 
 
 def start_name(name: str | os.PathLike[str]) -> str:
@@ -25,10 +26,8 @@ def start_name(name: str | os.PathLike[str]) -> str:
     return text if text in encoders.PACKAGED else str(Path(text).absolute())
 
 
-def start_encoder(
-    recipe: Recipe, name: str, key: str = "model.start_from (--from)"
-) -> tuple[Path, EncoderConfig]:
-    """Return folder and configuration of an encoder; BitextmineError if it cannot be trained on, naming ``key``.
+def start_encoder(recipe: Recipe, name: str) -> tuple[Path, EncoderConfig]:
+    """Return folder and configuration of an encoder; BitextmineError if it cannot be trained on.
 
     Only encoders of 'bitextmine train' can.
     """
@@ -37,25 +36,19 @@ def start_encoder(
     if not folder.is_dir():
         names = ", ".join(sorted(encoders.PACKAGED))
         problem = "not a folder" if folder.exists() else "no such model folder"
-        raise BitextmineError(f"{key}: {folder}: {problem}, and not one of the packaged encoders ({names})")
+        raise BitextmineError(f"{KEY}: {folder}: {problem}, and not one of the packaged encoders ({names})")
     if not config.is_file() or (folder / "modules.json").is_file():
         kind = foreign_kind(folder)
         problem = f"an encoder of another kind ({kind})" if kind else "no model folder"
         raise BitextmineError(
-            f"{key}: {folder}: {problem}; only encoders of 'bitextmine train' can be trained on"
+            f"{KEY}: {folder}: {problem}; only encoders of 'bitextmine train' can be trained on"
         )
     return folder, EncoderConfig.from_json(read_json(config), str(config))
 
 
-def shaped(
-    recipe: Recipe,
-    config: EncoderConfig,
-    of: str,
-    given: Collection[str] | None = None,
-    but: Collection[str] = (),
-) -> Recipe:
-    """Return the recipe with the keys of SHAPE (but ``but``) of an encoder; BitextmineError if one disagrees."""
-    shape = {name: getattr(config, name) for name in SHAPE if name not in but}
+def shaped(recipe: Recipe, config: EncoderConfig, of: str, given: Collection[str] | None = None) -> Recipe:
+    """Return the recipe with the keys of SHAPE of an encoder; BitextmineError if one disagrees."""
+    shape = {name: getattr(config, name) for name in SHAPE}
     if not config.order_columns:  # then the weight means nothing
         del shape["order_weight"]
     for name, there in shape.items():
