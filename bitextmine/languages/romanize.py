@@ -26,6 +26,7 @@ _SEAM = re.compile(
 )
 _LATIN_LETTER = re.compile(f"[{_LATIN_RANGE}]")
 _OTHER_LETTER = re.compile(f"[{_GREEK_RANGE}{_CYRILLIC_RANGE}]")
+_TELUGU_ZERO = re.compile("(?<=[\u0c01-\u0c61])\u0c66")  # typed for the sign of a nasal, U+0C02
 _MIXED = re.compile(f"[{_LATIN_RANGE}{_GREEK_RANGE}{_CYRILLIC_RANGE}]+")
 
 
@@ -35,10 +36,12 @@ def fold_lookalikes(text: str) -> str:
     The script is that of the letters that have no lookalike; without any, that of most letters. A word with such
     letters in two scripts stays.
     """
+    if text.isascii():
+        return text
+    if "\u0c66" in text:
+        text = _TELUGU_ZERO.sub("\u0c02", text)
     # The first searches are fast, and most texts are in one script.
-    if text.isascii() or not (
-        _OTHER_LETTER.search(text) and _LATIN_LETTER.search(text) and _SEAM.search(text)
-    ):
+    if not (_OTHER_LETTER.search(text) and _LATIN_LETTER.search(text) and _SEAM.search(text)):
         return text
     return _MIXED.sub(_one_script, text)
 

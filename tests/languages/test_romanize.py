@@ -19,6 +19,7 @@ EUROPEAN = st.text(st.sampled_from("abcй ёжщїґάϊςωΣЯé.,-«1\u0301�
         ("Mocквa и Pига", "Москва и Рига"),
         ("раураl", "paypal"),  # the l is Latin for certain
         ("Αθήvα", "Αθήνα"),
+        ("స౦వత్సర౦ ౨౦౦౫, ౦", "సంవత్సరం ౨౦౦౫, ౦"),  # a zero behind a letter is a nasal
         ("jе", "je"),  # letters of both scripts, as many of each: the first
         ("Windows-система iPhoneом", "Windows-система iPhoneом"),  # letters of two scripts for certain
         ("plain, мир, élan", "plain, мир, élan"),
