@@ -31,6 +31,8 @@ class Language:
         composed: the words for 21 to 99, by templates of {ten}, {unit} (1 to 9) and {teen} (11 to 19); {ten-} lacks its
             last letter, and "6:" restricts a template to 60.
         scales: words behind digits with the power of ten that they stand for; "*" is any ending.
+        months: names of the months, "/" between forms of one; or one for a numbered month: "#월", as in 6월.
+        century: endings that make a year a century: 1800-talet is the 19th.
         clock, morning, afternoon: words beside an hour, and those that make it one before or after noon; "_" is a
             space.
         parts: words for a half, a quarter, noon and midnight with 30, 15, 12 and 0; "_" is a space.
@@ -53,6 +55,8 @@ class Language:
     ordinals: tuple[str, ...]
     composed: tuple[str, ...]
     scales: Mapping[str, int]
+    months: tuple[str, ...]
+    century: tuple[str, ...]
     clock: tuple[str, ...]
     morning: tuple[str, ...]
     afternoon: tuple[str, ...]
@@ -86,6 +90,8 @@ def _row(cells: Mapping[str, str]) -> Language:
         tuple(cells["ordinals"].split()),
         tuple(cells["composed"].split()),
         _values(cells["scales"]),
+        tuple(cells["months"].split()),
+        tuple(cells["century"].split()),
         _phrases(cells["clock"]),
         _phrases(cells["morning"]),
         _phrases(cells["afternoon"]),

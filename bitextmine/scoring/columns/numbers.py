@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.languages.codes import Language, language, languages
+from bitextmine.languages.romanize import fold_lookalikes
 from bitextmine.languages.scripts import MARK, script_code
 from bitextmine.scoring.columns.quantities import NUMBER, contradictions, without_common
 
@@ -70,7 +71,7 @@ def agreement(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 def number_counts(src: str, tgt: str, langs: tuple[str, str] = ("", "")) -> tuple[int, int, int]:
     """Return the counts of `number_agreement`: found, lone and clash; `langs` are the languages of both, or ""."""
-    src, tgt = src[:_CHARACTERS], tgt[:_CHARACTERS]
+    src, tgt = fold_lookalikes(src[:_CHARACTERS]), fold_lookalikes(tgt[:_CHARACTERS])
     if not (_DIGIT.search(src) or _DIGIT.search(tgt)):  # most pairs
         return 0, 0, 0
     langs = langs[0] or _usual_language(src), langs[1] or _usual_language(tgt)

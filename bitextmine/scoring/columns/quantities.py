@@ -39,7 +39,7 @@ _LONGEST_MARK = 20  # characters of a word before an hour
 _HALF_DAY = 720  # minutes
 _HALF, _QUARTER, _NOON, _MIDNIGHT = 30, 15, 12, 0  # `Language.parts`
 
-Key = tuple[str, Fraction]  # "clock" and minutes, or "number" and a value
+Key = tuple[str, Fraction]  # "clock" and minutes, "month" and 1 to 12, or "number" and a value
 
 
 @dataclass(frozen=True)
@@ -151,11 +151,13 @@ def quantities(text: str) -> Iterator[Quantity]:
     """Yield the quantities of a text, in order; dates and numbers with several kinds of separators are none."""
     words, last = _words(), None
     afternoon = functools.cache(lambda: words.afternoon.search(text) is not None)
-    patterns = _ANY_NUMBER, words.numeral
+    patterns = _ANY_NUMBER, words.numeral, words.month
     matches = [pattern.search(text) for pattern in patterns]
     while match := min(filter(None, matches), key=lambda match: match.start(), default=None):
         if match is matches[0]:
             quantity = _time(text, match.start(), afternoon) or _number(text, match, afternoon)
+        elif match is matches[2]:
+            quantity = Quantity(*match.span(), (("month", Fraction(words.months[match[0]])),))
         else:
             keys = (("number", Fraction(_numeral_value(words.numeral_part.findall(match[0])))),)
             quantity = Quantity(*match.span(), keys, scaled=True)
@@ -222,6 +224,11 @@ def _number(text: str, match: re.Match[str], afternoon: Callable[[], bool]) -> Q
         powers = {power + more for power in powers for more in words.powers[word]}
         end, scaled = scale.end(), True
     keys = [("number", value * 10**power) for power in sorted(powers)]
+    start = match.start()
+    if words.numbered.match(text, end) or words.numbering.search(text, max(0, start - _LONGEST_MARK), start):
+        keys.append(("month", value))
+    elif value % 100 == 0 and words.century.match(text, end):
+        keys.append(("number", value / 100 + 1))
     if not scaled and value.denominator == 1 and value < 12 and afternoon():
         keys.append(("number", value + 12))
     return Quantity(match.start(), end, tuple(keys), scaled, exact=exact)
@@ -270,6 +277,11 @@ class _Words:
     scale: re.Pattern[str]
     numeral: re.Pattern[str]
     numeral_part: re.Pattern[str]
+    month: re.Pattern[str]
+    months: dict[str, int]
+    numbered: re.Pattern[str]
+    numbering: re.Pattern[str]
+    century: re.Pattern[str]
     powers: dict[str, set[int]]
     glued: dict[str, int]
     digits: dict[str, int]
@@ -306,6 +318,13 @@ def _words() -> _Words:
         if not row.spaces:
             digits |= {word: value for value, word in enumerate(row.units)}
             digits |= row.numbers
+    months = {
+        name: month
+        for row in rows
+        for month, names in enumerate(row.months if len(row.months) == 12 else (), start=1)
+        for name in names.split("/")
+    }
+    counted = [name for row in rows if len(row.months) == 1 for name in row.months]
     part = _either({*digits, *(stem for stem in glued if stem < "\uac00")})
     parts = {word.lower(): value for row in rows for word, value in row.parts.items()}
     return _Words(
@@ -320,6 +339,13 @@ def _words() -> _Words:
         scale=re.compile(rf"(?i)[\s\u00a0\u202f-]*(?:({stems})\w*|({wholes})(?!\w)|{_SPACE}({inside}))"),
         numeral=re.compile(f"(?:{part})+"),
         numeral_part=re.compile(part),
+        month=re.compile(rf"\b(?:{_either(months)})\b"),
+        months=months,
+        numbered=re.compile(f"{_SPACE}(?:{_either(name[1:] for name in counted if name[0] == '#')})"),
+        numbering=re.compile(
+            rf"(?i)\b(?:{_either(name[:-1] for name in counted if name[-1] == '#')}){_SPACE}\Z"
+        ),
+        century=re.compile(_either(word for row in rows for word in row.century)),
         powers=powers,
         glued=glued,
         digits=digits,
