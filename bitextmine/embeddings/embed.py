@@ -20,7 +20,7 @@ from bitextmine.console import counted
 from bitextmine.embeddings import store
 from bitextmine.embeddings.options import EmbedOptions
 from bitextmine.embeddings.store import Manifest, check_fresh, check_vectors_path, journal_path, shards_path
-from bitextmine.embeddings.writer import EmbeddingWriter, PlaceTaken
+from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.encoder.encoder import PRECOMPUTED, Encoder, refuse
 from bitextmine.encoder.familiar import sampled, warn_unfamiliar
 from bitextmine.encoder.pieces import Pieces
@@ -266,24 +266,23 @@ class _Job:
         while True:
             npy = self._npy()
             reason = check_fresh(npy, self.text.sha256, encoder.hash)
-            if reason is None and not options.force:
+            if reason is None and not options.force and not (self.encoding and encoder.name == PRECOMPUTED):
                 lines = counted(len(self.text), "line")
                 log.info("%s: up to date (%s, model %s)", npy, lines, encoder.name)
                 return npy
-            if encoder.name == PRECOMPUTED:
+            if encoder.name == PRECOMPUTED and self.encoding is None:
                 refuse(self.name)
             if not (options.force or options.overwrite):
                 check_vectors_path(npy)
             try:
-                return self._make(npy, reason)
+                if self._make(npy, reason):
+                    return npy
             except JournalBusyError:
                 log.info("%s: another process is writing this embedding: waiting for it", npy)
                 wait_for_lock(journal_path(npy))
-            except PlaceTaken:
-                continue
 
-    def _make(self, npy: Path, reason: str | None) -> Path:
-        """Embed the text; raises JournalBusyError and PlaceTaken, before the work, if another process was faster."""
+    def _make(self, npy: Path, reason: str | None) -> bool:
+        """Embed the text; False if another process has put something else there, JournalBusyError if it is about to."""
         encoder, options, text, batch_tokens = self.encoder, self.options, self.text, self.run.batch_tokens
         encoding = self.encoding
         if encoding is None:
@@ -299,9 +298,11 @@ class _Job:
             encoder.dim,
             # Chunks and settings decide which sentences share a batch, and so the last bit of a vector.
             {**origin, "chunk_lines": chunk_lines, **settings},
-            still_free=lambda: self._npy() == npy,
             overwrite=options.force or options.overwrite,
         )
+        if self._npy() != npy:
+            writer.discard()
+            return False
         usual = store.embedding_paths(self.source)[0]
         if options.out is None and options.cache is None and npy != usual and usual.exists():
             log.info("%s: has vectors of another model; those of %s go to %s", usual, encoder.name, npy.name)
@@ -331,7 +332,7 @@ class _Job:
         if cut:
             message = "%s: longer than %d pieces, and cut: at least %d of %s"
             log.warning(message, self.name, encoder.max_pieces, cut, counted(len(text), "line"))
-        return npy
+        return True
 
 
 def _rows(part: EncodedLines, writer: EmbeddingWriter) -> NDArray[Any]:

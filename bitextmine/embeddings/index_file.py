@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
-import numpy as np
 
 from bitextmine.console import Progress, counted, silent
 from bitextmine.embeddings.store import Manifest, open_embedding
@@ -23,19 +22,16 @@ from bitextmine.files.output import Destination
 from bitextmine.files.overwrite import Made, check_ours, foreign
 from bitextmine.files.storage import local_path
 from bitextmine.run import Run
-from bitextmine.search.build_index import JOB, Built, Plan, build_on_disk, make_plan
-from bitextmine.search.exact import search_one
+from bitextmine.search.build_index import JOB, build_on_disk, make_plan
 from bitextmine.search.faiss_index import Index, reason
 from bitextmine.search.faiss_library import faiss
 from bitextmine.search.indexed import Indexed
 from bitextmine.search.options import INDEX_KINDS, IndexOptions
 from bitextmine.search.recall import Recall, draw, tune
-from bitextmine.search.rows import Vectors
 from bitextmine.version import __version__
 
 log = logging.getLogger(__name__)
 
-_TIMED = 2048
 _CHEAP = 1 << 28  # bytes of an index whose checksum is compared at each use
 
 
@@ -120,12 +116,6 @@ def load_index(path: str | os.PathLike[str]) -> Index:
     return index
 
 
-class _Times(msgspec.Struct):
-    queries: float
-    search_seconds: float
-    exact_seconds: float
-
-
 _Effort = Annotated[int, msgspec.Meta(ge=1, lt=1 << 31)]
 
 
@@ -138,7 +128,6 @@ class _Facts:
     recall: Recall
     rescored_per_neighbour: _Effort = 1
     effort: dict[str, _Effort] = field(default_factory=dict)
-    measured: _Times | None = None
 
 
 def _read_facts(file: Path) -> dict[str, Any]:
@@ -234,11 +223,6 @@ class IndexReport:
             f"measured on {counted(recall['sample'], 'indexed row')} without self-matches: "
             f"recall@1 {_percent(recall['at_1'])}{more}",
         ]
-        if times := facts.get("measured"):
-            lines.append(
-                f"{counted(times['queries'], 'query', 'queries')} took {times['search_seconds']:.3g} s through the "
-                f"index and {times['exact_seconds']:.3g} s by exact search"
-            )
         return "\n".join(lines)
 
 
@@ -257,7 +241,7 @@ def index_corpus(
     Its recall is measured against exact search on a seeded sample of its own rows, each left out of its own answer;
     nprobe (IVF) or efSearch (HNSW) is raised until recall@1 reaches the target. The work lies in CORPUS.faiss.part
     until it is complete, and an interrupted run resumes. Every run makes the same index (HNSW apart) and the same
-    manifest, times apart. `progress` is called with the number of rows added.
+    manifest. `progress` is called with the number of rows added.
     """
     options, memory = options or IndexOptions(), (run or Run()).memory_budget
     vectors, embedding = open_embedding(npy_path)
@@ -275,40 +259,17 @@ def index_corpus(
     identity = {"embedding": _identity(embedding)}
     built = build_on_disk(vectors, plan, part, identity, memory=memory, progress=progress)
     seconds = time.perf_counter() - begin
-    facts = {**plan.facts(), **identity, **_measured(built, vectors, plan, options, seconds)}
-    facts = _put_in_place(built.file, file, facts)
-    shutil.rmtree(part, ignore_errors=True)
-    return IndexReport(file, facts, seconds, True, built.resumed)
-
-
-def _measured(
-    built: Built, vectors: Vectors, plan: Plan, options: IndexOptions, seconds: float
-) -> dict[str, Any]:
-    """Tune an index, and return its effort, recall and times for the manifest."""
     index = Index(_read(built.file), plan.facts())
-    indexed = Indexed(vectors, index)
     sample = draw(vectors, options.k, seed=options.seed)
-    recall = tune(indexed, sample, options.recall_target)
-    effort = index.effort()
-    drawn = np.sort(np.random.default_rng(options.seed).permutation(plan.chosen)[:_TIMED])
-    queries = np.ascontiguousarray(vectors[drawn])
-    indexed.search(queries[:256], options.k)  # loads what is loaded once
-    begin = time.perf_counter()
-    indexed.search(queries, options.k)
-    middle = time.perf_counter()
-    search_one(queries, vectors, options.k)
-    return {
+    recall, effort = tune(Indexed(vectors, index), sample, options.recall_target), index.effort()
+    tuned = {
         "effort": {} if effort is None else {effort[0]: effort[1]},
         "rescored_per_neighbour": index.factor,
         "recall": asdict(recall),
-        "measured": {
-            "build_seconds": round(seconds, 3),
-            "queries": len(queries),
-            "search_seconds": round(middle - begin, 4),
-            "exact_seconds": round(time.perf_counter() - middle, 4),
-        },
-        "faiss": faiss.__version__,
     }
+    facts = _put_in_place(built.file, file, {**plan.facts(), **identity, **tuned, "faiss": faiss.__version__})
+    shutil.rmtree(part, ignore_errors=True)
+    return IndexReport(file, facts, seconds, True, built.resumed)
 
 
 def open_index(npy_path: str | os.PathLike[str], run: Run | None = None) -> Index:

@@ -1,18 +1,20 @@
 """Vectors that another tool made of a corpus, adopted as its embedding."""
 
-import dataclasses
 import hashlib
 import logging
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from bitextmine.console import counted
+from bitextmine.embeddings.embed import EncodedLines, Lines, embed_corpus
 from bitextmine.embeddings.options import EmbedOptions
-from bitextmine.embeddings.store import Manifest, check_vectors_path, vectors_path
+from bitextmine.embeddings.store import vectors_path
 from bitextmine.embeddings.writer import EmbeddingWriter
-from bitextmine.encoder.encoder import PRECOMPUTED
+from bitextmine.encoder.encoder import PRECOMPUTED, load_encoder
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus
 from bitextmine.files.source import Source
@@ -44,60 +46,62 @@ def adopt_vectors(
     """
     run, options = run or Run(), options or EmbedOptions()
     source = Source.of(corpus, run)
-    text = Corpus(source, lang)
-    language = text.lang
     npy = Path(options.out) if options.out is not None else vectors_path(source, PRECOMPUTED)
     if os.path.realpath(npy) == os.path.realpath(vectors):
         raise BitextmineError(
             f"{vectors}: is the embedding itself; name another file with --out, or move the vectors"
         )
-    if not len(text):
-        raise BitextmineError(f"{corpus}: empty: there is no line to embed")
-    matrix = open_precomputed(vectors, len(text))
-    before = Path(vectors).stat()
-    if not options.force:
-        check_vectors_path(npy)
-    with open(vectors, "rb") as file:
-        digest = hashlib.file_digest(file, "blake2b").hexdigest()
-    identity = {"text_sha256": text.sha256, "model_hash": PRECOMPUTED, "vectors": digest}
-    blank = np.fromiter((not line.strip() for line in text.lines()), dtype=bool, count=len(text))
-    name = Path(corpus).name
-    with (
-        EmbeddingWriter(npy, len(matrix), matrix.shape[1], identity, overwrite=options.force) as writer,
-        run.progress(len(matrix), f"embed {name}") as bar,
-    ):
-        lost = 0
-        for start in range(writer.resume_row, len(matrix), BLOCK_ROWS):
-            rows = np.array(matrix[start : start + BLOCK_ROWS], dtype=np.float64)
-            now = Path(vectors).stat()
-            if (now.st_size, now.st_mtime_ns) != (
-                before.st_size,
-                before.st_mtime_ns,
-            ):  # a map that shrinks is fatal
-                raise BitextmineError(f"{vectors}: changed while it was read; run the same command again")
+    text, encoder = Corpus(source, lang), load_encoder(PRECOMPUTED)
+    made = _Made(Path(vectors), len(text))
+    encoder.dim = int(made.matrix.shape[1])
+    return embed_corpus(text, encoder, run, EmbedOptions(options.out, force=options.force), encoding=made)
+
+
+class _Made:
+    """The vectors of a file in place of an encoder's (`embed.Encoding`)."""
+
+    slow = False
+
+    def __init__(self, path: Path, rows: int) -> None:
+        self.path, self.matrix, self.chunk_lines = path, open_precomputed(path, rows), BLOCK_ROWS
+        self._stat = self._now()
+
+    def _now(self) -> tuple[int, int]:
+        stat = self.path.stat()
+        return stat.st_size, stat.st_mtime_ns
+
+    def prepare(self, _: Path, __: int | None) -> dict[str, Any]:
+        """Return what the rows depend on: the digest of the file."""
+        with self.path.open("rb") as file:
+            return {"vectors": hashlib.file_digest(file, "blake2b").hexdigest()}
+
+    def encode(
+        self, lines: Iterator[Lines], _: int, writer: EmbeddingWriter, __: int | None
+    ) -> Iterator[EncodedLines]:
+        """Yield the lines with their rows, brought to length 1."""
+        lost = texts = 0
+        for part in lines:
+            rows = np.array(self.matrix[part.start : part.start + part.count], dtype=np.float64)
+            if self._now() != self._stat:  # a map that shrinks is fatal
+                raise BitextmineError(f"{self.path}: changed while it was read; run the same command again")
             wrong = np.flatnonzero(~np.isfinite(rows).all(axis=1))
             if len(wrong):
                 writer.discard()  # of these vectors nothing will ever come
                 raise BitextmineError(
-                    f"{vectors}: row {start + int(wrong[0]) + 1} holds NaN or infinite numbers"
+                    f"{self.path}: row {part.start + int(wrong[0]) + 1} holds NaN or infinite numbers"
                 )
             length = np.linalg.norm(rows, axis=1, keepdims=True)
             units = np.divide(rows, length, out=np.zeros_like(rows), where=length > 0)
-            lost += int(((length[:, 0] == 0) & ~blank[start : start + len(rows)]).sum())
-            units[blank[start : start + len(rows)]] = 0
-            writer.write(start, units)
-            bar.update(len(rows))
-        if lost and lost == int((~blank).sum()):
+            some = np.fromiter((bool(line.strip()) for line in part.fresh), dtype=bool, count=part.count)
+            units[~some] = 0
+            lost, texts = lost + int((some & (length[:, 0] == 0)).sum()), texts + int(some.sum())
+            yield EncodedLines(part, units, 0)
+        if lost and lost == texts and not writer.resume_row:
             writer.discard()
-            raise BitextmineError(f"{vectors}: every number is zero; make the vectors again")
+            raise BitextmineError(f"{self.path}: every number is zero; make the vectors again")
         if lost:
-            log.warning(
-                "%s: the vectors of %s are zero, so these find nothing", vectors, counted(lost, "line")
-            )
-        made = Manifest(lang=language, corpus=name, text_sha256=text.sha256)
-        writer.finish(dataclasses.replace(made, model=PRECOMPUTED, model_hash=PRECOMPUTED))
-    log.info("%s: %s from %s", npy, counted(len(matrix), "line"), Path(vectors).name)
-    return npy
+            message = "%s: the vectors of %s are zero, so these find nothing"
+            log.warning(message, self.path, counted(lost, "line"))
 
 
 def open_precomputed(path: str | os.PathLike[str], rows: int) -> np.ndarray:

@@ -7,7 +7,7 @@ import dataclasses
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +34,6 @@ from bitextmine.files.output import Destination
 SYNC_SECONDS = 2.0
 
 
-class PlaceTaken(Exception):
-    """Another process has put something else in the embedding's place."""
-
-
 class EmbeddingWriter:
     """Write the rows of an embedding in order; an interrupted run resumes at ``resume_row``.
 
@@ -54,12 +50,10 @@ class EmbeddingWriter:
         npy_path: the final name.
         rows, dim: lines of the text, numbers in a row.
         identity: the origin of the rows (text digest, model hash, settings). A part of another identity is discarded.
-        still_free: asked under the lock, before anything is touched.
         overwrite: write over a file of another program that has the journal's name.
 
     Raises:
         JournalBusyError: another process is writing the same embedding.
-        PlaceTaken: `still_free` says no.
         BitextmineError: the disk cannot hold the whole file, or the name is that of a device or a pipe.
     """
 
@@ -73,7 +67,6 @@ class EmbeddingWriter:
         dim: int,
         identity: Mapping[str, Any],
         *,
-        still_free: Callable[[], bool] = lambda: True,
         overwrite: bool = False,
     ) -> None:
         self.npy_path = Path(npy_path)
@@ -99,9 +92,6 @@ class EmbeddingWriter:
         except OSError as e:
             raise self._failed(e) from None
         try:
-            if not still_free():
-                self._journal.remove()
-                raise PlaceTaken
             self._resume()
         except OSError as e:
             if not self.safe_rows:  # the part may hold all the space there is

@@ -88,13 +88,7 @@ def test_ids_that_are_not_of_these_vectors(indexed, corpus):
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [
-        ("effort", {"nprobe": 1 << 70}),
-        ("rescored_per_neighbour", "x"),
-        ("recall", {"k": "x"}),
-        ("rows", "x"),
-        ("measured", {}),
-    ],
+    [("effort", {"nprobe": 1 << 70}), ("rescored_per_neighbour", "x"), ("recall", {"k": "x"}), ("rows", "x")],
     ids=repr,
 )
 def test_a_damaged_manifest(bm, indexed, key, value):
@@ -106,5 +100,4 @@ def test_a_damaged_manifest(bm, indexed, key, value):
     manifest.write_text(json.dumps({**before, key: value}))
     bm("index", corpus, "--type", kind)
     after = json.loads(manifest.read_text())
-    assert {**after, "measured": 0} == {**before, "measured": 0}
-    assert after["measured"].keys() == before["measured"].keys()
+    assert after == before
