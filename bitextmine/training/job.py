@@ -30,7 +30,6 @@ from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.outputs import CARD, CHECKPOINT, LOG, RECIPE, cut_log
 from bitextmine.training.parallel import World
 from bitextmine.training.recipe import Recipe
-from bitextmine.training.recipe.load import recipe_settings
 from bitextmine.training.reducing import finished_model
 from bitextmine.training.teacher import open_lessons, open_teacher
 from bitextmine.training.training_run import SMALLEST_POOL, Inputs, NotFinite, TrainingRun
@@ -308,6 +307,6 @@ def model_card(training: TrainingRun) -> str:
         f"# A bitextmine encoder for {', '.join(training.model.config.languages)}\n\n{made}.\n\n## Data\n",
         markdown(header, rows),
         "\n## Recipe\n\nSettings that are not at their defaults; `recipe.json` has every key.\n",
-        f"```toml\n{recipe_settings(recipe.named()).rstrip()}\n```\n\nSignature: `{signed}`\n",
+        f"```json\n{json.dumps(recipe.named().settings(), indent=1)}\n```\n\nSignature: `{signed}`\n",
     ]
     return "\n".join(lines)

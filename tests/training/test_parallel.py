@@ -1,5 +1,6 @@
 """Several processes train what one would: two of them on the CPU, started by torchrun."""
 
+import json
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ from bitextmine.run import Run
 from bitextmine.training import parallel
 from bitextmine.training.outputs import read_log
 from bitextmine.training.parallel import World, join_world
-from bitextmine.training.recipe.load import load_recipe, recipe_settings
+from bitextmine.training.recipe.load import load_recipe
 from bitextmine.training.trainer import train
 
 # Parts over sentences and over the batch, of a teacher too, a learned number, and shares of different sizes; no
@@ -47,11 +48,11 @@ STAGES = ("1-assistant", "2-pieces", "3-student")
 
 @pytest.fixture
 def torchrun(bitextmine, tmp_path):
-    """Runs `torchrun -m bitextmine train recipe.toml --out OUT` with two processes in tmp_path."""
+    """Runs `torchrun -m bitextmine train recipe.json --out OUT` with two processes in tmp_path."""
 
     def start(out, models=1, code=0, **env):
         run = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
-        train = ("-m", "bitextmine", "train", "recipe.toml", "--out", out, "--device", "cpu")
+        train = ("-m", "bitextmine", "train", "recipe.json", "--out", out, "--device", "cpu")
         environment = bitextmine.environment({"OMP_NUM_THREADS": "1", **env})
         done = subprocess.run(
             [*run, *train], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
@@ -71,8 +72,10 @@ def entries(folder):
 
 def write_recipe(make_recipe, folder, settings):
     recipe = make_recipe(**{key.replace(".", "__"): value for key, value in settings.items()})
-    (folder / "recipe.toml").write_text(recipe_settings(recipe))
-    return folder / "recipe.toml"
+    content = recipe.to_json()
+    content["teacher"]["model"] = recipe.teacher.model
+    (folder / "recipe.json").write_text(json.dumps(content))
+    return folder / "recipe.json"
 
 
 @pytest.mark.timeout(900)  # five processes, however busy the machine
@@ -82,7 +85,7 @@ def test_two_processes_have_the_losses_of_one_and_resume(
 ):
     """The command of the page; one of the two processes killed, the same command resumes."""
     recipe = write_recipe(make_recipe, tmp_path, {**SETTINGS, "teacher.model": str(tiny_model)})
-    train(load_recipe(recipe), tmp_path / "one", Run(device="cpu"))
+    train(load_recipe(recipe, folder=tmp_path), tmp_path / "one", Run(device="cpu"))
     # A process that touches the work folder for the so-manieth time kills itself; torchrun then ends the other one.
     bitextmine.start_to_die(tmp_path / "hooks", 1 << 30, "--version", stdout=subprocess.DEVNULL).wait()
     die = {"PYTHONPATH": str(tmp_path / "hooks"), "DIE_AT": "27", "DIE_OF": "9", "DIE_IN": "two/work"}
@@ -120,7 +123,11 @@ def test_two_processes_go_through_the_stages_of_distillation_as_one_does(
         "model.recurrent": 1,
         "distil.epochs": [1.0, 1.0, 1.0, 1.0],
     }
-    train(load_recipe(write_recipe(make_recipe, tmp_path, settings)), tmp_path / "one", Run(device="cpu"))
+    train(
+        load_recipe(write_recipe(make_recipe, tmp_path, settings), folder=tmp_path),
+        tmp_path / "one",
+        Run(device="cpu"),
+    )
     torchrun("two", models=4)
     for folder in (*(f"work/stages/{name}" for name in STAGES), "."):
         one, two = (entries(tmp_path / out / folder) for out in ("one", "two"))

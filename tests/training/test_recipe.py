@@ -10,15 +10,13 @@ import typing
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.objectives.registry import Objective, objective_class
 from bitextmine.training.recipe import check_objectives, load_recipe, resolve_corpora
 from bitextmine.training.recipe.keys import FINITE, SECTIONS, Data, PairCorpus, Recipe
-from bitextmine.training.recipe.load import recipe_settings, recipe_text
+from bitextmine.training.recipe.load import recipe_text
 
 RECIPES = Path(__file__).resolve().parents[2] / "train" / "recipes"
 GOOD = '[[data.corpora]]\npairs = "a.en-fr.tsv"\nlangs = ["en", "fr"]\n'
@@ -175,30 +173,6 @@ def limits(kind):
     meta = typing.get_args(kind)[1]
     found = ((said, getattr(meta, name)) for name, said in LIMITS.items())
     return ", ".join(said.format(limit) for said, limit in found if limit not in (None, FINITE))
-
-
-text = st.text(st.characters(exclude_categories=("Cs",)), min_size=1)
-
-
-@settings(max_examples=40)
-@given(name=text, size=st.integers(8, 10**6), margin=st.floats(0, 0.99), fold=st.booleans())
-def test_what_a_recipe_sets_reads_as_that_recipe(tmp_path_factory, name, size, margin, fold):
-    recipe = load_recipe(
-        None,
-        {
-            "vocabulary.tokenizer": name,
-            "vocabulary.size": size,
-            "vocabulary.fold_case": fold,
-            "train.margin": margin,
-            "train.objective": {"ugt": 1.5, "sim": 2.0},
-        },
-        pairs=["a.en-fr.tsv"],
-    )
-    path = tmp_path_factory.mktemp("r") / "recipe.toml"
-    path.write_text(recipe_settings(recipe), encoding="utf-8", newline="\n")
-    again = load_recipe(path)
-    assert again.digest() == recipe.digest()
-    assert again.vocabulary == recipe.vocabulary and again.train == recipe.train
 
 
 def test_recipes_of_the_package_by_name(monkeypatch, tmp_path):

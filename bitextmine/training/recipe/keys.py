@@ -264,9 +264,10 @@ class Recipe:
         return Source(path, self.data.errors, self.max_line)
 
     def named(self) -> Recipe:
-        """Return the recipe with the encoders it starts from and learns from by name, without their folders."""
+        """Return the recipe without the folders of the encoders it starts from and learns from, and of the cache."""
         return dataclasses.replace(
             self,
+            data=dataclasses.replace(self.data, cache=""),
             model=dataclasses.replace(self.model, start_from=Path(self.model.start_from).name),
             teacher=dataclasses.replace(self.teacher, model=Path(self.teacher.model).name),
         )
@@ -277,20 +278,24 @@ class Recipe:
         del content["base"], content["max_line"], content["data"]["cache"]
         return content
 
+    def settings(self) -> dict[str, Any]:
+        """Return the keys that are not at their defaults, by table."""
+        tables = {section: _plain(getattr(self, section)) for section in SECTIONS}
+        return {section: table for section, table in tables.items() if table}
+
     def digest(self) -> str:
         """Return 16 hex digits that identify the training, whatever the folders and the checkpoint interval.
 
         Keys at their defaults do not count, so that a key added by a later version changes no digest.
         """
-        tables = {section: _plain(getattr(self, section)) for section in SECTIONS}
+        tables = self.settings()
         for section, name in UNCOUNTED:
-            tables[section].pop(name, None)
+            tables.get(section, {}).pop(name, None)
         content = {section: table for section, table in tables.items() if table}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def changed(part: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass that are not at their defaults."""
+def _changed(part: Any) -> dict[str, Any]:
     usual = {
         field.name: field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
         for field in dataclasses.fields(part)
@@ -302,5 +307,5 @@ def _plain(part: Any) -> Any:
     if isinstance(part, tuple):
         return [_plain(item) for item in part]
     if dataclasses.is_dataclass(part):
-        return {name: _plain(value) for name, value in changed(part).items()}
+        return {name: _plain(value) for name, value in _changed(part).items()}
     return part

@@ -1,10 +1,9 @@
-"""Read and print recipes: TOML files, packaged recipes by name, a model's recipe.json, or only names of corpora.
+"""Read recipes: TOML files, packaged recipes by name, a model's recipe.json, or only names of corpora.
 
 Recipes that continue from an encoder are completed with the keys that the encoder decides.
 """
 
 import dataclasses
-import json
 import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -17,7 +16,7 @@ from bitextmine.files.location import Location
 from bitextmine.files.source import TwoFiles
 from bitextmine.languages.codes import is_short_code
 from bitextmine.training.recipe.check import check_recipe, check_values, recipe_of
-from bitextmine.training.recipe.keys import REMOVED, SECTIONS, PairCorpus, Recipe, changed
+from bitextmine.training.recipe.keys import REMOVED, SECTIONS, PairCorpus, Recipe
 from bitextmine.training.recipe.shape import with_start
 
 PACKAGED = Path(str(resources.files("bitextmine.training"))) / "recipes"
@@ -45,33 +44,6 @@ def recipe_text(name: str | Path = "template") -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as e:
         raise BitextmineError(f"{path}: cannot read: {e}") from None
-
-
-def recipe_settings(recipe: Recipe) -> str:
-    """Return the settings not at their defaults, as TOML that reads as this recipe."""
-    tables = {f"[{section}]": changed(getattr(recipe, section)) for section in SECTIONS}
-    for name in ("corpora", "cache"):
-        tables["[data]"].pop(name, None)
-    sections = [*tables.items(), *(("[[data.corpora]]", changed(corpus)) for corpus in recipe.data.corpora)]
-    parts = [
-        "\n".join([head, *(f"{name} = {_toml(value)}" for name, value in values.items())])
-        for head, values in sections
-        if values
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items()) + " }"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"
-    if isinstance(value, str):
-        # JSON's escapes are TOML's, except surrogate pairs: characters above U+FFFF are written as they are.
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return repr(value)
 
 
 def load_recipe(
