@@ -111,16 +111,6 @@ def _recipe(content: Mapping[str, Any], overrides: Mapping[str, Any]) -> Recipe:
             raise UsageError(
                 f"--set {key}={value}: {section!r} is a table of keys: name a key, as train.batch=..."
             )
-        table, _, entry = name.partition(".")
-        if (
-            entry
-            and section in SECTIONS
-            and isinstance(getattr(getattr(Recipe(), section), table, None), dict)
-        ):
-            raise UsageError(
-                f"--set {key}={value}: a key has two parts; set all of {section}.{table} at once, as "
-                f"{section}.{table}={{{entry}={value}}}"
-            )
         try:
             check_values(recipe_of({section: {name: value}}))
         except BitextmineError as e:
