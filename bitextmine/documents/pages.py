@@ -1,9 +1,9 @@
 """Web pages: their main text as paragraphs, from files of HTML and from crawls; needs the extra ``web``."""
 
 import codecs
-import functools
 import importlib
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -52,11 +52,10 @@ _LONGEST_TAG = 1000  # bytes up to a mark
 _SAMPLE = 1 << 18  # bytes that tell if it is a page
 
 
-@functools.cache
 def library(name: str, extra: str = "web") -> Any:
     """Import a module that comes with an extra; MissingPackage if it is not installed."""
     try:
-        return importlib.import_module(name)
+        return sys.modules.get(name) or importlib.import_module(name)
     except ImportError:
         raise MissingPackage(
             f"these documents need the package {name.partition('.')[0]}; install it with "

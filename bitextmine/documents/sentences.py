@@ -23,7 +23,7 @@ _OPENING = "\"'“‘«„‚([{¿¡—–-「『（【 \u00a0\u202f"
 # Marks that end a sentence, full stops with spaces between them as one; then the quotation marks, brackets and
 # reference marks ("[12]", "²") that belong to it; then spaces, the end of the text, or nothing after a wide mark.
 _END = (
-    rf"[{_STOPS}](?<![{_STOPS}][{_STOPS}])[{_STOPS}]*+(?:[ \u00a0]\.++(?!\w))*+"
+    rf"[{_STOPS}](?<![{_STOPS}][{_STOPS}])[{_STOPS}]*+(?:[ \u00a0][.…]++(?!\w))*+"
     rf"(?P<closing>[{_WIDE}{_WIDE_CLOSING}]*+"
     rf"(?:(?:[{_CLOSING}]|(?<=\S)[ \u00a0\u202f][»›\"”](?!\w))*+"
     r"(?:\[[^\[\]\s][^\[\]]{0,30}\]|[²³¹⁰⁴-⁹†‡])*+(?:\s++|\Z)"
@@ -92,7 +92,7 @@ def _is_inside(text: str, start: int, mark: re.Match[str], lang: str) -> bool:
         and not _ends_plainly(text[max(start, at - _LOOKED_BACK) : end])
     ):
         return True
-    dots = stops.count(".")
+    dots = stops.count(".") + 3 * stops.count("…")
     if dots >= _LEADER and (_PAGE.match(text, end) or (dots >= _LONG_LEADER and dots < len(stops))):
         return True
     if stops in ".．" and at - start <= _LONGEST_LABEL and _LABEL.fullmatch(text, start, at):

@@ -207,8 +207,13 @@ def matches(tag: str, wanted: str) -> bool:
         return True
     if len(_first_part(tag)) > 3 or language_family(tag) != language_family(wanted):
         return False
-    rest = iter(_subtags(tag))
-    return all(subtag in rest for subtag in _subtags(wanted))
+    asked, rest = _subtags(wanted), _subtags(tag)
+    if asked and len(asked[0]) == 4 and len("".join(rest[:1])) != 4:  # zh-CN is in Hans
+        import langcodes
+
+        rest.insert(0, str(langcodes.get(tag).maximize().script).lower())
+    remaining = iter(rest)
+    return all(subtag in remaining for subtag in asked)
 
 
 def language_family(tag: str) -> str:

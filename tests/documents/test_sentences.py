@@ -20,6 +20,7 @@ PARAGRAPHS = {
         "It is big.[12]|That is all.²|More.[citation needed]|Then a.b[3] came.|Pi is 3.14 or so.",
         "Chapter one . . . . . . . . . . 5",
         "Chapter one ........ xii",
+        "Chapter one … … … 5",
         "He waited . . . .|Then he left.|Wait .NET came.",
     ],
     "de": [

@@ -375,3 +375,12 @@ def test_any_text_is_read(pairs, tmp_path_factory):
     text = f'<xliff version="2.1" srcLang="en" trgLang="de"><file>{units}</file></xliff>'
     path.write_text(text, encoding="utf-8")
     assert rows(path) == (("en", "de"), pairs)
+
+
+@pytest.mark.parametrize(
+    "languages", ["", ' source-language="en"', ' source-language="en" target-language="de"']
+)
+def test_a_file_without_units(tmp_path, languages):
+    (tmp_path / "a.xlf").write_text(f'<xliff version="1.2"><file{languages}><body></body></file></xliff>')
+    table = open_table(tmp_path / "a.xlf")
+    assert table.rows.empty and not list(table.rows.blocks())

@@ -71,6 +71,8 @@ def test_codes_of_one_language(codes, same):
         ("en", "en EN en-US en_GB eng EN-us", "fr english eno"),
         ("en-US", "en-us EN_US en-Latn-US", "en en-GB"),
         ("zh-TW", "zh-Hant-TW", "zh zh-Hans zh-CN"),
+        ("zh-Hans", "zh-CN cmn zh_SG zh-Hans-HK", "zh-TW zh-HK zh-Hant"),
+        ("sr-Latn", "sr-Latn-RS", "sr sr-RS sr-Cyrl"),
         ("he", "iw IW-IL", "hi"),
         ("source", "source", "source-text source_text"),
         ("xyz", "xyz-AB XYZ", "xy"),

@@ -156,6 +156,10 @@ class RecordRows:
                 break
         whole = len(self._ahead) < HEAD and size <= HEAD_BYTES
         self.empty = not self._ahead
+        if self.empty and schema is None:
+            self.layout = Layout(width=0)
+            self.translations = False
+            return
         read = [record.content for record in self._ahead if record.content is not None]
         translations = [t for content in read if isinstance(t := content.get(TRANSLATION), dict)]
         self.translations = bool(translations) or (declared is not None and not whole)
@@ -178,10 +182,8 @@ class RecordRows:
         self._others = tuple(others)
         names += others
         if not names:
-            self.layout = Layout(width=0)
-            if self._ahead:  # not one row can be read
-                self.layout = Layout(2, ("src", "tgt"), {"src": 0, "tgt": 1})
-                self._translations = Translations(("src", "tgt"))
+            self.layout = Layout(2, ("src", "tgt"), {"src": 0, "tgt": 1})  # not one row can be read
+            self._translations = Translations(("src", "tgt"))
             return
         head = [[as_text(value) for value in self._row(content)] for content in read]
         layout = find_layout(head, columns, name, names)
