@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 HEAD = 1024  # bytes that tell the kind of a file
 
-_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?:\[\s*+\{\s*+\"|\{\s*+\n\s*+\"[^\"\n]*+\"\s*+:)")
+_JSON = re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?:\[\s*+\{\s*+\"|\{[ \t\r]*+\n\s*+\"[^\"\n]*+\"\s*+:)")
 _LOOKED_AT = 50  # lines of plain text that tell if it is a table
 
 # First bytes of what is no text, and the way to make text of it.
@@ -281,12 +281,12 @@ def check_text(head: bytes, path: str | os.PathLike[str]) -> None:
         raise NoDocument(
             f"{path}: {format.upper()}: it holds pairs already; 'bitextmine score' and 'filter' read it"
         )
+    if _JSON.match(head):
+        raise NoDocument(
+            f"{path}: JSON, but not an object per line: make JSON Lines of it with \"jq -c '.[]' FILE\""
+        )
     if format == "csv" or Location.of(path).suffix == ".csv":
         raise NoDocument(
             f"{path}: CSV: 'bitextmine score' and 'filter' read pairs from it; for documents, write its column of text "
             "to a file"
-        )
-    if _JSON.match(head):
-        raise NoDocument(
-            f"{path}: JSON, but not an object per line: make JSON Lines of it with \"jq -c '.[]' FILE\""
         )

@@ -715,3 +715,25 @@ def test_scripts_that_mark_no_ends_of_sentences_are_named(bm, tmp_path, lang, sa
     assert result.out == "หมามา แมวไป\nนกบิน\n"
     assert ("a paragraph is one line" in result.err) == said
     assert "a paragraph is one line" not in bm("split", f"book.{lang}", "--join", "paragraph").err
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ('en,de\n"Hello, world.","Hallo, Welt."\nGood night.,Gute Nacht.\n', "CSV"),
+        ("id;text\n1;One is here.\n2;Two.\n", "CSV"),
+        ('msgid "a"\nmsgstr "b"\n', "PO"),
+        ('[\n {"text": "One."}\n]\n', "JSON"),
+        ('{\n "text": "One."\n}\n', "JSON"),
+        ("Well, I came.\nYes, he did.\nNo, she left.\n", ""),
+        ("It cost 1,000 euros.\nIt cost 2,000 euros.\n", ""),
+    ],
+)
+def test_tables_are_named_and_no_text(bm, tmp_path, text, named):
+    for name in ("a.en.txt", "a.en", "a.csv"):
+        (tmp_path / name).write_text(text)
+        if named or name == "a.csv":
+            assert f"{name}: {named or 'CSV'}" in bm.fails("split", name, "--lang", "en")
+            assert bm("split", name, "--lang", "en", "--from", "text").out
+        else:
+            assert bm("split", name, "--lang", "en").out == text

@@ -93,6 +93,14 @@ def test_quotations_are_no_quoting(tmp_path, lines):
     assert [line for block in table.rows.blocks() for line in block.lines()] == lines.encode().splitlines()
 
 
+def test_a_cell_without_an_end_takes_no_rows_along(tmp_path):
+    (tmp_path / "a.csv").write_text('a,b\nc,"d\ne,f\ng,h\n')
+    with pytest.raises(BitextmineError, match=r"line 2: .*quotation mark without an end"):
+        rows(tmp_path / "a.csv")
+    (tmp_path / "a.csv").write_text('a,b\n"c\n"d,e"f"')
+    assert rows(tmp_path / "a.csv") == [("a", "b"), ("c d", 'e"f"')]
+
+
 def test_a_quotation_mark_without_an_end(tmp_path):
     (tmp_path / "a.csv").write_text('a,b\n"c,d\n' + "e,f\n" * 1000)
     with pytest.raises(BitextmineError, match="is there a quotation mark without an end"):

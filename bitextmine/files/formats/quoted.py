@@ -3,7 +3,7 @@
 import csv
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.cells import one_cell
@@ -44,11 +44,38 @@ def _lines(source: Source) -> Iterator[str]:
 def _rows(lines: Iterator[str], delimiter: str, source: Source) -> Iterator[list[bytes]]:
     """Yield rows as tab-separated lines."""
     csv.field_size_limit(source.max_line)
-    rows = csv.reader(lines, delimiter=delimiter)
+    record: list[str] = []  # the lines of a row
+    last: list[str] = []
+    rows = csv.reader(_noted(lines, record), delimiter=delimiter)
     try:
-        while some := list(itertools.islice(rows, _ROWS)):
-            yield ["\t".join(map(one_cell, row)).encode("utf-8", "surrogateescape") for row in some if row]
+        some: list[bytes] = []
+        for row in rows:
+            last[:], record[:] = record, ()
+            if row:
+                some.append("\t".join(map(one_cell, row)).encode("utf-8", "surrogateescape"))
+            if len(some) == _ROWS:
+                yield some
+                some = []
+        if len(last) > 1 and _is_open(last, delimiter):
+            raise csv.Error("its last cell has no end")
+        yield some
     except csv.Error as e:
+        line = rows.line_num - len(record or last) + 1
         raise BitextmineError(
-            f"{source}: line {rows.line_num}: not CSV ({e}); is there a quotation mark without an end?"
+            f"{source}: line {line}: not CSV ({e}); is there a quotation mark without an end?"
         ) from None
+
+
+def _is_open(lines: Sequence[str], delimiter: str) -> bool:
+    """Return True if a cell in quotation marks does not end in these lines."""
+    try:
+        list(csv.reader(lines, delimiter=delimiter, strict=True))
+    except csv.Error as e:
+        return "end of data" in str(e)
+    return False
+
+
+def _noted(lines: Iterator[str], record: list[str]) -> Iterator[str]:
+    for line in lines:
+        record.append(line)
+        yield line
