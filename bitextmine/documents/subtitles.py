@@ -39,6 +39,12 @@ _OVERRIDE = re.compile(r"\{\\[^{}]*+\}|\{[a-zA-Z]:[^{}]*+\}")  # also in SRT; {y
 _BRACES = re.compile(r"\{[^{}]*+\}")
 _DRAWING = re.compile(r"\\p[1-9]")
 
+_MARKS = (  # that of UTF-32 begins with that of UTF-16
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 # Windows code pages of subtitles that are not UTF-8, by language, then by script.
 _CODE_PAGES = {
     "cp1250": "bs cs hr hu pl ro sk sl sq sr",
@@ -132,7 +138,7 @@ class Passage:
 
 def is_subtitles(head: bytes | str) -> bool:
     """Return True if the beginning of a file is that of subtitles."""
-    text = head if isinstance(head, str) else _utf_16(head) or head.decode("utf-8", "replace")
+    text = head if isinstance(head, str) else _marked_text(head) or head.decode("utf-8", "replace")
     return _HEAD.match(text) is not None
 
 
@@ -147,7 +153,7 @@ def read_subtitles(blocks: Iterable[bytes], lang: str, name: str) -> str:
         raw += block
         if len(raw) > _LARGEST:
             raise NoDocument(f"{name}: more than {_LARGEST:,} bytes, which no subtitles have")
-    if text := _utf_16(raw):
+    if text := _marked_text(raw):
         return text
     try:
         return raw.decode("utf-8-sig")
@@ -163,9 +169,12 @@ def read_subtitles(blocks: Iterable[bytes], lang: str, name: str) -> str:
     return text
 
 
-def _utf_16(raw: bytes | bytearray) -> str:
-    marked = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    return raw.decode("utf-16", "replace") if marked else ""
+def _marked_text(raw: bytes | bytearray) -> str:
+    """Return text with a byte order mark of UTF-16 or UTF-32; "" for other text."""
+    for mark, encoding in _MARKS:
+        if raw.startswith(mark):
+            return raw.decode(encoding, "replace")
+    return ""
 
 
 def _code_page(lang: str, raw: bytes | bytearray) -> str:
