@@ -2,6 +2,7 @@
 
     python mine/bench_second.py DATA --second use=PYTHON --second e5=PYTHON [--plot second.svg]
     python mine/bench_second.py DATA --second use=PYTHON --retrieval ru,pl,de
+    python mine/bench_second.py DATA --second use=PYTHON --errors
 
 DATA is the folder of benchmarks of bench_dirty.py. Hides 900 pairs of news and encyclopedia (for Polish and Russian
 also everyday sentences) among 6,000 lines a side, with markup, boilerplate, untranslated copies and other languages, as
@@ -9,6 +10,7 @@ bench_dirty.py does. Mines them with budgets from none to 30% of the lines, and 
 lines that were judged, F1 at the default threshold and at the best one, the expected calibration error of scores above
 -4, in percent, and the seconds that the second encoder took for further lines. --plot draws F1 by share.
 
+--errors lists what is wrong or missed by the default budget, to be read: W score, source, target, or M source, target.
 --retrieval prints errors of retrieval instead: for the even lines of NTREX, in percent, the mean of both directions.
 
 A second encoder is a packaged encoder or folder, or a package in the environment of another Python (peers.py).
@@ -16,8 +18,11 @@ A second encoder is a packaged encoder or folder, or a package in the environmen
 
 from __future__ import annotations
 
+import itertools
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +32,7 @@ from bench_dirty import Data, Mixture, calibration_error, f1, mixture, right
 from harness import parser, table
 from peers import peer_encoder
 
-from bitextmine import evaluate_retrieval, mine
+from bitextmine import Bitext, evaluate_retrieval, mine
 
 KINDS = {
     "en-fr": ("en-fr", "ntrex flores news", "articles europarl", "mono"),
@@ -39,12 +44,21 @@ MEASURES = ("cosine", "ratio-4", "rescored-4", "second", "both")
 BUDGETS = (0.02, 0.05, 0.1, 0.2)
 
 
-def mined(folder: Path, made: Mixture, second: Any, budget: float, model: str) -> list[float]:
-    """Return the share of lines judged, F1 at the default and at the best threshold, and the calibration error."""
+@contextmanager
+def corpora(data: Data, pair: str) -> Iterator[tuple[Mixture, Callable[..., Bitext]]]:
+    """Yield the mixture of a pair of languages, and what mines it."""
+    made = mixture(data, pair, "15%", 1)
     langs = dict(zip(("src_lang", "tgt_lang"), made.langs, strict=True))
-    more = {"second": second, "second_budget": budget} if second is not None else {}
-    files = [folder / f"corpus.{lang}" for lang in made.langs]
-    kept, every = (mine(*files, model=model, threshold=cut, **langs, **more) for cut in ("auto", "none"))
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / f"corpus.{lang}" for lang in made.langs]
+        for file, lines in zip(files, (made.src, made.tgt), strict=True):
+            file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+        yield made, partial(mine, *files, **langs)
+
+
+def measured(made: Mixture, mine: Callable[..., Bitext]) -> list[float]:
+    """Return the share of lines judged, F1 at the default and at the best threshold, and the calibration error."""
+    kept, every = (mine(threshold=cut) for cut in ("auto", "none"))
     ok, all_ok = (right(made, found.src_index, found.tgt_index) for found in (kept, every))
     best = max(f1(hits, n, made.pairs) for n, hits in enumerate(np.cumsum(all_ok).tolist(), 1))
     lines = sum(kept.details["rows"][side]["mined_lines"] for side in ("src", "tgt"))
@@ -52,6 +66,17 @@ def mined(folder: Path, made: Mixture, second: Any, budget: float, model: str) -
     likely = every.score > -4
     error = calibration_error(every.score[likely], all_ok[likely])
     return [judged, f1(int(ok.sum()), len(ok), made.pairs), best, error]
+
+
+def list_errors(made: Mixture, found: Bitext) -> None:
+    """Print the pairs that are wrong, and those that are missed."""
+    ok = right(made, found.src_index, found.tgt_index)
+    for pair, hit in zip(found, ok, strict=True):
+        if not hit:
+            print(f"W {pair.score:.1f}", pair.src, pair.tgt, sep="\t")
+    src, tgt = ({meaning: i for i, meaning in enumerate(side.tolist())} for side in made.meaning)
+    for meaning in sorted({*src} - {-1} - {*made.meaning[0][found.src_index[ok]].tolist()}):
+        print("M", made.src[src[meaning]], made.tgt[tgt[meaning]], sep="\t")
 
 
 def retrieval(data: Data, langs: list[str], seconds: dict[str, Any], model: str) -> Iterator[list[object]]:
@@ -100,6 +125,7 @@ def main() -> None:
     command.add_argument("--model", default="auto", help="the first encoder")
     command.add_argument("--only", default="", help="pairs of languages whose names hold this")
     command.add_argument("--plot", type=Path, metavar="FILE.svg")
+    command.add_argument("--errors", action="store_true", help="list what is wrong or missed")
     command.add_argument("--retrieval", metavar="LANG,...", help="errors of retrieval in these languages")
     args = command.parse_args()
     bench_dirty.KINDS.update(KINDS)
@@ -108,25 +134,27 @@ def main() -> None:
         found = retrieval(Data(args.data), args.retrieval.split(","), seconds, args.model)
         table(["pair", "second", *MEASURES], found)
         return
+    pairs = [pair for pair in KINDS if args.only in pair]
+    if args.errors:
+        for pair, (name, second) in itertools.product(pairs, seconds.items()):
+            with corpora(Data(args.data), pair) as (made, mine):
+                print(f"\n{pair} {name}\n")
+                list_errors(made, mine(model=args.model, second=second))
+        return
     curves: dict[tuple[str, str], list[list[float]]] = {}
 
     def rows() -> Iterator[list[object]]:
-        for pair in KINDS:
-            if args.only not in pair:
-                continue
-            made = mixture(Data(args.data), pair, "15%", 1)
-            with tempfile.TemporaryDirectory() as folder:
-                for lang, lines in zip(made.langs, (made.src, made.tgt), strict=True):
-                    text = "".join(f"{line}\n" for line in lines)
-                    (Path(folder) / f"corpus.{lang}").write_text(text, encoding="utf-8", newline="\n")
-                alone = mined(Path(folder), made, None, 0, args.model)
+        for pair in pairs:
+            with corpora(Data(args.data), pair) as (made, mine):
+                alone = measured(made, partial(mine, model=args.model))
                 yield [pair, "none", *_cells(alone), ""]
                 for name, second in seconds.items():
                     points = curves[pair, name] = [alone]
                     for budget in BUDGETS:
                         network = getattr(second, "network", None)
                         before = getattr(network, "seconds", 0.0)
-                        points.append(mined(Path(folder), made, second, budget, args.model))
+                        both = partial(mine, model=args.model, second=second, second_budget=budget)
+                        points.append(measured(made, both))
                         spent = getattr(network, "seconds", 0.0) - before
                         yield [pair, name, *_cells(points[-1]), f"{spent:.1f}"]
 

@@ -5,6 +5,8 @@ import pytest
 
 from bitextmine import align
 from bitextmine.alignment import second as module
+from bitextmine.alignment.align import align_files
+from bitextmine.alignment.options import AlignOptions
 from bitextmine.alignment.program import Band, Lattice, kinds
 from bitextmine.alignment.second import Second
 from bitextmine.alignment.windows import Windows
@@ -88,3 +90,25 @@ def test_an_encoder_that_fails_is_named(texts):
     src, tgt, meaning, _ = texts
     with pytest.raises(BitextmineError, match=r"oracle: src:1, source: after 0 of .*out of memory"):
         align(src, tgt, second=encoder(meaning, fail_at=1), device="cpu")
+
+
+def test_documents_aligned_before_a_failure_are_kept(texts, tmp_path):
+    src, tgt, meaning, links = texts
+    for lang, lines in (("en", src), ("fr", tgt)):
+        (tmp_path / lang).mkdir()
+        for number in range(3):
+            end = 10 * number + 10
+            some = lines[: end if lang == "en" else links[end - 1][1][-1]]
+            (tmp_path / lang / f"{number}.{lang}").write_text("".join(f"{line}\n" for line in some))
+
+    def run(other, name):
+        folders = (str(tmp_path / lang) for lang in ("en", "fr"))
+        align_files(*folders, str(tmp_path / name), AlignOptions(second=other), Run("cpu", threads=1))
+        return other.network.calls, (tmp_path / name).read_bytes()
+
+    calls, expected = run(encoder(meaning), "whole.tsv")
+    with pytest.raises(BitextmineError, match=r"oracle: 2, target: after 0 of .*out of memory"):
+        run(encoder(meaning, fail_at=calls), "out.tsv")
+    assert not (tmp_path / "out.tsv").exists()
+    more, content = run(encoder(meaning), "out.tsv")
+    assert more < calls and content == expected
