@@ -1,7 +1,7 @@
 """The languages: one row of `table.tsv` each, which everything that depends on a language reads; and their codes."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
@@ -66,50 +66,42 @@ class Language:
     speech: tuple[str, ...]
 
 
+def _phrases(cell: str) -> tuple[str, ...]:
+    return tuple(word.replace("_", " ") for word in cell.split())
+
+
+def _words(cell: str) -> tuple[str, ...]:
+    return tuple(cell.split())
+
+
+def _values(cell: str) -> dict[str, int]:
+    """Return words with their numbers: "hundred 100 thousand 1000"."""
+    words = _phrases(cell)
+    return dict(zip(words[::2], map(int, words[1::2]), strict=True))
+
+
+# How a cell of the table is read, by its column; the others are words.
+_CELLS: dict[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("code", "name", "digits"), str),
+    **dict.fromkeys(("scripts", "abbreviations"), lambda cell: frozenset(cell.split())),
+    **dict.fromkeys(("numbers", "scales", "parts"), _values),
+    **dict.fromkeys(("clock", "morning", "afternoon", "speech"), _phrases),
+    "spaces": lambda cell: cell == "yes",
+    "length": lambda cell: float(cell) if cell else None,
+}
+
+
 @cache
 def languages() -> Mapping[str, Language]:
     """Return all rows by code."""
     text = resources.files(__package__).joinpath("table.tsv").read_text(encoding="utf-8")
     header, *lines = (line.split("\t") for line in text.splitlines())
-    rows = (_row(dict(zip(header, line, strict=True))) for line in lines)
-    return {row.code: row for row in rows}
-
-
-def _row(cells: Mapping[str, str]) -> Language:
-    return Language(
-        cells["code"],
-        tuple(cells["aliases"].split()),
-        cells["name"],
-        frozenset(cells["scripts"].split()),
-        cells["spaces"] == "yes",
-        float(cells["length"]) if cells["length"] else None,
-        cells["digits"],
-        tuple(cells["units"].split()),
-        tuple(cells["tens"].split()),
-        _values(cells["numbers"]),
-        tuple(cells["ordinals"].split()),
-        tuple(cells["composed"].split()),
-        _values(cells["scales"]),
-        tuple(cells["months"].split()),
-        tuple(cells["century"].split()),
-        _phrases(cells["clock"]),
-        _phrases(cells["morning"]),
-        _phrases(cells["afternoon"]),
-        {word.replace("_", " "): value for word, value in _values(cells["parts"]).items()},
-        tuple(cells["negation"].split()),
-        frozenset(cells["abbreviations"].split()),
-        _phrases(cells["speech"]),
+    readers = [_CELLS.get(column, _words) for column in header]
+    rows = (
+        Language(**{column: read(cell) for column, read, cell in zip(header, readers, line, strict=True)})
+        for line in lines
     )
-
-
-def _phrases(cell: str) -> tuple[str, ...]:
-    return tuple(word.replace("_", " ") for word in cell.split())
-
-
-def _values(cell: str) -> dict[str, int]:
-    """Return words with their numbers: "hundred 100 thousand 1000"."""
-    words = cell.split()
-    return dict(zip(words[::2], map(int, words[1::2]), strict=True))
+    return {row.code: row for row in rows}
 
 
 def is_code(text: str) -> bool:
