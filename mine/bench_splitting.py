@@ -12,11 +12,13 @@ installed are left out.
 from __future__ import annotations
 
 import functools
+import importlib
 import importlib.util
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 from harness import parser, table
 
@@ -27,41 +29,27 @@ CLOSING = set(".!?…。！？।؟\"'”’»“‘)")
 Splitter = Callable[[str, str], list[str]]
 
 
-def ours(text: str, lang: str) -> list[str]:
-    from bitextmine.documents.sentences import sentences
+def splitter(name: str) -> Splitter:
+    """Return a function of a text and its language that returns its sentences."""
+    if name == "bitextmine":
+        from bitextmine.documents.sentences import sentences
 
-    return sentences(text, lang)
+        return sentences
+    library = importlib.import_module(name)
+    if name == "sentencex":
+        return lambda text, lang: list(library.segment(lang, text))
+    if name == "blingfire":
+        return lambda text, lang: library.text_to_sentences(text).split("\n")
 
+    @functools.cache
+    def segmenter(lang: str) -> Any:
+        known = lang if lang in library.languages.LANGUAGE_CODES else "en"
+        return library.Segmenter(known, clean=False)
 
-def sentencex(text: str, lang: str) -> list[str]:
-    import sentencex as library
-
-    return list(library.segment(lang, text))
-
-
-def blingfire(text: str, lang: str) -> list[str]:
-    import blingfire as library
-
-    return list(library.text_to_sentences(text).split("\n"))
-
-
-@functools.cache
-def _pysbd(lang: str):  # type: ignore[no-untyped-def]
-    import pysbd as library
-
-    return library.Segmenter(lang if lang in library.languages.LANGUAGE_CODES else "en", clean=False)
+    return lambda text, lang: list(segmenter(lang).segment(text))
 
 
-def pysbd(text: str, lang: str) -> list[str]:
-    return list(_pysbd(lang).segment(text))
-
-
-LIBRARIES: dict[str, Splitter] = {
-    "bitextmine": ours,
-    "sentencex": sentencex,
-    "blingfire": blingfire,
-    "pysbd": pysbd,
-}
+LIBRARIES = "bitextmine", "sentencex", "blingfire", "pysbd"
 
 
 def paragraphs(lines: list[str], most: int, half: int) -> Iterator[list[str]]:
@@ -99,9 +87,10 @@ def main() -> None:
     command.add_argument("files", nargs="+", metavar="FILE")
     command.add_argument("--half", type=int, choices=(0, 1), default=1)
     command.add_argument("--sentences", type=int, default=5, help="in a paragraph (5)")
-    command.add_argument("--only", nargs="+", choices=list(LIBRARIES), default=list(LIBRARIES))
+    command.add_argument("--only", nargs="+", choices=LIBRARIES, default=LIBRARIES)
     args = command.parse_args()
     names = [name for name in args.only if importlib.util.find_spec(name)]
+    splitters = [splitter(name) for name in names]
     scores: list[list[float]] = []
     speeds: list[list[float]] = []
 
@@ -111,7 +100,7 @@ def main() -> None:
             lang = stem.suffix[1:] if stem.suffix != ".txt" else Path(stem.stem).suffix[1:]
             joiner = "" if lang in ("zh", "ja", "th") else " "
             runs = list(paragraphs(list(iter_lines(file)), args.sentences, args.half))
-            columns = zip(*(measure(LIBRARIES[name], runs, lang, joiner) for name in names), strict=True)
+            columns = zip(*(measure(split, runs, lang, joiner) for split in splitters), strict=True)
             scores.append(list(next(columns)))
             speeds.append(list(next(columns)))
             yield [f"{stem.name} ({len(runs):,})", *scores[-1]]
