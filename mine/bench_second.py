@@ -28,17 +28,18 @@ from typing import Any
 
 import bench_dirty
 import numpy as np
-from bench_dirty import Data, Mixture, calibration_error, f1, mixture, right
+from bench_dirty import Data, Mixture, f1, mixture, right
 from harness import parser, table
 from peers import peer_encoder
 
 from bitextmine import Bitext, evaluate_retrieval, mine
+from bitextmine.mining.calibration import calibration_error, probability
 
 KINDS = {
-    "en-fr": ("en-fr", "ntrex flores news", "articles europarl", "mono"),
-    "en-de": ("en-de", "ntrex flores news", "articles europarl", "mono"),
-    "en-ru": ("en-ru", "ntrex flores everyday", "articles europarl", "mono"),
-    "en-pl": ("en-pl", "ntrex flores everyday", "articles europarl", "mono"),
+    "en-fr": ("ntrex flores news", "articles europarl", "mono"),
+    "en-de": ("ntrex flores news", "articles europarl", "mono"),
+    "en-ru": ("ntrex flores everyday", "articles europarl", "mono"),
+    "en-pl": ("ntrex flores everyday", "articles europarl", "mono"),
 }
 MEASURES = ("cosine", "ratio-4", "rescored-4", "second", "both")
 BUDGETS = (0.02, 0.05, 0.1, 0.2)
@@ -64,7 +65,7 @@ def measured(made: Mixture, mine: Callable[..., Bitext]) -> list[float]:
     lines = sum(kept.details["rows"][side]["mined_lines"] for side in ("src", "tgt"))
     judged = sum(kept.details.get("second", {}).get("lines", (0,))) / lines
     likely = every.score > -4
-    error = calibration_error(every.score[likely], all_ok[likely])
+    error = calibration_error(probability(every.score[likely]), all_ok[likely])
     return [judged, f1(int(ok.sum()), len(ok), made.pairs), best, error]
 
 
