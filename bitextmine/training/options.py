@@ -17,7 +17,7 @@ Data = Annotated[
         "--data",
         "Folder of the corpora.",
         metavar="FOLDER",
-        default="as in the recipe, or the current folder",
+        default="the recipe's folder, or the current one",
     ),
 ]
 
