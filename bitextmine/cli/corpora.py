@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import click
 
@@ -19,9 +18,6 @@ from bitextmine.languages.codes import LanguageCode
 from bitextmine.run import Run
 from bitextmine.search.options import IndexOptions
 from bitextmine.shipped import Model
-
-if TYPE_CHECKING:
-    from bitextmine.embeddings.embed import Encoding
 
 Lang = Annotated[LanguageCode | None, Opt("--lang", "Language of the corpus, if its file name does not say.")]
 
@@ -104,6 +100,7 @@ def embed(
 
         adopt_vectors(corpora[0], vectors, run, options, lang=lang)
         return
+    from bitextmine.distributed.encoding import encoding_of
     from bitextmine.embeddings.embed import check_embedding, embed_corpus
     from bitextmine.encoder import load_encoder
     from bitextmine.files.source import Source
@@ -114,7 +111,7 @@ def embed(
     sources = [Source.of(corpus, run) for corpus in corpora]
     for source in sources:
         check_embedding(source, encoder, options, lang=lang)
-    with _encoding(run, model) as encoding:
+    with encoding_of(run, model) as encoding:
         for source in sources:
             embed_corpus(source, encoder, run, options, lang=lang, encoding=encoding)
 
@@ -130,14 +127,6 @@ def _check_vectors(corpora: tuple[str, ...], model: str, distributed: bool) -> N
     ):
         if wrong:
             raise click.UsageError(reason)
-
-
-def _encoding(run: Run, model: str) -> AbstractContextManager[Encoding | None]:
-    if not run.executor.distributed:
-        return nullcontext()
-    from bitextmine.distributed.encoding import ClusterEncoding
-
-    return ClusterEncoding(run.executor, model, run.device)
 
 
 @command(
@@ -173,6 +162,7 @@ def index(
     Embeds a corpus first if its vectors are missing or stale; FILE.npy is indexed as it is.
     """
     from bitextmine.console import progress
+    from bitextmine.distributed.encoding import encoding_of
     from bitextmine.embeddings.embed import check_embedding, embed_corpus
     from bitextmine.embeddings.index_file import check_index_output, index_corpus
     from bitextmine.embeddings.store import vectors_path
@@ -199,7 +189,7 @@ def index(
                 continue
             vectors = vectors_path(source, encoder.hash)
         check_index_output(vectors, force=options.force)
-    with _encoding(run, model) if texts else nullcontext() as encoding:
+    with encoding_of(run, model) as encoding:
         for source in sources:
             vectors = local_path(source.path, "its index is built beside it")
             if encoder is not None and source in texts:

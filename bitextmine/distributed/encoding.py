@@ -28,6 +28,7 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.executor import Executor, Kept, Shared, Task, Workers
 from bitextmine.files.atomic import staging_folder
 from bitextmine.files.journal import journal_folder, remove_folder
+from bitextmine.run import Run
 
 _HERE = "bitextmine.distributed.encoding"
 
@@ -122,6 +123,15 @@ class ClusterEncoding(contextlib.ExitStack):
             args = (how, self._facts, texts, str(shard.path))
             what = f"encoding lines {shard.start + 1} to {shard.stop}"
             yield Task(f"{_HERE}:encode_shard", args, what, key=shard)
+
+
+def encoding_of(
+    run: Run, model: str | os.PathLike[str] | Encoder
+) -> contextlib.AbstractContextManager[ClusterEncoding | None]:
+    """Return what encodes with a model, for a ``with`` block: the workers of a cluster, or None, this process."""
+    if not run.executor.distributed:
+        return contextlib.nullcontext()
+    return ClusterEncoding(run.executor, model, run.device)
 
 
 class _Shard:

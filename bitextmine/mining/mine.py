@@ -277,24 +277,20 @@ def embed_all(
     `encoder` is that of `model`; `keep_pieces` keeps the tokenised lines for rescoring. BitextmineError: `mine_texts`
     would refuse a corpus or an output.
     """
-    from bitextmine.distributed.encoding import ClusterEncoding
+    from bitextmine.distributed.encoding import encoding_of
     from bitextmine.embeddings.embed import check_embedding, check_lines, embed_corpus, embed_lines
 
     _check_inputs(pairs, outputs, work)
+    options = EmbedOptions(cache=work.cache, force=work.force, keep_pieces=keep_pieces)
     texts = list(dict.fromkeys(text for pair in pairs for text in pair))
     for text in texts:
         if text.source is not None:
-            options = EmbedOptions(cache=work.cache, overwrite=work.force)
             check_embedding(text.source, encoder, options, lang=text.lang)
     for text in texts:  # before the first is embedded
         if text.source is not None:
             check_lines(text, text.name)
     run = work.run
-    with contextlib.ExitStack() as cluster:
-        encoding = None
-        if run.executor.distributed:
-            encoding = cluster.enter_context(ClusterEncoding(run.executor, model, run.device))
-        options = EmbedOptions(cache=work.cache, force=work.force, keep_pieces=keep_pieces)
+    with encoding_of(run, model) as encoding:
         return {
             text: embed_lines(text, encoder, run, keep_pieces)
             if text.source is None
