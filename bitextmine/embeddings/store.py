@@ -87,17 +87,17 @@ def manifest_path(npy_path: str | os.PathLike[str]) -> Path:
 
 def part_path(npy_path: str | os.PathLike[str]) -> Path:
     """Return the name of an ``.npy`` until it is complete."""
-    return Path(f"{os.fspath(npy_path)}.part")
+    return Path(f"{npy_path}.part")
 
 
 def journal_path(npy_path: str | os.PathLike[str]) -> Path:
     """Return the journal that records the progress of an unfinished ``.npy``."""
-    return Path(f"{os.fspath(npy_path)}.part.journal")
+    return Path(f"{npy_path}.part.journal")
 
 
 def shards_path(npy_path: str | os.PathLike[str]) -> Path:
     """Return the folder for shards of an ``.npy`` that a cluster encodes."""
-    return Path(f"{os.fspath(npy_path)}.shards")
+    return Path(f"{npy_path}.shards")
 
 
 def embedding_paths(corpus: Location) -> tuple[Path, Path]:

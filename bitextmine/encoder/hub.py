@@ -29,7 +29,7 @@ def hub_name(model: str | os.PathLike[str]) -> tuple[str, str | None] | None:
     A folder wins, as does a path that leads into one: with a folder ``models`` here, ``models/missing`` is a path.
     """
     named = _NAME.fullmatch(model) if isinstance(model, str) else None
-    if named is None or Path(os.fspath(model)).exists():
+    if named is None or Path(model).exists():
         return None
     if named[2] is None and Path(named[1]).parent.is_dir():
         return None

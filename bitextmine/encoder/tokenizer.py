@@ -59,7 +59,7 @@ class Tokenizer:
             raise BitextmineError(f"{self.path}: no such file: a model folder needs its tokenizer.model")
         self._model = sentencepiece.SentencePieceProcessor()
         try:
-            self._model.LoadFromFile(os.fspath(self.path))
+            self._model.LoadFromFile(str(self.path))
             self._names: list[str] = self._model.id_to_piece(list(range(self.vocab_size)))
         except (RuntimeError, OSError, UnicodeDecodeError) as e:
             raise BitextmineError(f"{self.path}: not a SentencePiece model, or a damaged one ({e})") from e

@@ -29,7 +29,7 @@ _JOB = "search"
 
 def state_path(path: str | os.PathLike[str]) -> Path:
     """Return the file of the state of a search whose journal is `path`."""
-    return Path(f"{os.fspath(path)}.state")
+    return Path(f"{path}.state")
 
 
 def remove_checkpoint(path: str | os.PathLike[str]) -> None:
