@@ -36,8 +36,8 @@ class Opt:
     """An option of the command line, in the annotation of a field or a parameter.
 
     Attributes:
-        flags: its names, as in "-o --output" or "--clean/--no-clean"; for an argument its placeholder, as in "CORPUS...";
-            none for an option of Python alone.
+        flags: its names, as in "-o --output" or "--clean/--no-clean"; for an argument its placeholder, as in
+            "CORPUS..."; none for an option of Python alone.
         help: its line in ``--help``.
         ge, gt, le, lt: limits of a number.
         metavar: placeholder of the value in the help (default: by the type).

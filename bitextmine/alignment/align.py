@@ -20,10 +20,10 @@ from bitextmine.alignment.inputs import (
     Reader,
     Sentences,
     Task,
-    both_sides,
-    choose_tasks,
+    documents_of,
     matched_tasks,
     read_list,
+    tasks_of,
 )
 from bitextmine.alignment.options import AlignOptions, choose_format
 from bitextmine.alignment.second import Second
@@ -221,20 +221,18 @@ def align_files(
     destination.check()
     summary = Summary()
     tasks: list[Task] = []
+    listed, named = None, True
     if options.pairs is not None:
         listed = Source.of(options.pairs, run)
-        tasks, named = read_list(listed), True
+        tasks = read_list(listed)
+        sides = [task.src for task in tasks], [task.tgt for task in tasks]
     else:
-        listed = None
         assert src is not None and tgt is not None
         both = Source.of(src, run), Source.of(tgt, run)
-        if options.documents:
-            sides = both_sides(*both, blank_lines=options.blank_lines)
-            named = not options.blank_lines
-        else:
-            tasks, named = choose_tasks(*both, blank_lines=options.blank_lines)
-    if tasks:
-        sides = [task.src for task in tasks], [task.tgt for task in tasks]
+        sides = documents_of(*both, blank_lines=options.blank_lines, matched=options.documents)
+        named = both[0].path.is_dir()
+        if not options.documents:
+            tasks = tasks_of(*both, sides)
     langs_read = [
         lang or language_of(part.source)
         for lang, parts in zip(options.langs, sides, strict=True)

@@ -183,44 +183,52 @@ class Task:
     tgt: Part
 
 
-def choose_tasks(src: Source, tgt: Source, *, blank_lines: bool) -> tuple[list[Task], bool]:
-    """Return the tasks of two files or folders, and True for documents that have names.
+def documents_of(
+    src: Source, tgt: Source, *, blank_lines: bool, matched: bool
+) -> tuple[list[Part], list[Part]]:
+    """Return the documents of two files or folders, with `blank_lines` the parts of the files.
 
     Raises:
-        UsageError: a file and a folder.
-        BitextmineError: an unreadable file, or a document without a partner.
+        UsageError: a file and a folder, folders with `blank_lines`, or single documents to be `matched` by content.
+        BitextmineError: an unreadable file or folder.
     """
     folders = src.path.is_dir(), tgt.path.is_dir()
+    if matched and folders != (not blank_lines, not blank_lines):
+        raise UsageError("--documents takes two folders, or two files with --blank-lines")
     if folders[0] != folders[1]:
         one, other = (src, tgt) if folders[0] else (tgt, src)
         raise UsageError(f"{one} is a folder and {other} is not; give two of a kind")
+    if folders[0] and blank_lines:
+        raise UsageError("--blank-lines takes two files, not two folders")
     if folders[0]:
-        if blank_lines:
-            raise UsageError("--blank-lines takes two files, not two folders")
-        return _same_name_tasks(src, tgt), True
-    if not blank_lines:
-        return [Task(_document_name(src), Part(src), Part(tgt))], False
-    sides = _read_parts(src), _read_parts(tgt)
+        return _read_folder(src), _read_folder(tgt)
+    return (_read_parts(src), _read_parts(tgt)) if blank_lines else ([Part(src)], [Part(tgt)])
+
+
+def tasks_of(src: Source, tgt: Source, sides: tuple[list[Part], list[Part]]) -> list[Task]:
+    """Return the tasks of the documents of two files or folders: files of one name, parts of files in order.
+
+    Raises:
+        BitextmineError: a document without a partner.
+    """
+    if src.path.is_dir():
+        names = [{_document_name(part.source): part for part in parts} for parts in sides]
+        for here, there, other in ((names[0], names[1], tgt), (names[1], names[0], src)):
+            if alone := [str(part.source) for name, part in here.items() if name not in there]:
+                more = f" and {len(alone) - 3} more" if len(alone) > 3 else ""
+                raise BitextmineError(
+                    f"{', '.join(alone[:3])}{more}: no document of that name in {other}; add it, remove this one, or "
+                    "pass --documents to match documents by content"
+                )
+        return [Task(name, part, names[1][name]) for name, part in names[0].items()]
     if len(sides[0]) != len(sides[1]):
         raise BitextmineError(
             f"{src} has {counted(len(sides[0]), 'document')} with blank lines between them, {tgt} has "
             f"{len(sides[1])}; pass --documents to match them by content"
         )
-    return matched_tasks([(i, i) for i in range(len(sides[0]))], *sides), False
-
-
-def both_sides(src: Source, tgt: Source, *, blank_lines: bool) -> tuple[list[Part], list[Part]]:
-    """Return the documents of both sides, to be matched by content.
-
-    Raises:
-        UsageError: neither two folders, nor two files with `blank_lines`.
-    """
-    folders = src.path.is_dir(), tgt.path.is_dir()
-    if blank_lines and not any(folders):
-        return _read_parts(src), _read_parts(tgt)
-    if all(folders) and not blank_lines:
-        return list(_read_folder(src).values()), list(_read_folder(tgt).values())
-    raise UsageError("--documents takes two folders, or two files with --blank-lines")
+    if sides[0] and sides[0][0].lines is None:
+        return [Task(_document_name(src), sides[0][0], sides[1][0])]
+    return matched_tasks([(i, i) for i in range(len(sides[0]))], *sides)
 
 
 def read_list(source: Source) -> list[Task]:
@@ -269,8 +277,8 @@ def _document_name(file: Location) -> str:
     return ".".join(parts)
 
 
-def _read_folder(folder: Source) -> dict[str, Part]:
-    """Return the documents of a folder by name, in the order of their names; subfolders are skipped."""
+def _read_folder(folder: Source) -> list[Part]:
+    """Return the documents of a folder, in the order of their names; subfolders are skipped."""
     found: dict[str, Part] = {}
     with explained(f"{folder}: cannot list the folder"):
         paths = sorted(p for p in folder.path.iterdir() if _is_document(p))
@@ -285,24 +293,11 @@ def _read_folder(folder: Source) -> dict[str, Part]:
         found[name] = Part(file)
     if not found:
         raise BitextmineError(f"{folder}: the folder has no files; name one with a file per document")
-    return found
+    return list(found.values())
 
 
 def _is_document(path: AnyPath) -> bool:
     return path.is_file() and not path.name.startswith(".") and not path.name.endswith(ORIGIN)
-
-
-def _same_name_tasks(src: Source, tgt: Source) -> list[Task]:
-    sides = _read_folder(src), _read_folder(tgt)
-    for here, there, other in ((*sides, tgt), (*sides[::-1], src)):
-        alone = [str(part.source) for name, part in here.items() if name not in there]
-        if alone:
-            more = f" and {len(alone) - 3} more" if len(alone) > 3 else ""
-            raise BitextmineError(
-                f"{', '.join(alone[:3])}{more}: no document of that name in {other}; add it, remove this one, or pass "
-                "--documents to match documents by content"
-            )
-    return [Task(name, part, sides[1][name]) for name, part in sides[0].items()]
 
 
 def _read_parts(source: Source) -> list[Part]:
