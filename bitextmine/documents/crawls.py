@@ -39,20 +39,7 @@ def _blocks(source: Source, seen: Callable[[int], object] | None) -> Iterator[by
         return blocks
     packed = next((suffix for suffix, magic in MAGIC.items() if head.startswith(magic)), "")
     blocks = itertools.chain([head], blocks)
-    return unpack(_File(blocks), str(source), packed, salvage=True) if packed else blocks
-
-
-class _File:
-    """Blocks of bytes, to be read as a file."""
-
-    def __init__(self, blocks: Iterator[bytes]) -> None:
-        self._blocks, self._left = blocks, b""
-
-    def read(self, size: int, /) -> bytes:
-        """Return up to `size` bytes, none at the end."""
-        self._left = self._left or next(self._blocks, b"")
-        some, self._left = self._left[:size], self._left[size:]
-        return some
+    return unpack(blocks, str(source), packed, salvage=True) if packed else blocks
 
 
 def _is_page(record: Record) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.atomic import replacing
-from bitextmine.files.storage import open_bytes, to_path
+from bitextmine.files.storage import reading, to_path
 
 # No file of this or another toolkit nests deeper; code that walks through one recursively must not run out of stack.
 _DEEPEST = 100
@@ -68,7 +68,7 @@ def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _read(path: str | os.PathLike[str], most: int) -> str:
-    with explained(f"{path}: cannot read"), open_bytes(to_path(path)) as file:
+    with explained(f"{path}: cannot read"), reading(to_path(path)) as file:
         data = bytearray()
         while part := file.read(most + 1 - len(data)):  # an unbuffered read may return less than there is
             data += part

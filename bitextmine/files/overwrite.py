@@ -10,7 +10,7 @@ from enum import Enum
 
 from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.json_toml import read_json
-from bitextmine.files.storage import AnyPath, Remote, open_bytes
+from bitextmine.files.storage import AnyPath, Remote, reading
 
 _HEAD = 256
 _FLOAT16 = rb"\x93NUMPY\x01\x00..\{'descr': '<f2', 'fortran_order': False, 'shape': \(\d+, \d+\), \}"
@@ -46,7 +46,7 @@ def is_ours(path: AnyPath, made: Made) -> bool:
     with explained(f"{path}: cannot read"):
         if not path.is_file():
             return False
-        with open_bytes(path) as file:
+        with reading(path) as file:
             head = file.read(_HEAD)
     if not head.strip(b"\0"):
         return True

@@ -7,8 +7,8 @@ U+0085, form feeds and bare carriage returns stay inside their line.
 from __future__ import annotations
 
 import codecs
+import contextlib
 import hashlib
-import io
 import logging
 import os
 import sys
@@ -21,8 +21,9 @@ from typing import Any, Self
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, InvalidUtf8
 from bitextmine.files.location import COMPRESSION_SUFFIXES, Location
-from bitextmine.files.storage import Remote, open_bytes
-from bitextmine.files.unpacking import unpack
+from bitextmine.files.storage import Remote, reading
+from bitextmine.files.unpacking import KINDS, PACKED_BYTES, unpack
+from bitextmine.files.unpacking import MAGIC as ARCHIVES
 from bitextmine.languages.codes import is_short_code
 from bitextmine.run import LONGEST_LINE, Run
 
@@ -33,10 +34,10 @@ _MOST_CHARACTERS = 1 << 22  # of the lines that are handled together
 
 # First bytes of what people feed to a tool by mistake, and what to do about each.
 MAGIC = (
-    (b"\x1f\x8b", "it looks like gzip: name it .gz, or pipe it through 'gzip -dc'"),
-    (b"\xfd7zXZ\x00", "it looks like xz: name it .xz, or pipe it through 'xz -dc'"),
-    (b"\x28\xb5\x2f\xfd", "it looks like zstd: name it .zst, or pipe it through 'zstd -dc'"),
-    (b"BZh", "it looks like bzip2: name it .bz2, or pipe it through 'bzip2 -dc'"),
+    *(
+        (mark, f"it looks like {KINDS[suffix]}: name it {suffix}, or pipe it through '{KINDS[suffix]} -dc'")
+        for suffix, mark in ARCHIVES.items()
+    ),
     (b"PK\x03\x04", "it looks like a zip archive: unpack it first"),
     (b"\xff\xfe", "it looks like UTF-16: convert it with 'iconv -f UTF-16 -t UTF-8'"),
     (b"\xfe\xff", "it looks like UTF-16: convert it with 'iconv -f UTF-16 -t UTF-8'"),
@@ -70,10 +71,12 @@ class Source(Location):
     def __str__(self) -> str:
         return "<stdin>" if self.is_standard else self.text
 
-    def open(self) -> io.FileIO | io.BufferedReader:
+    @contextlib.contextmanager
+    def open(self) -> Iterator[Any]:
         """Open the file to read its bytes, compressed as they may be."""
         try:
-            return open_bytes(self.path)
+            with reading(self.path) as file:
+                yield file
         except OSError as e:
             raise self._unreadable(e) from None
 
@@ -90,10 +93,10 @@ class Source(Location):
                 yield from _stdin_blocks()
                 return
             with self.open() as file:
+                size = PACKED_BYTES if self.compression else BLOCK_BYTES
+                blocks = iter(lambda: file.read(size), b"")
                 if self.compression:
-                    blocks = unpack(file, self.text, self.compression, salvage=salvage)
-                else:
-                    blocks = iter(lambda: file.read(BLOCK_BYTES), b"")
+                    blocks = unpack(blocks, self.text, self.compression, salvage=salvage)
                 for block in blocks:
                     if seen is not None and file.seekable():
                         seen(file.tell())
@@ -195,11 +198,6 @@ class TwoFiles(Source):
         """Return the languages that the names end with, before a suffix of compression; None if they do not."""
         src, tgt = (file.lang or "" for file in self.files)
         return (src, tgt) if is_short_code(src) and is_short_code(tgt) and src != tgt else None
-
-
-def iter_lines(path: str | os.PathLike[str]) -> Iterator[str]:
-    """Yield the lines of a file, as `Source.lines`."""
-    return Source.of(path).lines()
 
 
 def _stdin_blocks() -> Iterator[bytes]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import os
 import re
 import tempfile
@@ -113,10 +112,9 @@ class Remote(os.PathLike[str]):
             if name := str(path).rstrip("/").rpartition("/")[2]:
                 yield self / name
 
-    def open(self) -> io.BufferedReader:
-        """Open the file to read its bytes, with seek and tell; errors while reading are BitextmineError too."""
-        opened = self._ask("read", lambda fs, path: fs.open(path, "rb", block_size=_AT_ONCE))
-        return io.BufferedReader(_Reader(self, opened), _AT_ONCE >> 3)
+    def open(self) -> Any:
+        """Open the file to read its bytes, with seek and tell."""
+        return self._ask("read", lambda fs, path: fs.open(path, "rb", block_size=_AT_ONCE))
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[BinaryIO]:
@@ -146,13 +144,19 @@ class Remote(os.PathLike[str]):
     # --- how it is asked ---
 
     def _ask(self, what: str, ask: Callable[[Any, str], T]) -> T:
-        """Return the driver's answer, with its errors as sentences; what: read, write, list, look there."""
-        try:
+        """Return the driver's answer; what: read, write, list, look there."""
+        with self.explained(what):
             return ask(*self._driver())
+
+    @contextlib.contextmanager
+    def explained(self, what: str) -> Iterator[None]:
+        """Turn the errors of a driver into sentences."""
+        try:
+            yield
         except BitextmineError:
             raise
         except Exception as e:  # each driver has errors of its own
-            raise self.error(e, what) from None
+            raise self._error(e, what) from None
 
     def _driver(self) -> tuple[Any, str]:
         scheme = self._scheme
@@ -186,7 +190,7 @@ class Remote(os.PathLike[str]):
         if self._scheme in _OBJECT_STORES:
             self._ask("look there", check)
 
-    def error(self, e: Exception, what: str) -> BitextmineError:
+    def _error(self, e: Exception, what: str) -> BitextmineError:
         """Return the message for an error of the driver."""
         if isinstance(e, FileNotFoundError):
             try:
@@ -203,42 +207,6 @@ class Remote(os.PathLike[str]):
 
 
 AnyPath = Path | Remote
-
-
-class _Reader(io.RawIOBase):
-    """A file that a driver has opened; its errors become BitextmineError."""
-
-    def __init__(self, remote: Remote, opened: Any) -> None:
-        self._remote, self._opened = remote, opened
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._tried(lambda: self._opened.read(len(buffer)))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        return self._tried(lambda: self._opened.seek(offset, whence))
-
-    def tell(self) -> int:
-        return int(self._opened.tell())
-
-    def close(self) -> None:
-        if not self.closed:
-            with contextlib.suppress(Exception):  # all that was wanted has been read
-                self._opened.close()
-        super().close()
-
-    def _tried(self, ask: Callable[[], T]) -> T:
-        try:
-            return ask()
-        except Exception as e:
-            raise self._remote.error(e, "read") from None
 
 
 def _send(fs: Any, path: str, source: Path, scheme: str) -> None:
@@ -271,9 +239,15 @@ def to_path(path: str | os.PathLike[str]) -> AnyPath:
     return Remote(os.fspath(path)) if is_remote(path) else Path(path)
 
 
-def open_bytes(path: AnyPath) -> io.FileIO | io.BufferedReader:
-    """Open a file to read bytes; raises OSError for a file of this machine, BitextmineError for a URL."""
-    return path.open() if isinstance(path, Remote) else open(path, "rb", buffering=0)
+@contextlib.contextmanager
+def reading(path: AnyPath) -> Iterator[Any]:
+    """Open a file to read bytes; OSError for one of this machine, for a URL BitextmineError, also while it is read."""
+    if isinstance(path, Remote):
+        with path.explained("read"), path.open() as file:
+            yield file
+    else:
+        with open(path, "rb", buffering=0) as file:
+            yield file
 
 
 def local_path(path: str | os.PathLike[str], why: str) -> Path:

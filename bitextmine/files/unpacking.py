@@ -8,7 +8,7 @@ import lzma
 import zlib
 from collections import deque
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 from bitextmine.errors import BitextmineError
 
@@ -22,14 +22,9 @@ UNPACKED_BYTES = 1 << 18
 ZSTD_BYTES = 1 << 9
 
 
-class Readable(Protocol):
-    """A file, as far as it is read here."""
-
-    def read(self, size: int, /) -> bytes | None:
-        """Return up to `size` bytes, none at the end."""
-
-
-def unpack(file: Readable, name: str, suffix: str, *, salvage: bool = False) -> Iterator[bytes]:
+def unpack(
+    packed_blocks: Iterator[bytes], name: str, suffix: str, *, salvage: bool = False
+) -> Iterator[bytes]:
     """Yield the content of a compressed file in blocks of bounded size, however much a byte expands to.
 
     All members are read, and the end of the last one is required. The file has this name in messages, and this
@@ -45,7 +40,7 @@ def unpack(file: Readable, name: str, suffix: str, *, salvage: bool = False) -> 
     waiting = b""  # read already, but belongs to the next member
     recent = b""  # the bytes before, of the same member
     total = 0
-    while packed := waiting or file.read(PACKED_BYTES):
+    while packed := waiting or next(packed_blocks, b""):
         total += len(packed) - len(waiting)
         waiting = b""
         if member is None or member.rest is not None:
@@ -63,7 +58,7 @@ def unpack(file: Readable, name: str, suffix: str, *, salvage: bool = False) -> 
                     f"{name}: not valid {kind} data ({e}); it is damaged or misnamed, check it with '{kind} -t'"
                 ) from None
             yield b""
-            waiting, member, recent = _next_member(recent + packed, file, MAGIC[suffix]), None, b""
+            waiting, member, recent = _next_member(recent + packed, packed_blocks, MAGIC[suffix]), None, b""
             continue
         recent = (recent + packed)[-_LATENCY:] if salvage else b""
         if member.rest is not None:
@@ -80,11 +75,11 @@ def unpack(file: Readable, name: str, suffix: str, *, salvage: bool = False) -> 
     yield b""
 
 
-def _next_member(packed: bytes, file: Readable, magic: bytes) -> bytes:
+def _next_member(packed: bytes, blocks: Iterator[bytes], magic: bytes) -> bytes:
     """Return the bytes from the next beginning of a member on, behind the first byte; b"" if there is none."""
     packed = packed[1:]
     while (at := packed.find(magic)) < 0:
-        if not (more := file.read(PACKED_BYTES)):
+        if not (more := next(blocks, b"")):
             return b""
         packed = packed[1 - len(magic) :] + more
     return packed[at:]

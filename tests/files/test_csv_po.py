@@ -4,6 +4,7 @@ import csv
 import gzip
 import os
 import threading
+import time
 
 import pytest
 from hypothesis import given
@@ -290,3 +291,11 @@ def test_parts_of_a_late_cell_in_any_block(tmp_path, lines, bad, size):
     path.write_text("\n".join(["x\ty"] * 300 + list(lines)))
     blocks = open_table(path).rows.blocks(size)
     assert {block.start + row - 301 for block in blocks for row in block.bad()} == bad
+
+
+@pytest.mark.parametrize("line", ['"', 'x\t"', '"\ty', 'x\t"\n"\ty', '"x\n"'])
+def test_quotation_marks_take_linear_time(tmp_path, line):
+    (tmp_path / "a.tsv").write_text("x\ty\n" * 300 + f"{line}\n" * (300_000 // (len(line) + 1)))
+    started = time.process_time()
+    assert sum(len(block.bad()) for block in open_table(tmp_path / "a.tsv").rows.blocks()) >= 0
+    assert time.process_time() - started < 5  # seconds; one here

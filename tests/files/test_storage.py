@@ -17,7 +17,7 @@ from bitextmine.files.json_toml import read_json  # noqa: E402
 from bitextmine.files.location import Location  # noqa: E402
 from bitextmine.files.output import Destination, keep_apart  # noqa: E402
 from bitextmine.files.overwrite import Made, is_ours  # noqa: E402
-from bitextmine.files.source import Source, iter_lines  # noqa: E402
+from bitextmine.files.source import Source  # noqa: E402
 from bitextmine.files.storage import Remote, is_remote, local_path, to_path  # noqa: E402
 
 LINES = [f"Zeile {i} ä\u2028 x" for i in range(3000)]
@@ -26,7 +26,7 @@ SUFFIXES = ["", ".gz", ".bz2", ".xz", ".zst"]
 
 
 def read_lines(path):
-    return list(iter_lines(path))
+    return list(Source.of(path).lines())
 
 
 class Broken(MemoryFileSystem):

@@ -68,14 +68,14 @@ JSONL = Format(
     "jsonl", (".jsonl", ".ndjson"), "records:open_jsonl", "records:JsonWriter", states_languages=True
 )
 _LANGUAGES: Any = {"states_languages": True, "needs_languages": True}
-TMX = Format("tmx", (".tmx",), "units:open_units", "tmx:TmxWriter", **_LANGUAGES)
+TMX = Format("tmx", (".tmx",), "xliff:open_units", "tmx:TmxWriter", **_LANGUAGES)
 _PYARROW: Any = {"binary": True, "extra": "parquet"}
 PARQUET = Format("parquet", (".parquet", ".pq"), "parquet:open_parquet", "parquet:ArrowWriter", **_PYARROW)
 DATASET = Format("dataset", (), "parquet:open_dataset", extra="parquet")
 XLIFF = Format(
     "xliff",
     (".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff", ".txlf"),
-    "units:open_units",
+    "xliff:open_units",
     states_languages=True,
 )
 CSV = Format("csv", (".csv",), "quoted:open_csv", lines=True)

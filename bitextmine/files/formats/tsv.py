@@ -72,10 +72,11 @@ class TextBlock:
         starts = {at for row in bad for at in (row - 1, row) if at >= 0}
         starts |= {-1} if self.opened else set()
         starts |= {len(self) - 1} if self.open else set()
-        quoted = {row for start in starts for row in self._quoted(start)}.difference(bad)
-        if not quoted:
-            return bad
-        return dict(sorted({**bad, **dict.fromkeys(quoted, _QUOTED)}.items()))
+        quoted: set[int] = set()
+        for start in sorted(starts):
+            if start not in quoted:  # or what follows is known
+                quoted.update(self._quoted(start))
+        return dict(sorted({**dict.fromkeys(quoted, _QUOTED), **bad}.items())) if quoted else bad
 
     def _quoted(self, row: int) -> Iterator[int]:
         """Yield the rows of cells in quotation marks and with line ends, the first of which begins in this one."""

@@ -1,9 +1,14 @@
-"""XLIFF 1.x and 2.x (OASIS), to read."""
+"""XLIFF 1.x and 2.x (OASIS), to read, and the reader of both formats of translation units."""
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from xml.etree.ElementTree import Element
 
-from bitextmine.files.formats.xml import Unit, Vocabulary, sub_units, text_of
+from bitextmine.files.formats.columns import Columns
+from bitextmine.files.formats.records import RecordRows
+from bitextmine.files.formats.tmx import Tmx
+from bitextmine.files.formats.xml import Unit, UnitStream, Vocabulary, sub_units, text_of
+from bitextmine.files.source import Source
 
 _CONFIRMED = {"1": "yes", "0": "no"}
 
@@ -92,3 +97,12 @@ def _approved(attributes: Mapping[str, str]) -> str | None:
 def _local(attributes: Mapping[str, str], name: str) -> str | None:
     """Return the value of an attribute that has this name and a prefix."""
     return next((value for key, value in attributes.items() if key.endswith(f":{name}")), None)
+
+
+def open_units(source: Source, columns: Columns) -> RecordRows:
+    """Return the rows of a file; its first element tells if it is TMX or XLIFF."""
+    stream = UnitStream(source, (Tmx(), Xliff()))
+    records = iter(stream)
+    first = list(itertools.islice(records, 1))  # the languages are declared before it
+    declared, fields = stream.vocabulary.declared, stream.vocabulary.columns
+    return RecordRows(source, itertools.chain(first, records), columns, declared, fields=fields)
