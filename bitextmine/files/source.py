@@ -200,6 +200,11 @@ class TwoFiles(Source):
         return (src, tgt) if is_short_code(src) and is_short_code(tgt) and src != tgt else None
 
 
+def iter_lines(path: str | os.PathLike[str]) -> Iterator[str]:
+    """Yield the lines of a file, as `Source.lines`."""
+    return Source.of(path).lines()
+
+
 def _stdin_blocks() -> Iterator[bytes]:
     if sys.stdin is None:
         raise BitextmineError("<stdin>: stdin is closed; pipe a corpus in, or name a file instead of '-'")

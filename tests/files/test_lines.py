@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.source import Source, line_digest
+from bitextmine.files.source import Source, iter_lines, line_digest
 
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "": lambda data: data,
@@ -96,7 +96,7 @@ def test_a_line_of_several_megabytes_takes_no_quadratic_time(tmp_path, monkeypat
 def test_lines_stream(tmp_path):
     """The first line comes before the rest is read: here the rest is invalid, some blocks on."""
     path = put(tmp_path, b"good\n" * 200_000 + b"\xff\n")
-    lines = Source.of(path).lines()
+    lines = iter_lines(path)
     assert [next(lines) for _ in range(1000)] == ["good"] * 1000
     with pytest.raises(BitextmineError, match="line 200001:"):
         list(lines)
@@ -116,7 +116,7 @@ def test_lines_stream(tmp_path):
 def test_invalid_utf8_names_line_and_byte(tmp_path, data, line, column):
     words = rf"corpus\.fr\.gz: line {line}: .* at byte {column} .*--errors replace"
     with pytest.raises(BitextmineError, match=words):
-        list(Source.of(put(tmp_path, data, "corpus.fr.gz")).lines())
+        list(iter_lines(put(tmp_path, data, "corpus.fr.gz")))
 
 
 @given(data=st.binary(), block=st.integers(1, 20))
@@ -148,4 +148,4 @@ def test_what_is_no_text_is_named(tmp_path, data, hint):
 def test_the_digest_is_of_the_lines_and_not_of_the_file(tmp_path, suffix):
     expected = hashlib.sha256("é\nb\n".encode()).hexdigest()
     for data in ("é\nb\n", "é\nb", "é\r\nb\r\n", "\ufeffé\nb\n"):
-        assert line_digest(Source.of(put(tmp_path, data.encode(), f"corpus.fr{suffix}")).lines()) == expected
+        assert line_digest(iter_lines(put(tmp_path, data.encode(), f"corpus.fr{suffix}"))) == expected
