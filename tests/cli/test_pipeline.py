@@ -119,7 +119,7 @@ def test_warnings_about_unknown_languages(bitextmine, tmp_path):
         (*MINE,),
         ("score", "pairs.tsv", "--src", "en", "--tgt", "fr"),
         ("align", "c.en", "c.fr"),
-        ("evaluate", "retrieval", "--queries", "queries.tsv"),
+        ("evaluate", "retrieval", "--queries", "queries.tsv", "--model", "europe5"),
         ("evaluate", "classification", "--train", "labels.tsv", "--test", "labels.tsv", "--model", "europe5"),
     ):
         said = bitextmine(*command, cwd=tmp_path).err
