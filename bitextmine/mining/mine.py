@@ -29,8 +29,6 @@ from bitextmine.mining.neighbours import find_neighbours
 from bitextmine.mining.noise import (
     MIN_LINES,
     Decoys,
-    NullFit,
-    Rescore,
     counts_source,
     fit_null,
     removed,
@@ -40,7 +38,6 @@ from bitextmine.mining.noise import (
 from bitextmine.mining.options import (
     F_MEASURE,
     PRECISION,
-    RATE,
     Dedup,
     Duplicates,
     Margin,
@@ -510,14 +507,12 @@ class Scored:
     Attributes:
         pairs: the pairs.
         calibration: that of the log odds; None by margin.
-        rescore: gives other candidates of these corpora such log odds; None by margin.
         best: the best candidates of all rows with these log odds; None by margin.
         opinion: that of a second encoder, if it was asked.
     """
 
     pairs: ScoredPairs
     calibration: Calibration | None = None
-    rescore: Rescore | None = None
     best: BestBothWays | None = None
     opinion: Opinion | None = None
 
@@ -536,12 +531,8 @@ def score_candidates(
     likely = pairs.take(pairs.score >= neutral_score(pairs.score, share))
     taken = removed(likely, neighbours, k, options.margin, rescorer) if min(lines) >= MIN_LINES else ()
     calibration = calibrate(pairs.score, share, lines, taken)
-
-    def rescore(best: BestBothWays, neighbours: Neighbours, k: int) -> BestBothWays:
-        return calibration.apply(rescorer(best, neighbours, k))
-
     best = calibration.apply(raw)
-    return Scored(retrieve(best, options.retrieval, LOG_ODDS), calibration, rescore, best)
+    return Scored(retrieve(best, options.retrieval, LOG_ODDS), calibration, best)
 
 
 def ask_second(
@@ -629,22 +620,29 @@ def choose_cut(
         if options.threshold != "auto":
             raise NoEstimate(f"--threshold {options.threshold}: no estimate: {doubt}; use -k 4")
         return Cut(None, "none", (f"warning: no threshold and no estimate: {doubt}; use -k 4",))
-    by_noise = scored.calibration is None or (kind == RATE and scored.opinion is None)
-    null = _noise(found, scored, sides, options) if by_noise else None
-    if scored.calibration is not None:
-        lines, counted_side = (n, "source") if counts_source(n, m, options.retrieval) else (m, "target")
-        true = probability(pairs.score)
-        if not all(side.cleaned for side in sides):  # copies look like the best of translations
-            true[_near_copies(pairs, sides)] = 0
-        estimate = Estimate(pairs.score, true, lines, counted_side, scored.calibration.unseen)
-    else:
-        assert null is not None
-        estimate = null.estimate
-    # The second encoder has not judged noise.
-    cut = cut_by_estimate(kind, number, estimate, estimate.at_rate if null is None else null.threshold)
+    cut = cut_by_estimate(kind, number, estimate_pairs(found, scored, sides, options))
     if options.margin != Margin.ABSOLUTE or scored.calibration is not None:
         return cut
     return replace(cut, notes=(*cut.notes, _PLAIN_COSINES))
+
+
+def estimate_pairs(
+    found: Candidates, scored: Scored, sides: tuple[Side, Side], options: MiningOptions
+) -> Estimate:
+    """Return the scores of the pairs, and the probabilities that they are true."""
+    n, m = (len(side.unique.rows) for side in sides)
+    if scored.calibration is None:
+
+        def decoys() -> list[Decoys]:
+            return [search_within(side.vectors, options.k, options.margin) for side in sides]
+
+        return fit_null(found.neighbours, found.best, decoys, options)
+    lines, counted_side = (n, "source") if counts_source(n, m, options.retrieval) else (m, "target")
+    pairs = scored.pairs
+    true = probability(pairs.score)
+    if not all(side.cleaned for side in sides):  # copies look like the best of translations
+        true[_near_copies(pairs, sides)] = 0
+    return Estimate(pairs.score, true, lines, counted_side, scored.calibration.unseen)
 
 
 def _doubt(options: MiningOptions, lines: int) -> str:
@@ -654,13 +652,6 @@ def _doubt(options: MiningOptions, lines: int) -> str:
     if 2 * options.k > lines:
         return f"{options.k:,} neighbours are most of the {lines:,} lines, so margins tell little"
     return ""
-
-
-def _noise(found: Candidates, scored: Scored, sides: tuple[Side, Side], options: MiningOptions) -> NullFit:
-    def decoys() -> list[Decoys]:
-        return [search_within(side.vectors, options.k, options.margin) for side in sides]
-
-    return fit_null(found.neighbours, found.best, decoys, options, scored.rescore)
 
 
 _PLAIN_COSINES = (

@@ -1,7 +1,7 @@
-"""The scores of noise: false-positive rates and decoys, estimated from the corpora themselves.
+"""The margins of noise: the probability that a pair is true, estimated from the corpora themselves.
 
 What share of the lines *without* a translation would get a pair at a given threshold? Those lines are unknown, and
-noise scores differ between corpora, encoders and k. But a line that has a translation shows its score without one:
+margins of noise differ between corpora, encoders and k. But a line that has a translation shows its score without one:
 remove the pair (the neighbour leaves both neighbourhoods, the next one moves up), mine again, and look. So each line
 has two scores, s1 with its pair and s2 without, and
 
@@ -17,10 +17,8 @@ are found by expectation-maximisation on a histogram, with p(s) the probability 
 
 Where translations are frequent, this is enough. Where they are rare, a histogram of free shape does not determine p:
 "all pairs are true" and "all are noise" both reproduce themselves. So the upper half of noise gets the shape of decoys,
-fitted to its 50% and 80% points. The shape determines p alone; the rate is counted from the scores.
-
-p is found on the best candidate of each line, the rate counted on the pairs of the retrieval. A fifth of the pairs is
-removed at a time, so that the others still occupy their lines.
+fitted to its 50% and 80% points. p is found on the best candidate of each line. A fifth of the pairs is removed at a
+time, so that the others still occupy their lines.
 
 Decoys are the best wrong pairs within one language: a corpus mined against itself, without each sentence's own row.
 They show the near-paraphrases of a text, which a smooth curve through the bulk of wrong pairs does not. This is
@@ -232,57 +230,6 @@ def _falling(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArr
     return np.repeat([v for v, _, _ in pooled], [c for _, _, c in pooled])
 
 
-@dataclass(frozen=True)
-class NullFit:
-    """The noise of a mining run.
-
-    Attributes:
-        score: scores of noise, descending.
-        weight: their weights; with the lines that get no pair they sum to 1.
-        estimate: the score of each line's pair, and the probability, by margin, that it is true.
-        bounded: tells that scores cannot rise for ever, as those of a scorer cannot.
-    """
-
-    score: NDArray[np.float64]
-    weight: NDArray[np.float64]
-    estimate: Estimate
-    bounded: bool = False
-
-    def rate(self, threshold: float) -> float:
-        """Return the share of lines without a translation that get a pair of at least this score."""
-        return float(self.weight[: np.searchsorted(-self.score, -threshold, side="right")].sum())
-
-    def threshold(self, rate: float) -> float:
-        """Return the lowest score that keeps the false-positive rate at or below `rate` (0 to 1).
-
-        Where the sample is thin (fewer than fifty lines above, down to a rate of 5%; fewer than ten of bounded
-        scores), the tail is extrapolated exponentially, but that of bounded scores not beyond the highest one.
-        """
-        cumulative = np.cumsum(self.weight)
-        if not len(cumulative):
-            return float(self.estimate.score[-1]) if len(self.estimate.score) else 0.0
-        lines = self.estimate.lines
-        thick = 10 / lines if self.bounded else max(10 / lines, min(0.05, 50 / lines))
-        if rate >= thick or rate >= cumulative[-1]:
-            return self._above(rate, cumulative)
-        start = self._above(thick, cumulative)
-        over = self.score > start
-        mass = self.weight[over].sum()
-        scale = float((self.weight[over] * (self.score[over] - start)).sum() / mass) if mass > 0 else 0.0
-        further = float(start + scale * np.log(thick / rate))
-        return min(further, float(np.nextafter(self.score[0], np.inf))) if self.bounded else further
-
-    def _above(self, rate: float, cumulative: NDArray[np.float64]) -> float:
-        """Return a score just above the first that would exceed the rate; below all when none does."""
-        at = int(np.searchsorted(cumulative, rate, side="right"))
-        if at == len(cumulative):
-            return float(self.score[-1])
-        higher = self.score[self.score > self.score[at]]
-        return float(
-            (self.score[at] + higher[-1]) / 2 if len(higher) else np.nextafter(self.score[at], np.inf)
-        )
-
-
 def counts_source(n: int, m: int, retrieval: str) -> bool:
     """Return True if rates are per source line, not per target line, of corpora of n and m lines."""
     return retrieval == Retrieval.FORWARD or (retrieval != Retrieval.BACKWARD and n <= m)
@@ -293,50 +240,31 @@ def fit_null(
     best: BestBothWays,
     decoys: Callable[[], Sequence[Decoys]],
     options: MiningOptions | None = None,
-    rescore: Rescore | None = None,
-) -> NullFit:
-    """Estimate the noise of a mining run, as the module describes.
+) -> Estimate:
+    """Return the pair's margin of each line, and the probability that it is true, as the module describes.
 
-    Rates are per source line for ``forward``, per target line for ``backward``, else per line of the shorter side.
+    Lines are source lines for ``forward``, target lines for ``backward``, else those of the shorter side.
 
     Args:
         neighbours: with at least k + 1 columns.
         best: their `candidates`.
         decoys: makes the decoys of both sides, for when translations are few.
         options: k, margin and retrieval.
-        rescore: gives scores instead of margins, and the rates are of these; noise is still found by margins, whose
-            distribution is known.
     """
     options = options or MiningOptions()
     k, margin, retrieval = options.k, options.margin, options.retrieval
     n, m = len(best.forward.id), len(best.backward.id)
     counted = _Counted(n, "source") if counts_source(n, m, retrieval) else _Counted(m, "target")
-    best1, by_margin = counted.best(best), counted.scores(retrieve(best, retrieval, margin))
-    best2, s1 = best1.copy(), by_margin
-    s2 = s1.copy()
+    with_pair = counted.best(best)
+    without = with_pair.copy()
     for gone, _, again in without_folds(retrieve(best, Retrieval.MAX), neighbours, k, margin):
         ends = counted.ends(gone)
-        best2[ends] = counted.best(again)[ends]
-        if rescore is None:
-            s2[ends] = counted.scores(retrieve(again, retrieval, margin))[ends]
-    if rescore is not None:
-        # The pairs that other scores keep may be others.
-        scored = rescore(best, neighbours, k)
-        s1 = counted.scores(retrieve(scored, retrieval, LOG_ODDS))
-        s2 = s1.copy()
-        for gone, left, again in without_folds(retrieve(scored, Retrieval.MAX), neighbours, k, margin):
-            ends = counted.ends(gone)
-            s2[ends] = counted.scores(retrieve(rescore(again, left, k), retrieval, LOG_ODDS))[ends]
-    true = fit_mixture(best1, best2, decoys, m if counted.side == "source" else n)(by_margin)
-
-    score = np.concatenate([s1, s2])
-    weight = np.concatenate([1 - true, true]) / counted.lines
+        without[ends] = counted.best(again)[ends]
+    score = counted.scores(retrieve(best, retrieval, margin))
+    true = fit_mixture(with_pair, without, decoys, m if counted.side == "source" else n)(score)
     order = np.argsort(-score, kind="stable")
-    order = order[(score[order] > _NOTHING) & (weight[order] > 0)]
-    paired = np.argsort(-s1, kind="stable")
-    paired = paired[s1[paired] > _NOTHING]
-    estimate = Estimate(s1[paired], true[paired], counted.lines, counted.side)
-    return NullFit(score[order], weight[order], estimate, bounded=rescore is not None)
+    order = order[score[order] > _NOTHING]
+    return Estimate(score[order], true[order], counted.lines, counted.side)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 import math
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -247,13 +246,13 @@ class Cut:
         }
 
 
-def cut_by_estimate(kind: str, number: float, known: Estimate, at_rate: Callable[[float], float]) -> Cut:
-    """Return the cut of a rule that needs an estimate, NoEstimate if there is none; `at_rate` gives that of a rate."""
+def cut_by_estimate(kind: str, number: float, known: Estimate) -> Cut:
+    """Return the cut of a rule that needs an estimate; NoEstimate if no threshold has the precision asked for."""
     value: float | None
     if kind == F_MEASURE:
         value, rule, reason = known.at_f(number), f"f{number:g}", f"the best expected F{number:g}"
     elif kind == RATE:
-        value, rule = at_rate(number), f"fpr-{number:g}"
+        value, rule = known.at_rate(number), f"fpr-{number:g}"
         reason = f"about {100 * number:g}% of the {known.side} lines without a translation get a pair"
     else:
         value, rule = known.at_precision(number), f"precision-{number:g}"

@@ -107,10 +107,10 @@ def test_expected_numbers_are_those_of_draws():
 def test_a_low_precision_warns_and_names_a_better_threshold():
     p = np.repeat([0.97, 0.6], [50, 400])
     known = Estimate(np.log(p / (1 - p)), p, 1000, "source")
-    cut = cut_by_estimate("f", 1.0, known, lambda rate: 0.0)
+    cut = cut_by_estimate("f", 1.0, known)
     assert known.kept(cut.value) == 450
     assert "64.1%" in cut.notes[1] and "50 pairs" in cut.notes[1]
-    assert "64.1%" not in "".join(cut_by_estimate("precision=", 0.9, known, lambda rate: 0.0).notes)
+    assert "64.1%" not in "".join(cut_by_estimate("precision=", 0.9, known).notes)
 
 
 @pytest.mark.parametrize(("pairs", "share", "uncertain"), [(20, 0.9, True), (2000, 0.95, False)])
@@ -119,7 +119,7 @@ def test_an_uncertain_estimate_warns(pairs, share, uncertain):
     p = np.full(pairs, share)
     known = Estimate(np.log(p / (1 - p)), p, 4 * pairs, "source")
     for rule, number in (("f", 1.0), ("precision=", 0.9)):
-        notes = cut_by_estimate(rule, number, known, lambda rate: 0.0).notes
+        notes = cut_by_estimate(rule, number, known).notes
         assert any("uncertain" in note for note in notes) is uncertain
 
 
@@ -148,9 +148,7 @@ def test_intervals_hold_what_they_are_of(unseen):
 
 def test_an_interval_that_says_nothing_withholds_the_estimate():
     p = np.array([0.99, 0.7, 0.6])
-    headline, warning = cut_by_estimate(
-        "f", 1.0, Estimate(np.log(p / (1 - p)), p, 264, "source"), lambda rate: 0.0
-    ).notes
+    headline, warning = cut_by_estimate("f", 1.0, Estimate(np.log(p / (1 - p)), p, 264, "source")).notes
     assert "%" not in headline and "3 pairs are too few for an estimate" in headline
     assert "100% of these pairs may be true" in warning
 
