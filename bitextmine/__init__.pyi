@@ -57,7 +57,6 @@ def adapt(
     model: str | os.PathLike[str] = 'auto',
     error_rate: float = 0.05,
     rounds: int = 4,
-    k: int = 4,
     seed: int = 1,
     device: str = 'auto',
     memory: int | str | None = None,

@@ -332,7 +332,7 @@ class Adaptation:
         name, digest = self.folder.name, files.folder_hash(self.folder)
         o = self.options
         made = signature(
-            model=digest, corpora=len(self.piles), error_rate=o.error_rate, k=o.k, seed=o.seed, round=best
+            model=digest, corpora=len(self.piles), error_rate=o.error_rate, seed=o.seed, round=best
         )
         rows = [[_cell(entry.get(key, "")) for key in COLUMNS] for entry in self.rounds]
         scored = f" `scorer.safetensors` is that of {name}, which was not fitted again." if scorer else ""

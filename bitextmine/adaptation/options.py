@@ -13,7 +13,6 @@ class AdaptOptions(Options):
     Attributes:
         error_rate: estimated share of wrong pairs among those it trains on.
         rounds: maximum number of rounds of mining and training.
-        k: neighbours per line for the margin.
         seed: random seed.
     """
 
@@ -22,5 +21,4 @@ class AdaptOptions(Options):
         Opt("--error-rate", "Estimated share of wrong pairs to accept in the training data.", gt=0, lt=1),
     ] = 0.05
     rounds: Annotated[int, Opt("--rounds", "Maximum rounds of mining and training.", ge=1)] = 4
-    k: Annotated[int, Opt("-k", "Neighbours for the margin.", ge=2)] = 4  # one gives no margin
     seed: Seed = 1

@@ -113,7 +113,7 @@ def mine_piles(
 ) -> MinedPairs:
     """Return the pairs of two cleaned piles; none if no threshold has the precision of the options by estimate."""
     rescore = isinstance(encoder.network, PieceRows) or None
-    wanted = MiningOptions(k=options.k, threshold=f"precision={1 - options.error_rate:g}", rescore=rescore)
+    wanted = MiningOptions(threshold=f"precision={1 - options.error_rate:g}", rescore=rescore)
     work = WorkOptions(run, cache=next(iter(embedded.values())).parent)
     try:
         mined = mine_texts(piles, wanted, work, model=encoder, embedded=embedded)
