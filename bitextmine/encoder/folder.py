@@ -8,7 +8,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from bitextmine.files.json_toml import read_json, write_json
 from bitextmine.shipped import ALIASES, SHIPPED, shipped_folder
 
 if TYPE_CHECKING:
-    from bitextmine.encoder.model import SentenceModel
+    pass
 
 CONFIG, WEIGHTS, TOKENIZER = "config.json", "model.safetensors", "tokenizer.model"
 NGRAMS = "ngrams.txt"  # one per line
@@ -187,12 +187,6 @@ def copy_folder(folder: Path, out: Path) -> None:
     for name in (WEIGHTS, TOKENIZER, NGRAMS, SCORER, QUALITY, SUMS, CONFIG):
         if (folder / name).is_file() and folder.resolve() != out.resolve():
             shutil.copyfile(folder / name, out / name)
-
-
-def save_folder(folder: Path, model: SentenceModel, tokenizer: Path, **options: Any) -> None:
-    """Write the folder of a model, with the options of `write_folder`."""
-    state = {k: v.detach().cpu().numpy() for k, v in model.state_dict().items()}
-    write_folder(folder, model.config, state, tokenizer, **options)
 
 
 def write_folder(

@@ -3,6 +3,14 @@
 import pytest
 
 
+def save_folder(folder, model, tokenizer, **options):
+    """Write the folder of a model."""
+    from bitextmine.encoder.folder import write_folder
+
+    state = {name: array.detach().numpy() for name, array in model.state_dict().items()}
+    write_folder(folder, model.config, state, tokenizer, **options)
+
+
 @pytest.fixture(scope="session")
 def tiny_tokenizer(sentence_pairs, tmp_path_factory):
     """A SentencePiece model of 120 pieces."""
@@ -21,7 +29,6 @@ def make_folder(tiny_tokenizer):
     import torch
 
     from bitextmine.encoder.config import EncoderConfig
-    from bitextmine.encoder.folder import save_folder
     from bitextmine.encoder.model import SentenceModel
     from bitextmine.encoder.tokenizer import Tokenizer
 

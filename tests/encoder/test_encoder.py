@@ -18,7 +18,7 @@ from bitextmine.encoder import load_encoder
 from bitextmine.encoder.columns import piece_characters, sentence_characters
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.encoder import _load_again
-from bitextmine.encoder.folder import WEIGHTS, folder_hash, packaged, read_folder, save_folder
+from bitextmine.encoder.folder import WEIGHTS, folder_hash, packaged, read_folder
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.network import Transformer
 from bitextmine.encoder.pieces import Pieces
@@ -36,6 +36,8 @@ from bitextmine.languages.clean import readable
 from bitextmine.shipped import SHIPPED
 from bitextmine.training.data.vocabulary import train_vocabulary
 from bitextmine.training.recipe import load_recipe
+
+from .conftest import save_folder
 
 LINES = ["the cat sat on the mat", "", "le chat", "   ", "a " * 900, "le chat", "naïve café — 12,5 %", "\x00"]
 

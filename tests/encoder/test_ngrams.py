@@ -7,13 +7,15 @@ from hypothesis import strategies as st
 
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.folder import NGRAMS, folder_hash, packaged, read_folder, save_folder
+from bitextmine.encoder.folder import NGRAMS, folder_hash, packaged, read_folder
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.ngrams import LENGTHS, SPACE, Ngrams, folded, training_lengths
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer, Words
 from bitextmine.encoder.weights import restore_rows
 from bitextmine.errors import BitextmineError
+
+from .conftest import save_folder
 
 PACKAGED = packaged("europe5") / "tokenizer.model"
 PLAIN = Tokenizer(PACKAGED)

@@ -11,7 +11,7 @@ from safetensors.numpy import save
 
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.folder import SCORER, TOKENIZER, packaged, save_folder
+from bitextmine.encoder.folder import SCORER, TOKENIZER, packaged
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
@@ -39,6 +39,7 @@ from bitextmine.mining.scorer import (
     packaged_scorer,
 )
 
+from ..encoder.conftest import save_folder
 from ..encoder.test_matches import cosine
 
 VOCABULARY, DIM = 30, 12

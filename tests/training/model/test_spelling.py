@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.folder import TOKENIZER, packaged, save_folder
+from bitextmine.encoder.folder import TOKENIZER, packaged
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.ngrams import LENGTHS, SPACE, folded
 from bitextmine.encoder.pieces import Pieces
@@ -24,6 +24,8 @@ from bitextmine.training.model.spelling import (
     piece_ngrams,
 )
 from bitextmine.training.training_run import validate
+
+from ...encoder.conftest import save_folder
 
 # A vocabulary with like-spelled pieces in it; one made of the little text here has none.
 PACKAGED = str(packaged("europe5") / TOKENIZER)
