@@ -37,6 +37,7 @@ from bitextmine.console import counted
 from bitextmine.encoder.tokenizer import word_table
 from bitextmine.languages.identify import Languages, is_installed
 from bitextmine.languages.scripts import UNSPACED_LETTER, letters_of
+from bitextmine.mining.pairing import ScoredPairs
 from bitextmine.mining.sides import Side
 
 log = logging.getLogger(__name__)
@@ -133,6 +134,16 @@ def near_copy(src: str, tgt: str, fewest: int = 3, share: float = _COPY_SHARE) -
     if sum(map(low.__contains__, one)) < share * len(one):
         return False  # most pairs; splitting the target into words would take longer
     return _alike((src, tgt), one, letters_of(low), fewest, share)
+
+
+def near_copies(
+    pairs: ScoredPairs, sides: tuple[Side, Side], fewest: int = 3, share: float = _COPY_SHARE
+) -> NDArray[np.bool_]:
+    """Return a mask (p,) of the pairs whose lines are near copies of each other, see `near_copy`."""
+    rows = zip(sides, (pairs.src, pairs.tgt), strict=True)
+    src, tgt = (side.text.take(side.unique.rows[own]) for side, own in rows)
+    copies = (near_copy(one, other, fewest, share) for one, other in zip(src, tgt, strict=True))
+    return np.fromiter(copies, dtype=np.bool_, count=len(pairs))
 
 
 def _alike(both: tuple[str, str], one: list[str], other: list[str], fewest: int, share: float) -> bool:

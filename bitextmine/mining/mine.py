@@ -21,7 +21,7 @@ from bitextmine.files.corpus import Corpus
 from bitextmine.files.source import Source
 from bitextmine.mining.bitext import Bitext, check_output, inputs_of
 from bitextmine.mining.calibration import Calibration, calibrate, neutral_score, probability
-from bitextmine.mining.cleaning import VERSION, clean_lines, cleaning_notes, near_copy
+from bitextmine.mining.cleaning import VERSION, clean_lines, cleaning_notes, near_copies
 from bitextmine.mining.dedup import closest_lines, every_line, first_lines
 from bitextmine.mining.gold import Gold, gold_in_rows, pair_codes, read_gold
 from bitextmine.mining.margin import LOG_ODDS, NEUTRAL, BestBothWays, candidates
@@ -483,21 +483,12 @@ def find_candidates(sides: tuple[Side, Side], neighbours: Neighbours, options: M
         codes = pair_codes(pairs.src, pairs.tgt, len(sides[1].unique.rows))
         new = (pairs.score > NEUTRAL[margin]) & ~np.isin(codes, compared)
         pairs, compared = pairs.take(new), np.concatenate([compared, codes[new]])
-        copies = pairs.take(_near_copies(pairs, sides))
+        copies = pairs.take(near_copies(pairs, sides))
         if not len(copies):
             break
         neighbours = without_pairs(neighbours, copies, neighbours.fwd_id.shape[1])
         best = candidates(neighbours, k, margin)
     return Candidates(neighbours, best)
-
-
-def _near_copies(pairs: ScoredPairs, sides: tuple[Side, Side]) -> NDArray[np.bool_]:
-    """Return a mask (p,) of the pairs whose sentences are near copies of each other."""
-    src, tgt = (
-        side.text.take(side.unique.rows[rows])
-        for side, rows in zip(sides, (pairs.src, pairs.tgt), strict=True)
-    )
-    return np.fromiter(map(near_copy, src, tgt), dtype=bool, count=len(pairs))
 
 
 @dataclass(frozen=True)
@@ -527,7 +518,7 @@ def score_candidates(
     raw = rescorer(found.best, neighbours, k)
     pairs, share = retrieve(raw, Retrieval.MAX, LOG_ODDS), rescorer.scorer.share
     if not all(side.cleaned for side in sides):
-        pairs = pairs.take(~_near_copies(pairs, sides))
+        pairs = pairs.take(~near_copies(pairs, sides))
     likely = pairs.take(pairs.score >= neutral_score(pairs.score, share))
     taken = removed(likely, neighbours, k, options.margin, rescorer) if min(lines) >= MIN_LINES else ()
     calibration = calibrate(pairs.score, share, lines, taken)
@@ -548,7 +539,7 @@ def ask_second(
     assert best is not None and calibration is not None and rescorer is not None
     pairs = hopeful(best, found.neighbours, options.k)
     if not all(side.cleaned for side in sides):
-        pairs = pairs.take(~_near_copies(pairs, sides))
+        pairs = pairs.take(~near_copies(pairs, sides))
     raw = rescorer.scores(pairs.src, pairs.tgt, pairs.score, found.neighbours, options.k)
     pairs = ScoredPairs(pairs.src, pairs.tgt, calibration.log_odds(raw))
     lines, width = [len(side.unique.rows) for side in sides], len(sides[1].unique.rows)
@@ -641,7 +632,7 @@ def estimate_pairs(
     pairs = scored.pairs
     true = probability(pairs.score)
     if not all(side.cleaned for side in sides):  # copies look like the best of translations
-        true[_near_copies(pairs, sides)] = 0
+        true[near_copies(pairs, sides)] = 0
     return Estimate(pairs.score, true, lines, counted_side, scored.calibration.unseen)
 
 

@@ -31,7 +31,7 @@ from bitextmine.console import counted
 from bitextmine.embeddings.selection import Elsewhere, SelectedVectors
 from bitextmine.errors import BitextmineError
 from bitextmine.mining.calibration import probability
-from bitextmine.mining.cleaning import near_copy
+from bitextmine.mining.cleaning import near_copies
 from bitextmine.mining.margin import BestBothWays, BestCandidates, rounded
 from bitextmine.mining.pairing import ScoredPairs
 from bitextmine.mining.sides import Side
@@ -337,20 +337,11 @@ def consult(
         evidence = fit_evidence(rivalled(pairs)[among], found) if judge is None else judge(some, found)
         added = evidence.log_odds(found)
         # An untranslated copy has the highest evidence there is.
-        score[among] = rounded(some.score + np.where(_copies(some, sides), np.minimum(added, 0), added))
+        copies = near_copies(some, sides, fewest=1, share=_COPY_SHARE)
+        score[among] = rounded(some.score + np.where(copies, np.minimum(added, 0), added))
     lines = len(np.unique(some.src)), len(np.unique(some.tgt))
     chosen = _best_again(best, ScoredPairs(pairs.src, pairs.tgt, score)) if evidence.weight else best
     return Opinion(chosen, evidence, lines, len(some), second.encoder.name, second.encoder.hash)
-
-
-def _copies(pairs: ScoredPairs, sides: tuple[Side, Side]) -> NDArray[np.bool_]:
-    """Return a mask (p,) of the pairs whose lines have most words in common."""
-    src, tgt = (
-        side.text.take(side.unique.rows[rows])
-        for side, rows in zip(sides, (pairs.src, pairs.tgt), strict=True)
-    )
-    copies = (near_copy(*both, fewest=1, share=_COPY_SHARE) for both in zip(src, tgt, strict=True))
-    return np.fromiter(copies, dtype=bool, count=len(pairs))
 
 
 def _best_again(best: BestBothWays, pairs: ScoredPairs) -> BestBothWays:
