@@ -9,7 +9,7 @@ import click
 from bitextmine.cli.declared import Only, command
 from bitextmine.cli.shell import program
 from bitextmine.declarations import Opt
-from bitextmine.files.formats.names import INPUT_SUFFIXES, STATING_SUFFIXES
+from bitextmine.files.formats.names import INPUT_SUFFIXES
 from bitextmine.files.options import PairColumns, StreamOutput, pairs_file
 from bitextmine.mining.options import PlainThreshold
 from bitextmine.run import Run
@@ -103,8 +103,8 @@ characters.
 
 Reads {INPUT_SUFFIXES}, folders of the library datasets, or two files, sources and translations line by line, such as
 corpus.en and corpus.de. Source and target are the first two columns, those that 'mine' and 'score' write, or those
-named by a header or by --scol and --tcol. --src and --tgt are not needed if the file states its languages
-({STATING_SUFFIXES}, a header, the names of two files); given, they choose among these.
+named by a header or by --scol and --tcol. --src and --tgt are not needed if the file states its languages, by its
+format, a header or the names of two files; given, they choose among these.
 
 \b
 {_TABLE}

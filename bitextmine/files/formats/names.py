@@ -27,7 +27,6 @@ class Format:
         writer: "module:class", called with a binary file and an `Outline`; a `Writer`. Empty: the format is only read.
         lines: rows are lines of text, which `cut` and `paste` handle.
         binary: numbers keep all their digits, and the content is compressed already.
-        states_languages: a file may state the languages of its texts.
         needs_languages: the two sides are told apart by their languages.
         extra: the optional dependencies of this package that it needs.
     """
@@ -38,7 +37,6 @@ class Format:
     writer: str = ""
     lines: bool = False
     binary: bool = False
-    states_languages: bool = False
     needs_languages: bool = False
     extra: str = ""
 
@@ -64,22 +62,14 @@ class Format:
 
 
 TSV = Format("tsv", (".tsv", ".txt", ".tab", ""), "tsv:TextRows", "tsv:TextWriter", lines=True)
-JSONL = Format(
-    "jsonl", (".jsonl", ".ndjson"), "records:open_jsonl", "records:JsonWriter", states_languages=True
-)
-_LANGUAGES: Any = {"states_languages": True, "needs_languages": True}
-TMX = Format("tmx", (".tmx",), "xliff:open_units", "tmx:TmxWriter", **_LANGUAGES)
+JSONL = Format("jsonl", (".jsonl", ".ndjson"), "records:open_jsonl", "records:JsonWriter")
+TMX = Format("tmx", (".tmx",), "xliff:open_units", "tmx:TmxWriter", needs_languages=True)
 _PYARROW: Any = {"binary": True, "extra": "parquet"}
 PARQUET = Format("parquet", (".parquet", ".pq"), "parquet:open_parquet", "parquet:ArrowWriter", **_PYARROW)
 DATASET = Format("dataset", (), "parquet:open_dataset", extra="parquet")
-XLIFF = Format(
-    "xliff",
-    (".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff", ".txlf"),
-    "xliff:open_units",
-    states_languages=True,
-)
+XLIFF = Format("xliff", (".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff", ".txlf"), "xliff:open_units")
 CSV = Format("csv", (".csv",), "quoted:open_csv", lines=True)
-PO = Format("po", (".po", ".pot"), "po:open_po", states_languages=True)
+PO = Format("po", (".po", ".pot"), "po:open_po")
 # Two files, named by the languages: {lang} stands for these in the name of an output.
 MOSES = Format("moses", (".{lang}",), "tsv:open_moses", "tsv:MosesWriter", lines=True, needs_languages=True)
 
@@ -92,11 +82,9 @@ def _listed(suffixes: Iterable[str], word: str = "or") -> str:
     return f"{', '.join(most)} {word} {last}"
 
 
-# For texts of help: the usual suffix of each format that is read, of those that are written, of those that state their
-# languages, and all that compress.
+# For texts of help: the usual suffix of each format that is read, and of those that are written; all that compress.
 INPUT_SUFFIXES = _listed((format.suffixes[0] for format in FORMATS.values() if format.suffixes), "and")
 OUTPUT_SUFFIXES = _listed(_WRITTEN)
-STATING_SUFFIXES = _listed(format.suffixes[0] for format in FORMATS.values() if format.states_languages)
 COMPRESSING = _listed(COMPRESSION_SUFFIXES)
 SUFFIXES = {suffix: format for format in FORMATS.values() for suffix in format.suffixes}
 _PLACE = re.compile(r"\{(?:lang|src|tgt)\}")
