@@ -12,6 +12,7 @@ from bitextmine.documents.warc import CONTENT_KINDS, Record, records
 from bitextmine.files.source import Source
 from bitextmine.files.unpacking import MAGIC, unpack
 
+_PLAIN = "text/plain"
 _WGET = "metadata://"  # its log and its arguments
 
 
@@ -28,7 +29,7 @@ def crawled(
             number += 1
             if _is_page(record):
                 text = functools.partial(_paragraphs, record, machine, source.max_line)
-                yield Document(f"{name}#{number}", record.url, None, text, tags=_is_plain(record))
+                yield Document(f"{name}#{number}", record.url, None, text, tags=record.media_type == _PLAIN)
 
 
 def _blocks(source: Source, seen: Callable[[int], object] | None) -> Iterator[bytes]:
@@ -45,19 +46,15 @@ def _blocks(source: Source, seen: Callable[[int], object] | None) -> Iterator[by
 def _is_page(record: Record) -> bool:
     """Return True for a page that was delivered, and for its plain text in a WET file."""
     if not record.is_http:
-        return record.media_type in (*HTML_TYPES, "text/plain") and not record.url.startswith(_WGET)
-    return record.status in (None, 200, 203) and record.media_type in ("", *HTML_TYPES, "text/plain")
-
-
-def _is_plain(record: Record) -> bool:
-    return record.media_type == "text/plain"
+        return record.media_type in (*HTML_TYPES, _PLAIN) and not record.url.startswith(_WGET)
+    return record.status in (None, 200, 203) and record.media_type in ("", *HTML_TYPES, _PLAIN)
 
 
 def _paragraphs(record: Record, machine: bool, most: int) -> Iterable[str]:
     if record.content is None:
         raise too_large(most)
     raw = _unpacked(record.content, record.headers, most)
-    if _is_plain(record):
+    if record.media_type == _PLAIN:
         return paragraphs(decoded(raw, record.charset).split("\n"))
     return page(raw, record.charset, machine)
 

@@ -3,7 +3,7 @@
 import csv
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.cells import one_cell
@@ -14,6 +14,7 @@ from bitextmine.files.source import Source
 
 _HEAD_LINES = 200
 _ROWS = 8192
+_END = "\x1eend of file\n"  # a line behind the last one, which becomes part of a cell without an end
 
 
 def open_csv(source: Source, columns: Columns) -> TextRows:
@@ -44,38 +45,18 @@ def _lines(source: Source) -> Iterator[str]:
 def _rows(lines: Iterator[str], delimiter: str, source: Source) -> Iterator[list[bytes]]:
     """Yield rows as tab-separated lines."""
     csv.field_size_limit(source.max_line)
-    record: list[str] = []  # the lines of a row
-    last: list[str] = []
-    rows = csv.reader(_noted(lines, record), delimiter=delimiter)
+    rows = csv.reader(itertools.chain(lines, [_END]), delimiter=delimiter)
+    line = 0
     try:
-        some: list[bytes] = []
-        for row in rows:
-            last[:], record[:] = record, ()
-            if row:
-                some.append("\t".join(map(one_cell, row)).encode("utf-8", "surrogateescape"))
-            if len(some) == _ROWS:
-                yield some
-                some = []
-        if len(last) > 1 and _is_open(last, delimiter):
-            raise csv.Error("its last cell has no end")
-        yield some
+        while some := list(itertools.islice(rows, _ROWS)):
+            last = some[-1][-1] if some[-1] else ""
+            if last.endswith(_END):
+                line = rows.line_num - last.count("\n") + 1
+                raise csv.Error("a cell from here to the end")
+            if last == _END[:-1]:
+                del some[-1]
+            yield ["\t".join(map(one_cell, row)).encode("utf-8", "surrogateescape") for row in some if row]
     except csv.Error as e:
-        line = rows.line_num - len(record or last) + 1
         raise BitextmineError(
-            f"{source}: line {line}: not CSV ({e}); is there a quotation mark without an end?"
+            f"{source}: line {line or rows.line_num}: not CSV ({e}); is there a quotation mark without an end?"
         ) from None
-
-
-def _is_open(lines: Sequence[str], delimiter: str) -> bool:
-    """Return True if a cell in quotation marks does not end in these lines."""
-    try:
-        list(csv.reader(lines, delimiter=delimiter, strict=True))
-    except csv.Error as e:
-        return "end of data" in str(e)
-    return False
-
-
-def _noted(lines: Iterator[str], record: list[str]) -> Iterator[str]:
-    for line in lines:
-        record.append(line)
-        yield line
