@@ -145,8 +145,9 @@ class PairScorer:
             room = self.request.window - len(texts[0])
             while before and sum(len(src) for src, _ in list(before)[1:]) >= room:
                 before.popleft()
-            yield block, (list(before) if self.request.looks_back else [], texts)
-            before.append(texts)
+            yield block, (list(before), texts)
+            if self.request.looks_back:
+                before.append(texts)
 
     def _remotely(
         self, blocks: Iterable[Block], layout: Layout, run: Run
