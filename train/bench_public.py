@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,7 +79,6 @@ PLACES = {
 HALVES = {"": slice(None), ", odd lines": slice(0, None, 2), ", even lines": slice(1, None, 2)}
 LASER = "LASER/data/tatoeba/v1/tatoeba.{three}-eng."
 
-MOST_WRITTEN = 30  # languages of a map with the figures in it
 # Relatives side by side, for the map.
 RELATED = (
     "en af nl de da nb sv is fr ca it es gl pt ro pl cs sk sl hr sr mk bg uk ru lt lv sq el hy hu fi et eu ga "
@@ -267,7 +266,7 @@ def heat_map(source: Path, stem: Path) -> None:
     from matplotlib.figure import Figure
 
     rows = [line.split("\t") for line in source.read_text(encoding="utf-8").splitlines()[1:]]
-    names = order(row[side] for row in rows for side in (0, 1))
+    names = sorted({lang for row in rows for lang in row[:2]}, key=RELATED.split().index)
     table = np.full((len(names), len(names)), np.nan)
     for a, b, _, margin in rows:
         i, j = sorted((names.index(a), names.index(b)), reverse=True)
@@ -282,10 +281,6 @@ def heat_map(source: Path, stem: Path) -> None:
             axes = drawn.subplots()
             low = max(90.0, float(np.floor(np.nanmin(table))))
             image = axes.imshow(table, cmap="viridis", vmin=low, vmax=100)
-            for i, j in itertools.combinations(range(len(names)), 2) if len(names) <= MOST_WRITTEN else ():
-                value = table[j, i]
-                color = "#000000" if value > (low + 100) / 2 else "#ffffff"
-                axes.text(i, j, f"{value:.1f}", ha="center", va="center", fontsize=5, color=color)
             axes.set_xticks(range(len(names) - 1), names[:-1], fontsize=7)
             axes.set_yticks(range(1, len(names)), names[1:], fontsize=7)
             axes.set_ylim(len(names) - 0.5, 0.5)
@@ -297,12 +292,6 @@ def heat_map(source: Path, stem: Path) -> None:
             bar.ax.tick_params(colors=text, labelsize=7)
             bar.outline.set_visible(False)  # type: ignore[operator]
             drawn.savefig(f"{stem}-{theme}.svg", transparent=True, metadata={"Date": None})
-
-
-def order(names: Iterable[str]) -> list[str]:
-    """Return the languages with relatives side by side."""
-    related = RELATED.split()
-    return sorted(set(names), key=lambda name: related.index(name) if name in related else len(related))
 
 
 if __name__ == "__main__":
