@@ -2,7 +2,6 @@
 
     python mine/bench_filtering.py noise DATA --model world56 --langs pl,fi,ru      tables for mine/quality.md
     python mine/bench_filtering.py noise DATA --part scale                  the part that the scale is set by
-    python mine/bench_filtering.py noise DATA --peers                       other tools on the same rows
     python mine/bench_filtering.py speed DATA            rows per second and memory of score and filter
     python mine/bench_filtering.py seen                  the same of the table that finds duplicates, 100 million pairs
 
@@ -18,16 +17,13 @@ import itertools
 import json
 import os
 import re
-import resource
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from harness import parser, table
+from harness import bitextmine, parser, table
 from noise import RULES, Row, Stream, Texts, noisy_rows
 
 from bitextmine.encoder import Encoder, load_encoder
@@ -175,74 +171,6 @@ def kept_by(preset: str, folder: Path, count: int) -> np.ndarray:
     return flags
 
 
-# --- peers -----------------------------------------------------------------------------------------------
-
-
-def bicleaner_hardrules(rows: Sequence[Row], lang: str) -> list[bool]:
-    """Return the rows that bicleaner-hardrules keeps, without its models of languages, which it would fetch."""
-    import types
-
-    for name in ("fastspell", "kenlm"):
-        sys.modules[name] = types.ModuleType(name)
-    sys.modules["fastspell"].FastSpell = object  # type: ignore[attr-defined]
-    from hardrules.hardrules import Hardrules
-
-    off = ("lm_filter", "porn_removal", "lang_ident")
-    options = {f"disable_{name}": True for name in off} | {
-        "disable_minimal_length": False,
-        "run_all_rules": False,
-    }
-    rules = Hardrules(
-        argparse.Namespace(source_lang="en", target_lang=lang, lm_threshold=0, rules_config=None, **options)
-    )
-    return [not rules.wrong_tu(row.src, row.tgt) for row in rows]
-
-
-def opusfilter(rows: Sequence[Row], lang: str) -> list[bool]:
-    """Return the rows that OpusFilter keeps, with the filters and values of its documentation's example."""
-    from opusfilter import filters
-    from py3langid.langid import LanguageIdentifier
-
-    from bitextmine.languages.scripts import scripts_of
-
-    if not hasattr(LanguageIdentifier, "from_pickled_model"):  # the name before py3langid 0.4
-        LanguageIdentifier.from_pickled_model = LanguageIdentifier.from_model_file
-    scripts = [next(iter(scripts_of(code))) for code in ("en", lang)]
-    chosen = [
-        filters.LengthFilter(unit="word", min_length=1, max_length=100),
-        filters.LengthRatioFilter(unit="word", threshold=3),
-        filters.LongWordFilter(threshold=40),
-        filters.HtmlTagFilter(),
-        filters.CharacterScoreFilter(scripts=scripts, thresholds=[1, 1]),
-        filters.LangidFilter(languages=["en", "no" if lang == "nb" else lang], thresholds=[0, 0]),
-        filters.TerminalPunctuationFilter(threshold=-2),
-        filters.NonZeroNumeralsFilter(threshold=0.5),
-        filters.RepetitionFilter(),
-    ]
-    pairs = [(row.src, row.tgt) for row in rows]
-    return [all(kept) for kept in zip(*(list(each.decisions(pairs)) for each in chosen), strict=True)]
-
-
-PEERS = {"bicleaner-hardrules": bicleaner_hardrules, "OpusFilter": opusfilter}
-
-
-def report_peers(arguments: argparse.Namespace) -> None:
-    """Print the rows of each kind that other tools keep, of all languages, and their speed."""
-    encoder = load_encoder(arguments.model, "cpu")
-    streams = [
-        (lang, noisy_stream(Path(arguments.data), lang, arguments.part, encoder)[0])
-        for lang in languages_of(arguments, encoder)
-    ]
-    kinds = np.array([row.kind for _, rows in streams for row in rows])
-    columns = []
-    for peer in PEERS.values():
-        begin = time.process_time()
-        kept = np.array([keeps for lang, rows in streams for keeps in peer(rows, lang)])
-        columns.append((kept, len(kept) / (time.process_time() - begin)))
-    table(["kind", "rows", *PEERS], shares(kinds, ("good", *RULES), [kept for kept, _ in columns]))
-    print("rows per CPU second:", *(f"{rate:,.0f}" for _, rate in columns))
-
-
 def shares(kinds: np.ndarray, order: Iterable[str], kept: Sequence[np.ndarray]) -> Iterator[list[object]]:
     """Yield each kind with its rows and the shares that are kept."""
     for kind in order:
@@ -299,59 +227,40 @@ def report_speed(arguments: argparse.Namespace) -> None:
     The columns are seconds of the clock and of processor time, rows per second of processor time (other work on the
     machine changes it little) and peak memory.
     """
-    program = [sys.executable, "-m", "bitextmine"]
     sources = ("docs", "business", "devdocs", "laws")
     files = [Path(arguments.data) / f"train/{s}.en-fr.tsv.zst" for s in sources]
-    languages = ("--src", "en", "--tgt", "fr")
-    environment = {**os.environ, "BITEXTMINE_MODEL": arguments.model}
+    score = ("score", "--model", arguments.model)
 
     def rows_of(folder: Path) -> Iterator[list[object]]:
-        plain, done, parquet = (folder / file for file in ("plain.tsv", "scored.tsv", "scored.parquet"))
+        plain, done, parquet = (str(folder / file) for file in ("plain.tsv", "scored.tsv", "scored.parquet"))
         for rows in sorted({100_000, arguments.rows}):
-            with plain.open("w", encoding="utf-8") as out:
+            with open(plain, "w", encoding="utf-8") as out:
                 lines = itertools.chain.from_iterable(map(iter_lines, itertools.cycle(files)))
                 for i, line in enumerate(itertools.islice(lines, rows)):
                     # A text that comes round again is made another one.
                     out.write(line if i < 600_000 else line.replace("\t", f" {i}\t") + f" {i}")
                     out.write("\n")
-            commands: list[tuple[list[object], Path, Path | None]] = [
-                (["score", "--columns", "cosine"], plain, None),
-                (["score"], plain, done),
-                (["score", *languages], plain, None),
-                (["filter", "--max", "length_ratio=2.5", "--min", "shorter=3"], plain, None),
-                (["filter", "--preset", "cheap"], plain, None),
-                (["filter", "--duplicates", "exact"], plain, None),
-                (["filter", "--duplicates", "near"], plain, None),
-                (["filter", "--preset", "mild", "--duplicates", "none"], done, None),
-                (["filter", "--preset", "mild"], done, None),
-                (["filter", "--preset", "mild", "-o", parquet], done, None),
-                (["filter", parquet, "--preset", "strict"], parquet, None),
+            commands: list[tuple[tuple[str, ...], str, str]] = [
+                ((*score, "--columns", "cosine"), plain, os.devnull),
+                (score, plain, done),
+                ((*score, "--src", "en", "--tgt", "fr"), plain, os.devnull),
+                (("filter", "--max", "length_ratio=2.5", "--min", "shorter=3"), plain, os.devnull),
+                (("filter", "--preset", "cheap"), plain, os.devnull),
+                (("filter", "--duplicates", "exact"), plain, os.devnull),
+                (("filter", "--duplicates", "near"), plain, os.devnull),
+                (("filter", "--preset", "mild"), done, os.devnull),
+                (("filter", "--preset", "mild"), done, parquet),
+                (("filter", "--preset", "strict"), parquet, os.devnull),
             ]
             for words, source, target in commands:
-                label = " ".join(str(getattr(word, "name", word)) for word in words)
+                label = " ".join([*words, Path(target).suffix])
                 if re.search(arguments.only, label):
-                    seconds, usage = timed([*program, *map(str, words)], source, target, environment)
-                    cpu = usage.ru_utime + usage.ru_stime
-                    yield [label, rows, seconds, cpu, round(rows / cpu), usage.ru_maxrss >> 10]
+                    cost, _ = bitextmine(*words, source, "-o", target)
+                    yield [label, rows, cost.seconds, cost.cpu, round(rows / cost.cpu), cost.peak_mib]
 
     with tempfile.TemporaryDirectory() as name:
         header = ["command", "rows", "seconds", "CPU seconds", "rows per CPU second", "MiB"]
         table(header, rows_of(Path(name)), digits=1)
-
-
-def timed(
-    command: Sequence[str], source: Path, target: Path | None, environment: dict[str, str]
-) -> tuple[float, resource.struct_rusage]:
-    """Run a command from a file to a file, or to nowhere: seconds, and what it used."""
-    with source.open("rb") as stdin, (target or Path(os.devnull)).open("wb") as stdout:
-        begin = time.perf_counter()
-        child = subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, env=environment)
-        message = child.stderr.read() if child.stderr else b""
-        _, status, usage = os.wait4(child.pid, 0)
-        seconds = time.perf_counter() - begin
-    if status:
-        raise SystemExit(f"{command}: {message.decode()}")
-    return seconds, usage
 
 
 def report_seen(arguments: argparse.Namespace) -> None:
@@ -370,14 +279,9 @@ def report_seen(arguments: argparse.Namespace) -> None:
     again = int(seen.add(np.random.default_rng(1).integers(1, 1 << 63, 8192, dtype=np.uint64)).sum())
     print(
         f"{arguments.rows:,} hashes, {new:,} of them new, in {seconds:.0f} seconds of processor time; the table "
-        f"takes {seen.bytes >> 20:,} MiB, the process {peak():,.0f} MiB at its most; asked for the first 8,192 "
+        f"takes {seen.bytes >> 20:,} MiB; asked for the first 8,192 "
         f"again: {again:,} new"
     )
-
-
-def peak() -> float:
-    """Return the peak memory of this process in MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main() -> None:
@@ -388,10 +292,7 @@ def main() -> None:
     noise.add_argument("--model", default="default")
     noise.add_argument("--langs", help="target languages, of en (default: all of the encoder)")
     noise.add_argument("--part", choices=PARTS, default="report", help="of the benchmarks")
-    noise.add_argument(
-        "--peers", action="store_true", help="bicleaner-hardrules and OpusFilter on the same rows"
-    )
-    noise.set_defaults(run=lambda a: report_peers(a) if a.peers else report_noise(a))
+    noise.set_defaults(run=report_noise)
     speed = commands.add_parser("speed")
     speed.add_argument("data")
     speed.add_argument("--model", default="default")

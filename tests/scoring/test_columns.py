@@ -33,6 +33,7 @@ from bitextmine.scoring.columns.quality import (
     SENTENCE_INPUTS,
     SIDE_INPUTS,
     Networks,
+    language_number,
     similarity,
 )
 from bitextmine.shipped import SHIPPED
@@ -370,7 +371,7 @@ def test_quality_of_languages_that_the_encoder_does_not_know_goes_by_the_texts(m
     ]
     n = len(spoilt)
     found = PairTexts(EN * 20 + [EN[0]] * n, right * 20 + spoilt, tools).column("quality")
-    assert 0.5 >= found[:-n].min() > 0.35 > found[-n:].max()
+    assert 0.5 >= found[:-n].min() > 0.25 > found[-n:].max()
 
 
 @pytest.mark.parametrize("model", ["europe5", "world56"])
@@ -388,7 +389,33 @@ def test_quality_tells_right_pairs_from_spoilt_ones(model, stated):
     inputs = pairs.inputs()
     more = pairs.piece_inputs()
     assert inputs.shape == (3, len(INPUTS)) and more.shape == (3, PIECE_INPUTS)
-    assert right == pytest.approx(logistic(networks.pieces, np.concatenate([inputs, more], axis=1)), abs=1e-6)
+    numbers = [language_number(lang) for lang in langs]
+    shift = sum(row[2] for row in networks.languages.tolist() if row[0] in numbers) / 1000
+    alone = logistic(networks.pieces, np.concatenate([inputs, more], axis=1))
+    assert right / (1 - right) == pytest.approx(alone / (1 - alone) * math.exp(shift), rel=1e-4)
+
+
+@pytest.mark.parametrize("langs", [("en", "de"), ("", "")])
+def test_both_sides_of_a_translation_weigh_the_same(langs):
+    """The weights from their definition, piece by piece."""
+    src = ["The old bridge over the river was closed yesterday because of the storm."] * 2
+    tgt = ["Die alte Brücke über den Fluss wurde gestern wegen des Sturms gesperrt.", "Die Brücke gestern."]
+    encoder, tables = load_encoder("europe5"), load_file(packaged("europe5") / QUALITY)
+    levels = {number: level / 1000 for number, level, _ in tables["languages"].tolist()}
+    names, norms = encoder.tokenizer.names(), encoder.piece_rows()[1]
+    logs = []
+    for texts, lang in zip((src, tgt), langs, strict=True):
+        totals = np.zeros(2)
+        for row, text in enumerate(texts):
+            for piece in encoder.tokenizer.encode([text], encoder.max_pieces)[0].ids.tolist():
+                if piece < len(names):
+                    usual = math.sqrt(len(names[piece]) * norms[piece] / norms.mean())
+                    totals[row] += usual * math.exp(tables["weights"][piece] / 32)
+        logs.append(np.log(totals * math.exp(levels[language_number(lang)] if lang else 0) + 2))
+    ratio, apart = PairTexts(src, tgt, Request(("quality",), *langs).tools(encoder)).piece_inputs()[:, -2:].T
+    assert ratio == pytest.approx(logs[1] - logs[0], abs=1e-5)
+    assert apart == pytest.approx(abs(ratio))
+    assert apart[0] < 0.25 and apart[1] > 0.8
 
 
 def test_negations_and_names_are_inputs():
@@ -521,9 +548,9 @@ def test_files_of_networks(tmp_path):
     for name, change, message in (
         ("plain.out", lambda a: a * np.nan, "'plain.out' holds NaN"),
         ("pieces.hidden", lambda a: a[:, 1:].copy(), "another version"),
-        ("negation", lambda a: a[:, 1:].copy(), "negating pieces of shape"),
-        ("negation", lambda a: a.astype(np.float32), "float32, not"),
-        ("names", lambda a: a.astype(np.float32), "float32, not"),
+        ("negation", lambda a: a[:, 1:].copy(), "no table 'negation'"),
+        ("languages", lambda a: a.astype(np.float32), "no table 'languages'"),
+        ("weights", lambda a: a[:, None].copy(), "no table 'weights'"),
         ("plain.more", lambda a: np.zeros(1, np.float32), "not the networks"),
     ):
         save_file({**content, name: change(content.get(name))}, path)

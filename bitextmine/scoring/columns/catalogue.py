@@ -330,7 +330,8 @@ def _quality(pairs: PairTexts) -> Floats:
 def _own_quality(pairs: PairTexts) -> Floats:
     quality, known = pairs.tools.quality, pairs.tools.knows_languages
     more = pairs.piece_inputs() if known and quality.by_pieces else None
-    found = quality.probabilities(pairs.inputs(), more, known=known)
+    langs = pairs.tools.src_lang, pairs.tools.tgt_lang
+    found = quality.probabilities(pairs.inputs(), more, langs, known=known)
     return np.where(np.minimum(*pairs.lengths) > 0, found, 0.0)  # the networks never saw an empty side
 
 

@@ -34,15 +34,19 @@ _MARK = re.compile(MARK)
 _MARKED_TOKEN = re.compile(rf"(?:[^\W_]|{MARK})+(?:['’-](?:[^\W_]|{MARK})+)*")
 _LONGEST_PERIOD = 12  # tokens that a loop repeats
 _FEWEST = 4  # tokens of a text that can loop, and of a copied run
-_END = re.compile(r"[.!?…।]+[\"'”’»)\]]*(?=\s|$)|[。！？]")
-_INSIDE = re.compile(r"(?<=[^\W\d_]{2})[.!?…] +([^\W\d_])")  # (?<= ): not an initial
+# Each begins with a set of characters, which the search finds fast.
+_END = re.compile(r"[.!?…।。！？](?:(?<=[。！？])|[.!?…।]*[\"'”’»)\]]*(?=\s|$))")
+_INSIDE = re.compile(r"[.!?…](?<=[^\W\d_]{2}.) +([^\W\d_])")  # (?<= ): not an initial
 STOPS = frozenset(".!?…।。！？")  # marks that end a sentence
 _LAST, _CLOSING = STOPS | frozenset(":;：；"), "\"'”’»)]」"
+_BRACKET = re.compile(r"[()\[\]]")
 _TAIL = 8  # characters that hold the last mark, with what closes behind it
 _UNMARKED = re.compile("[\u0e00-\u0eff\u1780-\u17ff]")  # Thai, Lao, Khmer: no mark ends a sentence
 # The search goes from space to space, and leaves out most words by their first letter.
 _NAME = re.compile(r" (?![a-z])(?<=[\w,;()\-–—] )[\"'“„«(]*([^\W\d_][\w’'-]{2,})")
 _START = 4  # letters of a name that must agree
+_SYLLABIC = re.compile("[\u3041-\u30ff\uac00-\ud7a3]")
+_SPELLING = re.compile(r"[\u30a1-\u30fa\u30fc-\u30ff]{2,}|[A-Za-z][\w'’-]*|[\uac00-\ud7a3]+")
 _GLUED = re.compile(f"[{UNSPACED}\uac00-\ud7a3]")  # where negation is a part of a word; \uac00: Hangul
 _SPLITS = "\u0130"  # the one letter whose lower case is not a letter: a dot follows
 _MOST = 3  # of any count that is a sign
@@ -77,7 +81,17 @@ def repeated(tokens: list[str]) -> int:
     # A longer loop has two tokens or more that were there before, one after the other, as hardly any right text has.
     if again < 2 or len(set(pairwise(tokens))) == count - 1:
         return most
-    for period in range(1, min(_LONGEST_PERIOD, count // 2, again) + 1):
+    places: dict[tuple[str, str], list[int]] = {}
+    periods: set[int] = set()
+    for at, both in enumerate(pairwise(tokens)):
+        if both in places:
+            periods.update(at - place for place in places[both][-_LONGEST_PERIOD:])
+            places[both].append(at)
+        else:
+            places[both] = [at]
+    for period in sorted(periods):
+        if period > min(_LONGEST_PERIOD, count // 2):
+            break
         run = 0
         for one, other in zip(tokens, tokens[period:], strict=False):
             run = run + 1 if one == other else 0
@@ -148,10 +162,14 @@ def names_apart(src: str, tgt: str, src_words: list[str], tgt_words: list[str]) 
 
 
 @lru_cache(maxsize=1 << 16)
-def _letters(word: str) -> tuple[str, frozenset[str]]:
-    """Return a word in Latin letters and its pairs of letters, with the first one."""
+def _letters(word: str) -> tuple[str, frozenset[str], bool]:
+    """Return a word in Latin letters, its pairs of letters, with the first one, and if its vowels are spelled."""
     plain = "".join(filter(str.isalnum, latin(word)))
-    return plain, frozenset(map("".join, pairwise(f" {plain}")))
+    return (
+        plain,
+        frozenset(map("".join, pairwise(f" {plain}"))),
+        plain.isascii() and not _SYLLABIC.search(word),
+    )
 
 
 @lru_cache(maxsize=1 << 16)
@@ -160,20 +178,35 @@ def _sounds(plain: str) -> frozenset[str]:
     return frozenset(map("".join, pairwise(f" {consonants(plain)}".replace("\0", ""))))
 
 
+def spelled_words(text: str) -> list[str]:
+    """Return the words of a text that may spell a name, and the parts of those with hyphens.
+
+    In scripts without spaces these are runs of katakana, which spell foreign names, and words of other scripts.
+    """
+    words = text.split() if UNSPACED_LETTER.search(text) is None else _SPELLING.findall(text)
+    return (
+        words + [part for word in words if "-" in word for part in word.split("-")] if "-" in text else words
+    )
+
+
 def unlike(name: str, words: Sequence[str]) -> float:
     """Return how far the spelling of a name is from that of the most similar word, from 0 to 1.3.
 
-    Of words in scripts that the table of letters does not spell in Latin letters, consonants are compared.
+    Of names with a hyphen the part most unlike all words counts. Consonants alone are compared if one script has no
+    letters for vowels, or adds some (kana, Hangul).
     """
     if name in words:
         return 0.0
-    own, letters = _letters(name)
+    if parts := [part for part in name.split("-") if len(part) > 2][1:]:
+        return max(unlike(part, words) for part in (name.split("-", 1)[0], *parts))
+    name = name.removesuffix("'s").removesuffix("’s")
+    own, letters, own_vowels = _letters(name)
     closest = 0.0
-    for other, there in map(_letters, words):
+    for other, there, vowels in map(_letters, words):
         if other == own:
             return 0.0
         pairs = letters
-        if other.isascii() != own.isascii():
+        if vowels != own_vowels:
             pairs, there = _sounds(own), _sounds(other)
         if pairs.isdisjoint(there):
             continue
@@ -229,7 +262,7 @@ def _signs(src: str, tgt: str) -> tuple[float, ...]:
         math.log1p(run),
         copied_pairs(src, tgt, src_words, tgt_words) if words > 1 else 0,
         *_punctuation(src, tgt),
-        sum(abs(src.count(c) - tgt.count(c)) for c in "()[]"),
+        sum(abs(src.count(c) - tgt.count(c)) for c in "()[]") if _BRACKET.search(src + tgt) else 0,
         names_apart(src, tgt, src_words, tgt_words),
         _stops_inside(src) - _stops_inside(tgt),
         src[:1].islower() - tgt[:1].islower() if _is_cased(src) and _is_cased(tgt) else 0,

@@ -8,7 +8,7 @@ own gets the second and third of the default encoder.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -41,13 +41,16 @@ INPUTS = (
 # counterpart; the distance of the name most unlike the other side's words; the number of such names; the largest
 # product of a name's distance and the root of the probability that it keeps its spelling. Of both sides: the higher
 # cosine, the lower distance, the geometric mean of the products. Then the negation of each side by its pieces, and the
-# difference; how well the sentences of each side match (`_sentence_inputs`); the features of all pieces.
+# difference; how well the sentences of each side match (`_sentence_inputs`); the features of all pieces;
+# the logarithm of the ratio of the weights of both sides (`Networks.weights`), and its absolute value.
 SIDE_INPUTS = 5
 BOTH_INPUTS = 3
 NEGATION_INPUTS = 4
 SENTENCE_INPUTS = 4
-PIECE_INPUTS = 1 + 2 * SIDE_INPUTS + BOTH_INPUTS + NEGATION_INPUTS + 2 * SENTENCE_INPUTS + FEATURES
+PIECE_INPUTS = 1 + 2 * SIDE_INPUTS + BOTH_INPUTS + NEGATION_INPUTS + 2 * SENTENCE_INPUTS + FEATURES + 2
 NAME_STEPS = 16  # of a unit of log odds, in `Networks.names`
+WEIGHT_STEPS = 32  # of a unit of the logarithm, in `Networks.weights`
+WEIGHT_SMOOTH = 2.0  # added to the weight of a text
 _SURE = 0.7  # cosine of a name that was translated, however it is spelled
 _APART = 0.5  # distance of a name without a counterpart
 _HIGHEST_BY_TEXTS = 0.5  # above the limits of the presets
@@ -82,6 +85,11 @@ class Networks:
     `negation` is int32 (m, 3): a language (`language_number`), a piece, and how many thousandths of a negation it is.
     `names` is int8 (pieces,): the log odds that a capitalised word keeps its spelling in a translation are the mean
     of those of its pieces, in sixteenths.
+    `weights` is int8 (pieces,): the logarithms, in steps of 1/32, of factors of `usual_weights`, with which the two
+    sides of a translation weigh the same.
+    `languages` is int32 (l, 3): a language, and in thousandths what is added to the logarithm of the weight of its
+    texts, and to the log odds of its pairs by the network `pieces`, where the thresholds would keep fewer right pairs
+    than of other languages.
     """
 
     texts: Network
@@ -89,6 +97,8 @@ class Networks:
     pieces: Network
     negation: NDArray[np.int32]
     names: NDArray[np.int8]
+    weights: NDArray[np.int8]
+    languages: NDArray[np.int32]
 
     @classmethod
     def read(cls, path: Path) -> Networks:
@@ -97,48 +107,51 @@ class Networks:
         count = len(INPUTS)
         wanted = {"texts": count - ENCODER_INPUTS, "plain": count, "pieces": count + PIECE_INPUTS}
         names = [field.name for field in fields(Network)]
-        if sorted(arrays) != sorted(
-            ["names", "negation", *(f"{network}.{name}" for network in wanted for name in names)]
-        ):
+        tables: dict[str, Any] = {
+            field.name: arrays.pop(field.name, None) for field in fields(cls) if field.name not in wanted
+        }
+        if sorted(arrays) != sorted(f"{network}.{name}" for network in wanted for name in names):
             raise BitextmineError(f"{path}: not the networks of the column quality")
-        negation, spelled = arrays.pop("negation"), arrays.pop("names")
         check_finite(arrays, path)
-        found = {network: Network(*(arrays[f"{network}.{name}"] for name in names)) for network in wanted}
+        found: dict[str, Any] = {
+            network: Network(*(arrays[f"{network}.{name}"] for name in names)) for network in wanted
+        }
         for network, count in wanted.items():
             if found[network].hidden.shape != (len(found[network].bias), count):
                 raise BitextmineError(
                     f"{path}: networks of another version, not of {count} inputs; fit them again"
                 )
-        if (
-            negation.dtype != np.int32
-            or negation.ndim != 2
-            or negation.shape[1] != 3
-            or negation.min(initial=0) < 0
-        ):
-            raise BitextmineError(
-                f"{path}: negating pieces of shape {negation.shape}, {negation.dtype}, not (m, 3), int32; fit "
-                "them again"
-            )
-        if spelled.dtype != np.int8 or spelled.ndim != 1:
-            raise BitextmineError(
-                f"{path}: names of shape {spelled.shape}, {spelled.dtype}, not (pieces,), int8; fit them again"
-            )
-        return cls(**found, negation=negation, names=spelled)
+        for name, table in tables.items():
+            kind, shape = (np.int8, ()) if name in ("names", "weights") else (np.int32, (3,))
+            if table is None or table.dtype != kind or table.shape[1:] != shape or not table.ndim:
+                raise BitextmineError(f"{path}: no table '{name}' of this version; fit it again")
+        return cls(**found, **tables)
 
 
 def language_number(code: str) -> int:
-    """Return a number for a code, by which `Networks.negation` names a language."""
+    """Return a number for a code, by which the tables of `Networks` name a language."""
     return int.from_bytes(same_code(code).encode(), "big")
+
+
+def usual_weights(names: Sequence[str], norms: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return the geometric means (pieces,) of the characters and the norm of each piece, 0 for n-grams.
+
+    Args:
+        names: of the pieces in the vocabulary.
+        norms: of all pieces, n-grams included, float32 (pieces,).
+    """
+    found = np.zeros(len(norms))
+    characters = np.fromiter(map(len, names), np.float64, len(names))
+    found[: len(names)] = np.sqrt(characters * norms[: len(names)] / max(norms.mean(), 1e-12))
+    return found
 
 
 class Quality:
     """The networks for an encoder, and the comparison of its pieces."""
 
-    def __init__(
-        self, encoder: Encoder, tables: tuple[NDArray[np.int32], NDArray[np.int8]] | None = None
-    ) -> None:
+    def __init__(self, encoder: Encoder, tables: Mapping[str, NDArray[Any]] | None = None) -> None:
         self._encoder = encoder
-        self._tables = tables  # `negation` and `names`, instead of those in the file
+        self._tables = tables  # of `Networks`, instead of those in the file
         self._negating: dict[str, NDArray[np.float64]] = {}
         folder: Path | None = getattr(encoder, "folder", None)
         own = None if folder is None else folder / QUALITY
@@ -191,7 +204,10 @@ class Quality:
             np.minimum.at(found, (at, kind), cosines)
             others = sides[1 - side]
             names = np.flatnonzero((kind == 0) & (cosines < _SURE))
-            split = {row: (texts[row].split(), others[row].split()) for row in set(at[names].tolist())}
+            split = {
+                row: (texts[row].split(), evidence.spelled_words(others[row]))
+                for row in set(at[names].tolist())
+            }
             for number in names.tolist():
                 row, away = int(at[number]), 1 - cosines[number]
                 if away <= min(found[row, 2], _APART) and away * kept[number] <= found[row, 4]:
@@ -215,14 +231,46 @@ class Quality:
         apart = np.clip(no[0] - no[1], -_MOST_DIFFERENCE, _MOST_DIFFERENCE)
         negation = (*np.minimum(no, _MOST), apart, np.abs(apart))
         sentences = [self._sentence_inputs(*side) for side in zip(pieces, best, strict=True)]
-        return np.column_stack([cosine, *words, *both, *negation, *sentences, features])
+        ratio = np.subtract(
+            *(self._log_weight(*side) for side in zip(pieces[::-1], langs[::-1], strict=True))
+        )
+        return np.column_stack([cosine, *words, *both, *negation, *sentences, features, ratio, np.abs(ratio)])
+
+    def _table(self, name: str) -> NDArray[Any]:
+        table: NDArray[Any] = getattr(self._networks, name) if self._tables is None else self._tables[name]
+        return table
+
+    def _of_language(self, code: str, column: int) -> float:
+        """Return a column of `Networks.languages`, 0 for a language that it has not."""
+        numbers, *values = self._table("languages").T
+        return float(values[column][numbers == language_number(code)].sum()) / 1000 if code else 0.0
+
+    def _log_weight(self, pieces: Pieces, code: str) -> NDArray[np.float64]:
+        """Return the logarithms (n,) of the weights of n texts in a language, "" if it is not stated."""
+        total = np.concatenate([[0.0], np.cumsum(self._weights[pieces.ids])])
+        level = self._of_language(code, 0)
+        return np.log(np.diff(total[pieces.offsets]) * np.exp(level) + WEIGHT_SMOOTH)
+
+    @cached_property
+    def _weights(self) -> NDArray[np.float64]:
+        table = self._of_own_pieces("weights")
+        usual = usual_weights(self._tokenizer.names(), self._encoder.piece_rows()[1])
+        return usual * np.exp(table / WEIGHT_STEPS)
+
+    def _of_own_pieces(self, name: str) -> NDArray[Any]:
+        """Return a table (pieces,); BitextmineError if it is that of another encoder."""
+        table = self._table(name)
+        if len(table) != (own := len(self._encoder.piece_rows()[0])):
+            raise BitextmineError(
+                f"{self._file}: {name} of {len(table):,} pieces, but the encoder has {own:,}"
+            )
+        return table
 
     def negating(self, code: str) -> NDArray[np.float64]:
         """Return the negations that each piece of the vocabulary counts for in a language, (pieces,)."""
         if code not in self._negating:
             found = np.zeros(len(self._encoder.piece_rows()[0]))
-            table = self._networks.negation if self._tables is None else self._tables[0]
-            numbers, pieces, weights = table.T
+            numbers, pieces, weights = self._table("negation").T
             some = (numbers == language_number(code)) & (pieces < len(found))
             found[pieces[some]] = weights[some] / 1000
             self._negating[code] = found
@@ -256,33 +304,30 @@ class Quality:
         count = np.bincount(text[some], minlength=len(pieces))
         return np.stack([lowest, lowest - overall, np.log1p(lost), np.log1p(count)], axis=1)
 
+    @property
+    def _tokenizer(self) -> Tokenizer:
+        tokenizer = self._encoder.tokenizer
+        assert isinstance(tokenizer, Tokenizer)
+        return tokenizer
+
     @cached_property
     def _ends(self) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
         """Return flags of the pieces that end a sentence, and the norms of all pieces by their mean, (pieces,)."""
-        tokenizer = self._encoder.tokenizer
-        assert isinstance(tokenizer, Tokenizer)
         norms = self._encoder.piece_rows()[1].astype(np.float64)
         ends = np.zeros(len(norms), dtype=bool)
-        names = [name.lstrip(SPACE) for name in tokenizer.names()]
+        names = [name.lstrip(SPACE) for name in self._tokenizer.names()]
         ends[: len(names)] = [bool(name) and evidence.STOPS.issuperset(name) for name in names]
         return ends, norms / max(norms.mean(), 1e-12)
 
     @cached_property
     def _begins(self) -> NDArray[np.bool_]:
         """Return flags of the pieces that begin a word, (vocabulary,)."""
-        tokenizer = self._encoder.tokenizer
-        assert isinstance(tokenizer, Tokenizer)
-        return np.array([name.startswith(SPACE) for name in tokenizer.names()])
+        return np.array([name.startswith(SPACE) for name in self._tokenizer.names()])
 
     @cached_property
     def _names(self) -> NDArray[np.float64]:
-        """Return `Networks.names` in log odds; BitextmineError if they are those of another encoder."""
-        table = self._networks.names if self._tables is None else self._tables[1]
-        if len(table) != (own := len(self._encoder.piece_rows()[0])):
-            raise BitextmineError(
-                f"{self._file}: names of {len(table):,} pieces, but the encoder has {own:,}"
-            )
-        return table / NAME_STEPS
+        """Return `Networks.names` in log odds."""
+        return self._of_own_pieces("names") / NAME_STEPS
 
     def _words(
         self, pieces: Pieces, best: NDArray[np.float32], marked: Sequence[tuple[int, list[int], list[int]]]
@@ -319,19 +364,25 @@ class Quality:
         return where, means(best, inside & real), 1 / np.sqrt(1 + np.exp(-odds))
 
     def probabilities(
-        self, inputs: NDArray[np.float64], more: NDArray[np.float64] | None, *, known: bool = True
+        self,
+        inputs: NDArray[np.float64],
+        more: NDArray[np.float64] | None,
+        langs: tuple[str, str] = ("", ""),
+        *,
+        known: bool = True,
     ) -> NDArray[np.float64]:
         """Return the probabilities (n,) of pairs with INPUTS (n, m), and PIECE_INPUTS if `by_pieces`.
 
         Unless `known`, only the texts count, as the encoder does not know their languages; a wrong translation can
         look right then, so there is a highest probability.
         """
-        network = self._networks.plain
+        network, shift = self._networks.plain, 0.0
         if not known:
             inputs, network = inputs[:, ENCODER_INPUTS:], self._networks.texts
         elif more is not None:
             inputs, network = np.concatenate([inputs, more], axis=1), self._networks.pieces
-        odds = network.score(network.drive(inputs))
+            shift = sum(self._of_language(code, 1) for code in langs)
+        odds = network.score(network.drive(inputs)) + shift
         found = 1 / (1 + np.exp(-np.clip(odds, -500, 500)))
         return found if known else np.minimum(found, _HIGHEST_BY_TEXTS)
 
