@@ -15,15 +15,15 @@ DATA = ROOT.parent / "shared" / "data"
 # Shares of each kind that the presets may keep.
 MOST = {
     "half_untranslated": (0.13, 0.06),
-    "looped": (0.1, 0.1),
-    "truncated": (0.05, 0.05),
-    "gapped": (0.65, 0.5),
+    "looped": (0.05, 0.02),
+    "truncated": (0.04, 0.03),
+    "gapped": (0.5, 0.4),
     "added": (0.15, 0.1),
     "numbers": (0.12, 0.1),
-    "names": (0.6, 0.5),
-    "shuffled": (0.2, 0.1),
+    "names": (0.45, 0.3),
+    "shuffled": (0.1, 0.05),
     "misaligned": (0.02, 0.02),
-    "negation": (0.6, 0.5),
+    "negation": (0.5, 0.4),
     "wrong_language": (0.01, 0.01),
     "copied": (0.01, 0.01),
 }
