@@ -9,6 +9,7 @@ them to choose rules on, the others to report:
     benchmark  the corpora of mining.en-fr as they are
     KINDS      eighteen mixtures of two or three kinds of text; 60% of 2,000, 15% of 6,000, 3% of 12,000
                and 60 of 1,700 lines a side translated, with markup, boilerplate, untranslated copies, other languages
+    NTREX      its news in eight pairs of languages, half of the lines translated
     dirty      Europarl with copies of the other side, 200,000 lines of junk, other languages, and all three
     crawl      30,000 lines a side from ten sources, 3,000 of them translated, with boilerplate, other languages, HTML,
                copies, list marks and changed case
@@ -82,6 +83,7 @@ KINDS = {
 }
 # The languages of europe5.
 FIVE = {"de", "en", "es", "fr", "it"}
+NTREX = ("en-zh", "en-ja", "en-ar", "en-hi", "en-sw", "zh-ja", "en-pl", "en-ru")
 TRAINING = ("games", "apps", "devdocs", "business")
 
 
@@ -244,6 +246,16 @@ def mixture(data: Data, kind: str, size: str, seed: int) -> Mixture:
     return shuffled(langs, sides, rng)
 
 
+def half_translated(data: Data, pair: str, seed: int) -> Mixture:
+    """Return NTREX, half of its sentences on both sides, the others on one."""
+    src, tgt = pair.split("-")
+    rows = list(dict.fromkeys(data.pairs("ntrex", (src, tgt))))
+    random.Random(seed).shuffle(rows)
+    half = len(rows) // 2
+    alone = [row[0] for row in rows[half::2]], [row[1] for row in rows[half + 1 :: 2]]
+    return mix((src, tgt), rows[:half], *alone, seed)
+
+
 def boilerplate(count: int, rng: random.Random) -> Iterator[str]:
     """Yield lines as the frames of pages repeat them."""
     for _ in range(count):
@@ -389,6 +401,7 @@ CORPORA: dict[str, Callable[[Data, int], Mixture]] = {
         for number, kind in enumerate(KINDS)
         for size in SIZES
     },
+    **{f"NTREX {pair}": (lambda data, seed, pair=pair: half_translated(data, pair, seed)) for pair in NTREX},
 }
 
 
