@@ -36,7 +36,7 @@ MOST_LOG_RATIO = 15.0
 HALVINGS = 60
 
 # The slope of `evidence`: of high scores, of low ones; halfway between at a score, and how fast it changes.
-_FLAT, _STEEP, _MIDDLE, _WIDTH = 0.66, 1.7, -1.5, 2.0
+_FLAT, _STEEP, _MIDDLE, _WIDTH = 0.66, 1.8, -1.5, 2.0
 # Pairs of this median score have the prior shift of the share alone; it is so much lower for a score higher by one.
 _USUAL_SCORE, _PER_SCORE = 7.1, 0.72
 # Noise is exponential above this quantile; below the other one, all removed lines and candidates are noise.

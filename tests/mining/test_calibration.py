@@ -84,8 +84,8 @@ def scorer_of(told):
 
 
 def test_evidence_rises_the_faster_the_lower():
-    """Its slope is the logistic curve from 1.7 to 0.66; the area under it is the evidence."""
-    slope = 0.66 + 1.04 / (1 + np.exp((GRID + 1.5) / 2))
+    """Its slope is the logistic curve from 1.8 to 0.66; the area under it is the evidence."""
+    slope = 0.66 + 1.14 / (1 + np.exp((GRID + 1.5) / 2))
     area = np.concatenate([[0], np.cumsum((slope[1:] + slope[:-1]) / 2 * np.diff(GRID))])
     np.testing.assert_allclose(evidence(GRID), area - np.interp(0, GRID, area), atol=1e-3)
     np.testing.assert_allclose(np.gradient(evidence(GRID), GRID)[1:-1], slope[1:-1], atol=1e-4)
