@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,6 @@ from bitextmine.scoring.compute import PairScorer, good_rows, read_pairs
 from bitextmine.scoring.doubts import doubts
 from bitextmine.scoring.options import ScoreOptions
 from bitextmine.shipped import choose_model
-
-if TYPE_CHECKING:
-    pass
 
 # Columns with these names are numbers in Parquet.
 FLOATS = frozenset({"score", *(column.name for column in COLUMNS.values() if not column.is_text)})
