@@ -4,7 +4,7 @@ from bitextmine.adaptation.options import AdaptOptions
 from bitextmine.alignment.align import Text
 from bitextmine.alignment.formats import AlignedDocument
 from bitextmine.alignment.options import AlignOptions
-from bitextmine.documents.kinds import Kind
+from bitextmine.documents.kinds import DocumentFormat
 from bitextmine.documents.kinds import SplitOptions
 from bitextmine.documents.split import Sentence
 from bitextmine.encoder.encoder import Encoder
@@ -257,7 +257,7 @@ def split(
     join: Literal['sentence', 'paragraph'] = 'sentence',
     normalize: bool = True,
     machine_translated: bool = False,
-    kind: Kind | Literal['text', 'html', 'warc', 'jsonl', 'parquet', 'epub', 'docx', 'odt', 'pdf', 'subtitles'] | None = None,
+    kind: DocumentFormat | Literal['text', 'html', 'warc', 'jsonl', 'parquet', 'epub', 'docx', 'odt', 'pdf', 'subtitles'] | None = None,
     text_field: str = 'text',
     device: str = 'auto',
     memory: int | str | None = None,

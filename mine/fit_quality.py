@@ -35,7 +35,7 @@ from bitextmine.encoder.folder import summed
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.files.source import iter_lines
 from bitextmine.languages.codes import usual_length
-from bitextmine.mining.scorer import Network
+from bitextmine.mining.scorer import ScorerNetwork
 from bitextmine.scoring.columns import evidence
 from bitextmine.scoring.columns.catalogue import PairTexts, Tools
 from bitextmine.scoring.columns.neighbourhood import Neighbourhood
@@ -371,7 +371,7 @@ def calibrate(arrays: dict[str, np.ndarray], apart: Mapping[str, np.ndarray]) ->
     wanted = [math.log(each / (1 - each)) for each in THRESHOLDS]
     shifts = {}
     for name, used in USED.items():
-        network = Network(*(arrays[f"{name}.{part}"] for part in Network.__dataclass_fields__))
+        network = ScorerNetwork(*(arrays[f"{name}.{part}"] for part in ScorerNetwork.__dataclass_fields__))
         odds = network.score(network.drive(apart["x"][:, used].astype(np.float64)))
 
         def scaled(odds: np.ndarray, name: str = name) -> np.ndarray:

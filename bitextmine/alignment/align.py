@@ -16,17 +16,17 @@ from bitextmine.alignment.documents import match_documents
 from bitextmine.alignment.evidence import Evidence
 from bitextmine.alignment.formats import AlignedDocument, Content, open_links
 from bitextmine.alignment.inputs import (
+    DocumentPair,
+    DocumentSentences,
     Part,
     Reader,
-    Sentences,
-    Task,
     documents_of,
     matched_tasks,
     read_list,
     tasks_of,
 )
 from bitextmine.alignment.options import AlignOptions, choose_format
-from bitextmine.alignment.second import Second
+from bitextmine.alignment.second import SecondJudge
 from bitextmine.alignment.windows import make_windows
 from bitextmine.console import Progress, counted, silent
 from bitextmine.declarations import keywords
@@ -176,7 +176,7 @@ def align(src: Text, tgt: Text, *, options: AlignOptions, run: Run) -> AlignedDo
         raise UsageError("align: blank_lines and documents are for the command; call align for each document")
     langs = [lang or language_of(part.source) or "" for lang, part in zip(options.langs, parts, strict=True)]
     work = _Work(options, langs, run)
-    (found,) = work.align([Task(parts[0].name, *parts)])
+    (found,) = work.align([DocumentPair(parts[0].name, *parts)])
     return replace(found, langs=(langs[0], langs[1]), signature=work.signature)
 
 
@@ -220,7 +220,7 @@ def align_files(
         check_pairs_output(destination)
     destination.check()
     summary = Summary()
-    tasks: list[Task] = []
+    tasks: list[DocumentPair] = []
     listed, named = None, True
     if options.pairs is not None:
         listed = Source.of(options.pairs, run)
@@ -262,7 +262,7 @@ def align_files(
     return summary
 
 
-def _languages(task: Task, options: AlignOptions, format: str) -> tuple[str, str]:
+def _languages(task: DocumentPair, options: AlignOptions, format: str) -> tuple[str, str]:
     """Return the languages for formats that name them; only TMX cannot do without."""
     if format not in FORMATS:
         return "", ""
@@ -282,9 +282,9 @@ def _languages(task: Task, options: AlignOptions, format: str) -> tuple[str, str
 class _Document(NamedTuple):
     """A task with its source and its target."""
 
-    task: Task
-    src: Sentences
-    tgt: Sentences
+    task: DocumentPair
+    src: DocumentSentences
+    tgt: DocumentSentences
 
     @property
     def origins(self) -> tuple[Sequence[str], Sequence[str]]:
@@ -309,7 +309,7 @@ class _Work:
         self.options, self.run = options, run
         self.encoder = as_encoder(choose_model(options.model, langs), run.device)
         self.reader = Reader(options.langs, options.presplit, run, options.origin)
-        second = None if options.second is None else Second(as_encoder(options.second, run.device), run)
+        second = None if options.second is None else SecondJudge(as_encoder(options.second, run.device), run)
         settings = Settings(max_size=options.max_size)
         self.aligner = Aligner(settings, Evidence.of(self.encoder), second)
         self._hashes = {"model": self.encoder.hash}
@@ -323,7 +323,7 @@ class _Work:
         return signature(task="align", **self._hashes, max_size=self.options.max_size, **more)
 
     def journal(
-        self, output: Destination, tasks: Sequence[Task]
+        self, output: Destination, tasks: Sequence[DocumentPair]
     ) -> contextlib.AbstractContextManager[Journal | None]:
         """Return the journal beside an output file; None for a stream, storage by URL, and a single pair."""
         path = output.path
@@ -342,7 +342,7 @@ class _Work:
         path = Path(os.path.realpath(output))
         return Journal(path.with_name(f".{path.name}.align"), "align", identity)
 
-    def match(self, sides: tuple[list[Part], list[Part]]) -> tuple[list[Task], list[str]]:
+    def match(self, sides: tuple[list[Part], list[Part]]) -> tuple[list[DocumentPair], list[str]]:
         """Return the documents that belong together, and the names of the others."""
         src, tgt = sides
         windows = []
@@ -362,7 +362,7 @@ class _Work:
         alone += [part.name for j, part in enumerate(tgt) if j not in {j for _, j in found}]
         return matched_tasks(found, src, tgt), alone
 
-    def warn_unfamiliar(self, tasks: Sequence[Task]) -> None:
+    def warn_unfamiliar(self, tasks: Sequence[DocumentPair]) -> None:
         """Log a warning if the encoder does not know the first documents' languages; never read a stream twice."""
         for side, (name, lang) in enumerate(zip(("source", "target"), self.options.langs, strict=True)):
             parts = [(task.src, task.tgt)[side] for task in tasks[:_LOOKED_AT]]
@@ -370,7 +370,9 @@ class _Work:
             lines = (line for part in seen for line in self.reader.read(part, side, again=True).lines)
             warn_unfamiliar(self.encoder, f"{name} documents", lang or "", sampled(lines))
 
-    def align(self, tasks: Sequence[Task], journal: Journal | None = None) -> Iterator[AlignedDocument]:
+    def align(
+        self, tasks: Sequence[DocumentPair], journal: Journal | None = None
+    ) -> Iterator[AlignedDocument]:
         """Yield one result per task in order, reusing and extending the journal.
 
         A record of the journal counts as long as the digest of its documents is the same.
@@ -402,7 +404,7 @@ class _Work:
                     bar.update(1 if many else 0)
                     yield replace(aligned, origins=document.origins)
 
-    def _batches(self, tasks: Sequence[Task]) -> Iterator[list[_Document]]:
+    def _batches(self, tasks: Sequence[DocumentPair]) -> Iterator[list[_Document]]:
         batch: list[_Document] = []
         size = 0
         for task in tasks:

@@ -29,7 +29,7 @@ _COSINE, _WEIGHT = 255, 256
 _PAIRS, _SENTENCES = 1 << 14, 1 << 12
 
 
-class Side(NamedTuple):
+class WeightedPieces(NamedTuple):
     """The distinctive pieces of a document's sentences, or their names, with weights (pieces,) int32."""
 
     pieces: Pieces
@@ -78,10 +78,10 @@ class Evidence:
                 found.append(np.rint(np.clip(cosine, 0, 1) * _COSINE).astype(np.uint8))
         return _both_missed(src, tgt, pairs, np.concatenate(best[0]), np.concatenate(best[1]), sizes)
 
-    def side(self, pieces: Pieces) -> Side:
+    def side(self, pieces: Pieces) -> WeightedPieces:
         """Return the distinctive pieces of a document."""
         kept = pieces.keep(self._weight[pieces.ids] >= _LIGHT * _WEIGHT)
-        return Side(kept, self._weight[kept.ids])
+        return WeightedPieces(kept, self._weight[kept.ids])
 
 
 def missed_names(
@@ -89,7 +89,7 @@ def missed_names(
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return the evidence in names that each sentence misses, as `Evidence.missed` returns that in pieces."""
     src, tgt = (
-        Side(names, np.full(len(names.ids), _NAME * _WEIGHT, dtype=np.int32))
+        WeightedPieces(names, np.full(len(names.ids), _NAME * _WEIGHT, dtype=np.int32))
         for names in (src_names, tgt_names)
     )
     places = []
@@ -103,8 +103,8 @@ def missed_names(
 
 
 def _both_missed(
-    src: Side,
-    tgt: Side,
+    src: WeightedPieces,
+    tgt: WeightedPieces,
     pairs: NDArray[np.int64],
     forward: NDArray[np.uint8],
     backward: NDArray[np.uint8],
@@ -126,7 +126,9 @@ def _ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np
     return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - lengths), lengths)
 
 
-def _missed(side: Side, pairs: NDArray[np.int64], best: NDArray[np.uint8], sizes: int) -> NDArray[np.float32]:
+def _missed(
+    side: WeightedPieces, pairs: NDArray[np.int64], best: NDArray[np.uint8], sizes: int
+) -> NDArray[np.float32]:
     """Return (p, sizes) for the sentences pairs[:, 0], by which the pairs are sorted.
 
     best: the match of each piece of the first sentence of each pair, pair after pair.

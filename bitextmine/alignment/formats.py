@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bitextmine.alignment.aligner import Alignment, probability
-from bitextmine.alignment.inputs import Task
+from bitextmine.alignment.inputs import DocumentPair
 from bitextmine.alignment.options import LINK_FORMATS, choose_format
 from bitextmine.console import counted
 from bitextmine.files.formats.cells import DECIMALS, Added, one_cell
@@ -76,7 +76,11 @@ class AlignedDocument:
 
     @classmethod
     def of(
-        cls, task: Task, texts: Sequence[Sequence[str]], rows: Sequence[Sequence[int]], alignment: Alignment
+        cls,
+        task: DocumentPair,
+        texts: Sequence[Sequence[str]],
+        rows: Sequence[Sequence[int]],
+        alignment: Alignment,
     ) -> AlignedDocument:
         """Attach the lines of two documents to an alignment of some of them, which `rows` numbers."""
         starts = [task.src.first, task.tgt.first]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from bitextmine.console import counted
-from bitextmine.documents.kinds import SUFFIXES, Kind
+from bitextmine.documents.kinds import SUFFIXES, DocumentFormat
 from bitextmine.documents.paragraphs import paragraphs
 from bitextmine.documents.sentences import sentences, unmarked
 from bitextmine.documents.sources import HEAD, check_text, kind_of, language_of
@@ -32,7 +32,13 @@ log = logging.getLogger(__name__)
 _LOOKED_AT = 300
 _SEVERAL, _PER_LINE, _WRAPPED = 0.6, 2.0, 0.5
 _SHORT = 30
-_MARKED_UP = (Kind.HTML, Kind.EPUB, Kind.DOCX, Kind.ODT, Kind.PDF)
+_MARKED_UP = (
+    DocumentFormat.HTML,
+    DocumentFormat.EPUB,
+    DocumentFormat.DOCX,
+    DocumentFormat.ODT,
+    DocumentFormat.PDF,
+)
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,7 @@ class Part:
         return file if self.lines is None else f"{file}:{self.first + 1}"
 
 
-class Sentences(NamedTuple):
+class DocumentSentences(NamedTuple):
     """The sentences of a document.
 
     Attributes:
@@ -88,11 +94,11 @@ class Reader:
         self, langs: tuple[str | None, str | None], presplit: bool, run: Run, origin: bool = False
     ) -> None:
         self._langs, self._presplit, self._run, self._origin = langs, presplit, run, origin
-        self._ahead: dict[tuple[Source, int, int], Sentences] = {}
+        self._ahead: dict[tuple[Source, int, int], DocumentSentences] = {}
         self._corpora: dict[Source, Corpus] = {}  # those of documents that were not cut, for their origins
         self.cut: dict[str, int] = {}
 
-    def read(self, part: Part, side: int, *, again: bool = False) -> Sentences:
+    def read(self, part: Part, side: int, *, again: bool = False) -> DocumentSentences:
         """Return a document of side 0, the source, or 1, the target; `again`: the next call returns it, too.
 
         BitextmineError if its origins are wanted, and it was not cut and `split` wrote none beside it.
@@ -103,14 +109,14 @@ class Reader:
             self._ahead[key] = found
         return found
 
-    def _read(self, part: Part, side: int) -> Sentences:
+    def _read(self, part: Part, side: int) -> DocumentSentences:
         if part.lines is not None:
             return self._uncut(part, part.lines)
         if self._presplit:
             return self._uncut(part, list(part.source.lines()))
         lang = self._langs[side] or language_of(part.source) or "en"
         kinds = SUFFIXES.get(part.source.suffix), kind_of(first_bytes(part.source))
-        if Kind.SUBTITLES in kinds:
+        if DocumentFormat.SUBTITLES in kinds:
             return self._subtitles(part, lang)
         if kind := next((kind for kind in kinds if kind in _MARKED_UP), None):
             found = self._split(part.source, lang, kind)
@@ -129,9 +135,9 @@ class Reader:
         if sentence := unmarked(lang):
             log.warning("%s: warning: %s", part.source, sentence)
         texts, origins, begins = zip(*found, strict=True) if found else ((), (), ())
-        return Sentences(texts, origins if self._origin else (), paragraphs=begins)
+        return DocumentSentences(texts, origins if self._origin else (), paragraphs=begins)
 
-    def _subtitles(self, part: Part, lang: str) -> Sentences:
+    def _subtitles(self, part: Part, lang: str) -> DocumentSentences:
         text = read_subtitles(part.source.blocks(), lang, str(part.source))
         found = [
             (line, f"{part.name} {i}.{j}", times)
@@ -140,11 +146,11 @@ class Reader:
         ]
         self.cut[part.name] = len(found)
         lines, origins, times = zip(*found, strict=True) if found else ((), (), ())
-        return Sentences(lines, origins if self._origin else (), times)
+        return DocumentSentences(lines, origins if self._origin else (), times)
 
-    def _uncut(self, part: Part, lines: Sequence[str]) -> Sentences:
+    def _uncut(self, part: Part, lines: Sequence[str]) -> DocumentSentences:
         if not self._origin:
-            return Sentences(lines, ())
+            return DocumentSentences(lines, ())
         if part.source not in self._corpora:  # the parts of a file come one after the other
             self._corpora = {source: text for source, text in self._corpora.items() if part.lines is not None}
             if part.source.is_stream:
@@ -153,9 +159,9 @@ class Reader:
                 )
             self._corpora[part.source] = Corpus(part.source, UNDETERMINED)
         rows = range(part.first, part.first + len(lines))
-        return Sentences(lines, list(self._corpora[part.source].places(rows)))
+        return DocumentSentences(lines, list(self._corpora[part.source].places(rows)))
 
-    def _split(self, source: Source, lang: str, kind: Kind) -> list[tuple[str, str, bool]]:
+    def _split(self, source: Source, lang: str, kind: DocumentFormat) -> list[tuple[str, str, bool]]:
         """Return the sentences of a page, a book or an office file, their origins, and if they begin paragraphs."""
         return [
             (one.text, f"{one.url or one.document} {one.paragraph}.{one.sentence}", one.sentence == 1)
@@ -175,7 +181,7 @@ def _is_cut(lines: Sequence[str], lang: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Task:
+class DocumentPair:
     """Two documents to align."""
 
     name: str
@@ -205,7 +211,7 @@ def documents_of(
     return (_read_parts(src), _read_parts(tgt)) if blank_lines else ([Part(src)], [Part(tgt)])
 
 
-def tasks_of(src: Source, tgt: Source, sides: tuple[list[Part], list[Part]]) -> list[Task]:
+def tasks_of(src: Source, tgt: Source, sides: tuple[list[Part], list[Part]]) -> list[DocumentPair]:
     """Return the tasks of the documents of two files or folders: files of one name, parts of files in order.
 
     Raises:
@@ -220,18 +226,18 @@ def tasks_of(src: Source, tgt: Source, sides: tuple[list[Part], list[Part]]) -> 
                     f"{', '.join(alone[:3])}{more}: no document of that name in {other}; add it, remove this one, or "
                     "pass --documents to match documents by content"
                 )
-        return [Task(name, part, names[1][name]) for name, part in names[0].items()]
+        return [DocumentPair(name, part, names[1][name]) for name, part in names[0].items()]
     if len(sides[0]) != len(sides[1]):
         raise BitextmineError(
             f"{src} has {counted(len(sides[0]), 'document')} with blank lines between them, {tgt} has "
             f"{len(sides[1])}; pass --documents to match them by content"
         )
     if sides[0] and sides[0][0].lines is None:
-        return [Task(_document_name(src), sides[0][0], sides[1][0])]
+        return [DocumentPair(_document_name(src), sides[0][0], sides[1][0])]
     return matched_tasks([(i, i) for i in range(len(sides[0]))], *sides)
 
 
-def read_list(source: Source) -> list[Task]:
+def read_list(source: Source) -> list[DocumentPair]:
     """Read pairs of files: per line a source, a tab, a target, and optionally a tab and a name.
 
     Raises:
@@ -251,7 +257,7 @@ def read_list(source: Source) -> list[Task]:
             if not file.path.is_file():
                 raise BitextmineError(f"{source}: line {number}: {file.text}: no such file; check the path")
         name = cells[2] if len(cells) > 2 else _document_name(src)
-        tasks.append(Task(name, Part(src), Part(tgt)))
+        tasks.append(DocumentPair(name, Part(src), Part(tgt)))
     if not tasks:
         raise BitextmineError(
             f"{source}: names no files; expected a source file, a tab, a target file per line"
@@ -259,13 +265,15 @@ def read_list(source: Source) -> list[Task]:
     return tasks
 
 
-def matched_tasks(pairs: Sequence[tuple[int, int]], src: Sequence[Part], tgt: Sequence[Part]) -> list[Task]:
+def matched_tasks(
+    pairs: Sequence[tuple[int, int]], src: Sequence[Part], tgt: Sequence[Part]
+) -> list[DocumentPair]:
     """Return tasks for pairs of documents, named by file, or by number for parts of files."""
     tasks = []
     for i, j in pairs:
         whole = src[i].lines is None
         name = f"{src[i].name} {tgt[j].name}" if whole else f"{i + 1} {j + 1}"
-        tasks.append(Task(name, src[i], tgt[j]))
+        tasks.append(DocumentPair(name, src[i], tgt[j]))
     return tasks
 
 

@@ -27,7 +27,7 @@ _SHARE = 0.5  # of the distance that is the second encoder's
 
 
 @dataclass
-class Second:
+class SecondJudge:
     """A second encoder, its resources, and the number of runs of sentences that it embedded."""
 
     encoder: Encoder

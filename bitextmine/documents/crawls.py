@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from bitextmine.documents.document import Document
 from bitextmine.documents.pages import HTML_TYPES, decoded, library, page, too_large
 from bitextmine.documents.paragraphs import paragraphs
-from bitextmine.documents.warc import CONTENT_KINDS, Record, records
+from bitextmine.documents.warc import CONTENT_KINDS, WarcRecord, records
 from bitextmine.files.source import Source
 from bitextmine.files.unpacking import MAGIC, unpack
 
@@ -43,14 +43,14 @@ def _blocks(source: Source, seen: Callable[[int], object] | None) -> Iterator[by
     return unpack(blocks, str(source), packed, salvage=True) if packed else blocks
 
 
-def _is_page(record: Record) -> bool:
+def _is_page(record: WarcRecord) -> bool:
     """Return True for a page that was delivered, and for its plain text in a WET file."""
     if not record.is_http:
         return record.media_type in (*HTML_TYPES, _PLAIN) and not record.url.startswith(_WGET)
     return record.status in (None, 200, 203) and record.media_type in ("", *HTML_TYPES, _PLAIN)
 
 
-def _paragraphs(record: Record, machine: bool, most: int) -> Iterable[str]:
+def _paragraphs(record: WarcRecord, machine: bool, most: int) -> Iterable[str]:
     if record.content is None:
         raise too_large(most)
     raw = _unpacked(record.content, record.headers, most)

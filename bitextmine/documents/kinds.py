@@ -8,7 +8,7 @@ from bitextmine.declarations import Opt, Options
 from bitextmine.languages.codes import LanguageCode
 
 
-class Kind(StrEnum):
+class DocumentFormat(StrEnum):
     """A kind of file that holds documents."""
 
     TEXT = "text"
@@ -26,16 +26,16 @@ class Kind(StrEnum):
 SUFFIXES = {
     suffix: kind
     for kind, suffixes in {
-        Kind.TEXT: (".txt", ".text", ".md"),
-        Kind.HTML: (".html", ".htm", ".xhtml"),
-        Kind.WARC: (".warc", ".arc", ".wet"),
-        Kind.JSONL: (".jsonl", ".ndjson"),
-        Kind.PARQUET: (".parquet", ".pq"),
-        Kind.EPUB: (".epub",),
-        Kind.DOCX: (".docx", ".docm", ".dotx"),
-        Kind.ODT: (".odt", ".ott"),
-        Kind.PDF: (".pdf",),
-        Kind.SUBTITLES: (".srt", ".vtt", ".ass", ".ssa"),
+        DocumentFormat.TEXT: (".txt", ".text", ".md"),
+        DocumentFormat.HTML: (".html", ".htm", ".xhtml"),
+        DocumentFormat.WARC: (".warc", ".arc", ".wet"),
+        DocumentFormat.JSONL: (".jsonl", ".ndjson"),
+        DocumentFormat.PARQUET: (".parquet", ".pq"),
+        DocumentFormat.EPUB: (".epub",),
+        DocumentFormat.DOCX: (".docx", ".docm", ".dotx"),
+        DocumentFormat.ODT: (".odt", ".ott"),
+        DocumentFormat.PDF: (".pdf",),
+        DocumentFormat.SUBTITLES: (".srt", ".vtt", ".ass", ".ssa"),
     }.items()
     for suffix in suffixes
 }
@@ -96,7 +96,7 @@ class SplitOptions(Options):
         ),
     ] = False
     kind: Annotated[
-        Kind | None, Opt("--from", "Format of the files.", default="by suffix, then by content")
+        DocumentFormat | None, Opt("--from", "Format of the files.", default="by suffix, then by content")
     ] = None
     text_field: Annotated[
         str,

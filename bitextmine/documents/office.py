@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import ParseError
 
 from bitextmine.documents.document import Damaged, Document, NoDocument
-from bitextmine.documents.kinds import Kind
+from bitextmine.documents.kinds import DocumentFormat
 from bitextmine.documents.pages import library
 from bitextmine.files.source import Source
 from bitextmine.languages.codes import language
@@ -185,7 +185,7 @@ def _local(tag: str) -> str:
     return tag.rpartition("}")[2].rpartition(":")[2]
 
 
-def office_documents(kind: Kind, source: Source, name: str, lang: str | None) -> Iterator[Document]:
+def office_documents(kind: DocumentFormat, source: Source, name: str, lang: str | None) -> Iterator[Document]:
     """Yield the document of an EPUB, DOCX or ODT; `lang` is the language that its name tells, if any.
 
     Otherwise it is the language that a book declares.
@@ -351,8 +351,10 @@ def _read_xml(markup: _Markup, file: IO[bytes], longest: int) -> Iterator[str]:
     yield from target.taken()
 
 
-_FORMATS: dict[Kind, tuple[Callable[..., tuple[list[str], str | None]], Callable[..., Iterator[str]]]] = {
-    Kind.EPUB: (_find_epub, _read_xhtml),
-    Kind.DOCX: (_find_docx, functools.partial(_read_xml, _WORD)),
-    Kind.ODT: (_find_odt, functools.partial(_read_xml, _OPEN_DOCUMENT)),
+_FORMATS: dict[
+    DocumentFormat, tuple[Callable[..., tuple[list[str], str | None]], Callable[..., Iterator[str]]]
+] = {
+    DocumentFormat.EPUB: (_find_epub, _read_xhtml),
+    DocumentFormat.DOCX: (_find_docx, functools.partial(_read_xml, _WORD)),
+    DocumentFormat.ODT: (_find_odt, functools.partial(_read_xml, _OPEN_DOCUMENT)),
 }

@@ -15,7 +15,7 @@ from typing import Any
 
 from bitextmine.documents.crawls import crawled
 from bitextmine.documents.document import Damaged, Document, NoDocument
-from bitextmine.documents.kinds import SUFFIXES, Kind, SplitOptions
+from bitextmine.documents.kinds import SUFFIXES, DocumentFormat, SplitOptions
 from bitextmine.documents.office import office_documents
 from bitextmine.documents.pages import page_file
 from bitextmine.documents.paragraphs import paragraphs
@@ -48,11 +48,14 @@ _CONVERT = (
 
 # What is in the first bytes, in lower case, of files that are no text whatever their names say.
 _BINARY = (
-    ((b"par1",), Kind.PARQUET),
-    ((b"%pdf",), Kind.PDF),
-    ((b"pk\x03\x04", b"application/epub+zip"), Kind.EPUB),
-    ((b"pk\x03\x04", b"application/vnd.oasis.opendocument.text"), Kind.ODT),
-    *(((b"pk\x03\x04", part), Kind.DOCX) for part in (b"[content_types].xml", b"word/", b"docprops/")),
+    ((b"par1",), DocumentFormat.PARQUET),
+    ((b"%pdf",), DocumentFormat.PDF),
+    ((b"pk\x03\x04", b"application/epub+zip"), DocumentFormat.EPUB),
+    ((b"pk\x03\x04", b"application/vnd.oasis.opendocument.text"), DocumentFormat.ODT),
+    *(
+        ((b"pk\x03\x04", part), DocumentFormat.DOCX)
+        for part in (b"[content_types].xml", b"word/", b"docprops/")
+    ),
 )
 BINARY = frozenset(kind for _, kind in _BINARY)
 
@@ -149,23 +152,23 @@ def documents(
         raise Damaged(file.problem)
     kind = options.kind or SUFFIXES.get(file.source.suffix)
     lang = language_of(file.source)
-    if kind is Kind.WARC:
+    if kind is DocumentFormat.WARC:
         yield from crawled(file.source, file.name, seen, options.machine_translated)
-    elif kind is Kind.HTML:
+    elif kind is DocumentFormat.HTML:
         text = functools.partial(page_file, file.source, seen, options.machine_translated)
         yield Document(file.name, "", lang, text, tags=False)
-    elif kind is Kind.PARQUET:
+    elif kind is DocumentFormat.PARQUET:
         yield from _table(file, options.text_field)
-    elif kind in (Kind.EPUB, Kind.DOCX, Kind.ODT):
+    elif kind in (DocumentFormat.EPUB, DocumentFormat.DOCX, DocumentFormat.ODT):
         yield from office_documents(kind, file.source, file.name, lang)
-    elif kind is Kind.PDF:
+    elif kind is DocumentFormat.PDF:
         yield Document(file.name, "", lang, functools.partial(pdf_paragraphs, file.source), tags=False)
     else:
         yield from _streamed(file, kind, options, seen)
 
 
 def _streamed(
-    file: File, kind: Kind | None, options: SplitOptions, seen: Callable[[int], object] | None
+    file: File, kind: DocumentFormat | None, options: SplitOptions, seen: Callable[[int], object] | None
 ) -> Iterator[Document]:
     """Yield the documents of a file of text, JSON Lines or subtitles, or of one whose name does not tell what it is."""
     blocks = file.source.line_blocks(seen)
@@ -174,11 +177,11 @@ def _streamed(
         if len(head) >= HEAD:
             break
     looks = kind_of(head) if options.kind is None else kind
-    if Kind.SUBTITLES in (kind, looks):
+    if DocumentFormat.SUBTITLES in (kind, looks):
         yield _subtitles(file, itertools.chain([head], blocks), options)
         return
     if looks is not None and options.kind is None:
-        if looks in BINARY or (kind is None and looks in (Kind.WARC, Kind.HTML)):
+        if looks in BINARY or (kind is None and looks in (DocumentFormat.WARC, DocumentFormat.HTML)):
             if file.source.is_stream:
                 raise NoDocument(f"{file.source}: looks like {looks.upper()}; say so with --from {looks}")
             yield from documents(file, dataclasses.replace(options, kind=looks), seen)
@@ -187,7 +190,7 @@ def _streamed(
         kind = kind or looks
     head = head.removeprefix(codecs.BOM_UTF8)
     blocks = itertools.chain([head] if head else [], blocks)
-    if kind is Kind.JSONL:
+    if kind is DocumentFormat.JSONL:
         yield from _records(blocks, file.name, options.text_field)
     else:
         some = [line for line in map(bytes.strip, head.split(b"\n")[:_LOOKED_AT]) if line]
@@ -254,19 +257,19 @@ def language_of(path: str | os.PathLike[str]) -> str | None:
     return code if code and language(code) else None
 
 
-def kind_of(head: bytes) -> Kind:
+def kind_of(head: bytes) -> DocumentFormat:
     """Return the kind of a file by its first bytes; TEXT for all that is none of the others."""
     start = head[:HEAD].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if start.startswith((b"warc/", b"filedesc:")):
-        return Kind.WARC
+        return DocumentFormat.WARC
     if start.startswith((b"<!doctype html", b"<html")):
-        return Kind.HTML
+        return DocumentFormat.HTML
     if is_subtitles(head):
-        return Kind.SUBTITLES
+        return DocumentFormat.SUBTITLES
     for magic, kind in _BINARY:
         if start.startswith(magic[0]) and all(some in start for some in magic):
             return kind
-    return Kind.JSONL if start.startswith(b'{"') else Kind.TEXT
+    return DocumentFormat.JSONL if start.startswith(b'{"') else DocumentFormat.TEXT
 
 
 def check_text(head: bytes, path: str | os.PathLike[str]) -> None:

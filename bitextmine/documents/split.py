@@ -157,7 +157,7 @@ def split(
         lang: their language (default: as the names tell, like book.en.txt). With `by_language`, the one to keep.
         text: plain text in memory, a document or several, instead of files or before them; they have the names
             ``text#1``, ``text#2`` ...
-        options: or its fields: ``by_language``, ``kind`` (a `Kind` such as ``text``, ``html``, ``warc`` or ``jsonl``;
+        options: or its fields: ``by_language``, ``kind`` (a `DocumentFormat`, ``text``, ``html``...;
             default: by suffix, then by content), ``text_field``, ``join``, ``normalize``, ``machine_translated``.
         run: or its fields, such as ``errors``.
 

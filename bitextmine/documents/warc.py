@@ -34,7 +34,7 @@ _CHARSET = re.compile(r"charset\s*+=\s*+[\"']?([\w.:-]+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Record:
+class WarcRecord:
     """A record of an archive.
 
     Attributes:
@@ -57,7 +57,7 @@ class Record:
     content: bytes | None = b""
 
 
-def records(blocks: Iterator[bytes], longest: int = LONGEST_LINE) -> Iterator[Record | None]:
+def records(blocks: Iterator[bytes], longest: int = LONGEST_LINE) -> Iterator[WarcRecord | None]:
     """Yield the records of an archive, None for each that is damaged; an empty block stands for lost bytes.
 
     longest: the most bytes of a content that is kept.
@@ -132,7 +132,7 @@ class _Source:
         self.drop(start.start())
 
 
-def _warc_record(source: _Source) -> Record | None:
+def _warc_record(source: _Source) -> WarcRecord | None:
     head = None
     for size in (_USUAL_HEAD, _LONGEST_HEAD):
         source.fill(size)
@@ -145,11 +145,11 @@ def _warc_record(source: _Source) -> Record | None:
     if not (length.isdecimal() and length.isascii() and len(length) <= _LONGEST_LENGTH):
         return None
     kind = headers.get("warc-type", "").lower()
-    known = Record(kind, headers.get("warc-target-uri", "").strip("<>"), *_media(headers))
+    known = WarcRecord(kind, headers.get("warc-target-uri", "").strip("<>"), *_media(headers))
     return _with_content(source, head.end(), int(length), known, (_AFTER_WARC, _NEXT_WARC))
 
 
-def _arc_record(source: _Source) -> Record | None:
+def _arc_record(source: _Source) -> WarcRecord | None:
     source.fill(_LONGEST_HEAD >> 3)
     head = _ARC_HEAD.match(source.data)
     if head is None:
@@ -157,7 +157,7 @@ def _arc_record(source: _Source) -> Record | None:
     url, media_type, length = (part.decode("utf-8", "backslashreplace") for part in head.groups())
     kind = "filedesc" if url.startswith("filedesc:") else "response"
     return _with_content(
-        source, head.end(), int(length), Record(kind, url, media_type.lower()), (_AFTER_ARC, _NEXT_ARC)
+        source, head.end(), int(length), WarcRecord(kind, url, media_type.lower()), (_AFTER_ARC, _NEXT_ARC)
     )
 
 
@@ -165,9 +165,9 @@ def _with_content(
     source: _Source,
     start: int,
     length: int,
-    known: Record,
+    known: WarcRecord,
     marks: tuple[re.Pattern[bytes], re.Pattern[bytes]],
-) -> Record | None:
+) -> WarcRecord | None:
     """Return a record with its content, which begins at `start`; None if it does not end where it should.
 
     marks: what is behind a record, and the beginning of the next one.
@@ -187,7 +187,7 @@ def _with_content(
     return record
 
 
-def _parsed(known: Record, content: bytes) -> Record:
+def _parsed(known: WarcRecord, content: bytes) -> WarcRecord:
     """Return a record with its content, parted from the HTTP headers if it has them."""
     if known.media_type != "application/http" and not content.startswith(b"HTTP/"):
         return replace(known, content=content)
@@ -198,7 +198,7 @@ def _parsed(known: Record, content: bytes) -> Record:
     media_type, charset = _media(headers)
     status = content[:64].split(b"\n")[0].split(b" ", 2)[1:2]
     code = int(status[0]) if status and status[0].strip().isdigit() else None
-    return Record(known.kind, known.url, media_type, charset, True, code, headers, content[end.end() :])
+    return WarcRecord(known.kind, known.url, media_type, charset, True, code, headers, content[end.end() :])
 
 
 def _headers(head: bytes) -> dict[str, str]:

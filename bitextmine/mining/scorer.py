@@ -103,7 +103,7 @@ def candidate_features(
 
 
 @dataclasses.dataclass(frozen=True)
-class Network:
+class ScorerNetwork:
     """The function out @ tanh(hidden @ ((features - mean) / scale) + bias) + constant.
 
     Shapes: hidden (h, f), bias (h,), out (h,), constant (1,), mean and scale (f,), all float32.
@@ -149,8 +149,8 @@ class Scorer:
         share: the share of true pairs among the candidates for which the log odds hold.
     """
 
-    margin: Network
-    pieces: Network
+    margin: ScorerNetwork
+    pieces: ScorerNetwork
     cut: float
     share: float
 
@@ -158,7 +158,7 @@ class Scorer:
     def read(cls, path: Path) -> Scorer:
         """Read a safetensors file; BitextmineError if it holds no scorer of this version."""
         arrays = read_arrays(path)
-        names = [field.name for field in dataclasses.fields(Network)]
+        names = [field.name for field in dataclasses.fields(ScorerNetwork)]
         wanted = {"margin": CANDIDATE_FEATURES, "pieces": CANDIDATE_FEATURES + FEATURES}
         expected = sorted([f"{network}.{name}" for network in wanted for name in names] + ["cut", "share"])
         if sorted(arrays) != expected:
@@ -168,7 +168,7 @@ class Scorer:
             )
         parts = {}
         for network, features in wanted.items():
-            part = Network(*(arrays[f"{network}.{name}"] for name in names))
+            part = ScorerNetwork(*(arrays[f"{network}.{name}"] for name in names))
             units = len(part.bias)
             shapes = [(units, features), (units,), (units,), (1,), (features,), (features,)]
             if [getattr(part, name).shape for name in names] != shapes:
@@ -185,7 +185,7 @@ class Scorer:
         found = {
             f"{name}.{field.name}": np.ascontiguousarray(getattr(network, field.name), dtype=np.float32)
             for name, network in (("margin", self.margin), ("pieces", self.pieces))
-            for field in dataclasses.fields(Network)
+            for field in dataclasses.fields(ScorerNetwork)
         }
         return found | {name: np.array([getattr(self, name)], dtype=np.float32) for name in ("cut", "share")}
 

@@ -33,7 +33,7 @@ INTEGERS = frozenset({"src_line", "tgt_line"})
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoreSummary:
     """Counts of rows and of malformed ones, whose scores are empty; the added columns; notes for the reader."""
 
     rows: int
@@ -75,7 +75,7 @@ def score(
     output: str | os.PathLike[str] = "-",
     options: ScoreOptions | None = None,
     run: Run | None = None,
-) -> Scored:
+) -> ScoreSummary:
     """Add columns to a stream of pairs: one row out per row in, in order, a window of pairs at a time.
 
     The suffixes tell the formats. Columns without a name get one: src and tgt; score, src_line and tgt_line if the rows
@@ -120,7 +120,7 @@ def score(
             bar.update(len(block))
         malformed.finish()
     notes += malformed.notes()
-    return Scored(malformed.rows, malformed.count, malformed.first, names, made, tuple(notes))
+    return ScoreSummary(malformed.rows, malformed.count, malformed.first, names, made, tuple(notes))
 
 
 def _prepared(

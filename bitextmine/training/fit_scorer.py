@@ -35,7 +35,7 @@ from bitextmine.mining.calibration import calibration_error, pair_share, probabi
 from bitextmine.mining.margin import candidates
 from bitextmine.mining.pairing import ScoredPairs, retrieve
 from bitextmine.mining.piece_features import PieceFeatures, Sentences
-from bitextmine.mining.scorer import LOG_RATIO, NEIGHBOURS, SIZE, Network, Scorer
+from bitextmine.mining.scorer import LOG_RATIO, NEIGHBOURS, SIZE, Scorer, ScorerNetwork
 from bitextmine.mining.threshold import tune
 from bitextmine.run import Run
 from bitextmine.search.exact import search_both
@@ -225,7 +225,7 @@ class MiningTask:
             weight[rows] = share / max(1, rows.sum()) * self.share
         return weight
 
-    def compare(self, comparing: PieceFeatures, margin: Network, cut: float) -> None:
+    def compare(self, comparing: PieceFeatures, margin: ScorerNetwork, cut: float) -> None:
         """Compute the piece features of candidates that reach ``cut``, and free their sentences."""
         src, tgt = self.sentences
         self.hopeful = margin.score(margin.drive(self.base)) >= cut
@@ -305,7 +305,7 @@ def _joined(parts: Sequence[Choices]) -> Choices:
     return Choices(src, tgt, features, np.concatenate(of))
 
 
-def _measured(tasks: Sequence[MiningTask], margin: Network) -> list[TaskScore]:
+def _measured(tasks: Sequence[MiningTask], margin: ScorerNetwork) -> list[TaskScore]:
     """Measure each task with a second network fitted to the other kinds of text."""
     networks = {
         kind: _piece_network(others)
@@ -325,7 +325,7 @@ def _measured(tasks: Sequence[MiningTask], margin: Network) -> list[TaskScore]:
     return found
 
 
-def _margin_network(tasks: Sequence[MiningTask]) -> tuple[Network, float]:
+def _margin_network(tasks: Sequence[MiningTask]) -> tuple[ScorerNetwork, float]:
     """Return the first network, and the score that all but GIVEN_UP of the right candidates reach."""
     base, right, weight = (
         np.concatenate([getattr(task, name) for task in tasks]) for name in ("base", "right", "weight")
@@ -336,7 +336,7 @@ def _margin_network(tasks: Sequence[MiningTask]) -> tuple[Network, float]:
     return network, float(np.float32(np.quantile(right, GIVEN_UP)))
 
 
-def _piece_network(tasks: Sequence[MiningTask]) -> Network:
+def _piece_network(tasks: Sequence[MiningTask]) -> ScorerNetwork:
     """Fit the second network to the compared candidates that count."""
     features = np.concatenate([task.features[task.counts[task.hopeful]] for task in tasks])
     right, weight = (
@@ -348,7 +348,7 @@ def _piece_network(tasks: Sequence[MiningTask]) -> Network:
     return _leaning(network, features, right, weight / weight.sum())
 
 
-def _leaning(network: Network, features: NDArray, right: NDArray, weight: NDArray) -> Network:
+def _leaning(network: ScorerNetwork, features: NDArray, right: NDArray, weight: NDArray) -> ScorerNetwork:
     """Return the network with LEAN times the log ratio margin added, calibrated to log odds again.
 
     Logistic regression on the score and the size of the corpora, with an intercept.
@@ -362,7 +362,7 @@ def _leaning(network: Network, features: NDArray, right: NDArray, weight: NDArra
     slopes = np.array([times * LEAN, by_size])
     inputs = [LOG_RATIO, SIZE]
     constant = times * network.constant + plus + slopes @ mean[inputs]
-    return Network(
+    return ScorerNetwork(
         np.concatenate([network.hidden, linear]).astype(np.float32),
         np.concatenate([network.bias, np.zeros(2)]).astype(np.float32),
         np.concatenate([times * network.out, slopes * scale[inputs] / FAINT]).astype(np.float32),
@@ -393,7 +393,7 @@ def _fitted(
     weight: NDArray,
     how: tuple[int, int, float, float],
     choices: Choices | None = None,
-) -> Network:
+) -> ScorerNetwork:
     """Fit a network by weighted logistic loss; full batches, AdamW, cosine schedule."""
     hidden, steps, decay, learning_rate = how
     torch.manual_seed(NETWORK_SEED)
@@ -420,7 +420,7 @@ def _fitted(
         schedule.step()
     parts = {key: value.detach().numpy() for key, value in network.state_dict().items()}
     arrays = parts["0.weight"], parts["0.bias"], parts["2.weight"][0], parts["2.bias"], mean, scale
-    return Network(*(np.ascontiguousarray(array, dtype=np.float32) for array in arrays))
+    return ScorerNetwork(*(np.ascontiguousarray(array, dtype=np.float32) for array in arrays))
 
 
 def _choice_loss(score: torch.Tensor, right: torch.Tensor, of: torch.Tensor) -> torch.Tensor:

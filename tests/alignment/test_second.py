@@ -8,7 +8,7 @@ from bitextmine.alignment import second as module
 from bitextmine.alignment.align import align_files
 from bitextmine.alignment.options import AlignOptions
 from bitextmine.alignment.program import Band, Lattice, kinds
-from bitextmine.alignment.second import Second
+from bitextmine.alignment.second import SecondJudge
 from bitextmine.alignment.windows import Windows
 from bitextmine.errors import BitextmineError
 from bitextmine.run import Run
@@ -28,7 +28,9 @@ def test_the_distance_of_steps_in_doubt_is_that_of_both_encoders(monkeypatch):
     sides = [Windows(np.eye(count)) for count in (3, 4)]
     sides[0].lines, sides[1].lines = ["a", "b", "c"], ["a'", "b'", "c'", "d'"]
     other = encoder(lambda text: text.replace("'", ""), noise=0.4)
-    found = Second(other, Run("cpu")).blended(Lattice(band, steps, distances, 1.0), distances, *sides, "x")
+    found = SecondJudge(other, Run("cpu")).blended(
+        Lattice(band, steps, distances, 1.0), distances, *sides, "x"
+    )
     asked = {
         at: tuple(
             " ".join(side.lines[i : i + size])

@@ -31,9 +31,9 @@ from bitextmine.mining.piece_features import (
 from bitextmine.mining.scorer import (
     CANDIDATE_FEATURES,
     NEIGHBOURS,
-    Network,
     Rescorer,
     Scorer,
+    ScorerNetwork,
     candidate_features,
     open_scoring,
     packaged_scorer,
@@ -204,7 +204,7 @@ def some_network(width, hidden=4):
     rng = np.random.default_rng(width)
     shapes = ((hidden, width), (hidden,), (hidden,), (1,), (width,), (width,))
     *parts, scale = (rng.standard_normal(shape).astype(np.float32) * 0.3 for shape in shapes)
-    return Network(*parts, np.abs(scale) + 1)
+    return ScorerNetwork(*parts, np.abs(scale) + 1)
 
 
 def some_scorer(cut):

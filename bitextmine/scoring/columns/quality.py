@@ -25,7 +25,7 @@ from bitextmine.encoder.weights import check_finite, read_arrays
 from bitextmine.errors import BitextmineError
 from bitextmine.languages.codes import same_code
 from bitextmine.mining.piece_features import FEATURES, PieceFeatures, Sentences, sums
-from bitextmine.mining.scorer import Network
+from bitextmine.mining.scorer import ScorerNetwork
 from bitextmine.scoring.columns import evidence
 
 if TYPE_CHECKING:
@@ -92,9 +92,9 @@ class Networks:
     than of other languages.
     """
 
-    texts: Network
-    plain: Network
-    pieces: Network
+    texts: ScorerNetwork
+    plain: ScorerNetwork
+    pieces: ScorerNetwork
     negation: NDArray[np.int32]
     names: NDArray[np.int8]
     weights: NDArray[np.int8]
@@ -106,7 +106,7 @@ class Networks:
         arrays = read_arrays(path)
         count = len(INPUTS)
         wanted = {"texts": count - ENCODER_INPUTS, "plain": count, "pieces": count + PIECE_INPUTS}
-        names = [field.name for field in fields(Network)]
+        names = [field.name for field in fields(ScorerNetwork)]
         tables: dict[str, Any] = {
             field.name: arrays.pop(field.name, None) for field in fields(cls) if field.name not in wanted
         }
@@ -114,7 +114,7 @@ class Networks:
             raise BitextmineError(f"{path}: not the networks of the column quality")
         check_finite(arrays, path)
         found: dict[str, Any] = {
-            network: Network(*(arrays[f"{network}.{name}"] for name in names)) for network in wanted
+            network: ScorerNetwork(*(arrays[f"{network}.{name}"] for name in names)) for network in wanted
         }
         for network, count in wanted.items():
             if found[network].hidden.shape != (len(found[network].bias), count):

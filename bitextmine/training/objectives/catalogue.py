@@ -8,7 +8,7 @@ import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
-class Declared:
+class Requirements:
     """An objective: the place of its class, and its requirements.
 
     Attributes:
@@ -27,13 +27,13 @@ class Declared:
 
 _MAO, _DING = "papers.mao2021", "papers.ding2022"
 OBJECTIVES = {
-    "contrastive": Declared("objectives.sentence", cosines=True),
-    "edited": Declared("objectives.sentence", cosines=True, edits=True),
-    "structure": Declared("objectives.teaching", cosines=True, teacher=True, taught=True),
+    "contrastive": Requirements("objectives.sentence", cosines=True),
+    "edited": Requirements("objectives.sentence", cosines=True, edits=True),
+    "structure": Requirements("objectives.teaching", cosines=True, teacher=True, taught=True),
     # Of the two papers:
-    **dict.fromkeys(("mlm", "smlm", "xtr", "ugt", "align", "sim"), Declared(_MAO)),
-    "embedding": Declared(_DING, teacher=True),
+    **dict.fromkeys(("mlm", "smlm", "xtr", "ugt", "align", "sim"), Requirements(_MAO)),
+    "embedding": Requirements(_DING, teacher=True),
     **dict.fromkeys(
-        ("distil", "mcl", "mcl_bool", "mcl_ce"), Declared(_DING, cosines=True, teacher=True, taught=True)
+        ("distil", "mcl", "mcl_bool", "mcl_ce"), Requirements(_DING, cosines=True, teacher=True, taught=True)
     ),
 }
