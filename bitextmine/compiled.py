@@ -170,6 +170,6 @@ def _find(module: Module) -> Path:
             return path
     expected = f"{base.name}{EXTENSION_SUFFIXES[0]}"
     beside = base.parent.glob(f"{base.name}.*")
-    if others := sorted(path.name for path in beside if path.suffix in (".so", ".pyd", ".dylib")):
-        raise Refused(f"{base.parent}: only {', '.join(others)}, expected {expected}")
+    if foreign := sorted(path.name for path in beside if path.suffix in (".so", ".pyd", ".dylib")):
+        raise Refused(f"{base.parent}: only {', '.join(foreign)}, expected {expected}")
     raise NotBuilt(f"{base.parent / expected}: not built")

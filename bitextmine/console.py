@@ -60,9 +60,9 @@ def progress(total: int | None, desc: str, unit: str = "lines", show: bool | Non
     )
 
 
-def counted(n: int, one: str, many: str | None = None) -> str:
+def counted(n: int, singular: str, plural: str | None = None) -> str:
     """Return a number and its noun: "1 pair", "1,000 pairs"."""
-    return f"{n:,} {one if n == 1 else many or f'{one}s'}"
+    return f"{n:,} {singular if n == 1 else plural or f'{singular}s'}"
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -193,13 +193,13 @@ def declare(name: str, hint: Any, default: Any = inspect.Parameter.empty) -> Dec
     """Return the option that an annotation declares."""
     opt, kind, optional, several, base = Opt(), None, False, False, hint
     choices: tuple[str, ...] = ()
-    others: tuple[Any, ...] = ()
+    limits: tuple[Any, ...] = ()
     while (origin := get_origin(base)) is not None:
         if origin is Annotated:
             marks = base.__metadata__[::-1]
             opt = next((mark for mark in marks if isinstance(mark, Opt)), opt)
             kind = next((mark for mark in marks if isinstance(mark, Kind)), kind)
-            others += tuple(mark for mark in marks if not isinstance(mark, Opt | Kind))
+            limits += tuple(mark for mark in marks if not isinstance(mark, Opt | Kind))
             base = base.__origin__
         elif origin in (Union, UnionType):
             kinds = [each for each in get_args(base) if each is not NoneType]
@@ -214,7 +214,7 @@ def declare(name: str, hint: Any, default: Any = inspect.Parameter.empty) -> Dec
             base = origin if origin is os.PathLike else Any
     if isinstance(base, type) and issubclass(base, enum.Enum):
         choices = tuple(str(choice) for choice in base)
-    return Declared(name, base, default, opt, kind, optional, several, choices, others)
+    return Declared(name, base, default, opt, kind, optional, several, choices, limits)
 
 
 def declared(options: Any) -> dict[str, Declared]:

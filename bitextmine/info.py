@@ -26,7 +26,7 @@ from bitextmine.files.storage import AnyPath, local_path, to_path
 _OURS = (".npy", ".part", ".json", ".faiss", ".tsv", ".parquet", ".gz", ".xz", ".zst")
 # Suffixes of files that are no corpus, with what they are.
 _NO_CORPUS = {
-    **{suffix: "pairs" for suffix, found in SUFFIXES.items() if not found.lines},
+    **{suffix: "pairs" for suffix, form in SUFFIXES.items() if not form.lines},
     **dict.fromkeys((".html", ".htm"), "a web page"),
     ".toml": "a recipe or another TOML file",
 }

@@ -97,11 +97,11 @@ class BitextFilter(FilterABC):  # type: ignore[misc]  # the library has no types
 
     def filter(self, pairs: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
         """Yield accepted pairs."""
-        return (pair for pair, found in self._scored(pairs) if self.accept(found))
+        return (pair for pair, scores in self._scored(pairs) if self.accept(scores))
 
     def filterfalse(self, pairs: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
         """Yield pairs that are not accepted."""
-        return (pair for pair, found in self._scored(pairs) if not self.accept(found))
+        return (pair for pair, scores in self._scored(pairs) if not self.accept(scores))
 
     def _scored(
         self, pairs: Iterable[Sequence[str]]

@@ -268,8 +268,8 @@ class Adaptation:
         chosen = self._once("held out", 0, hold_out)["pairs"]
         held_out = {
             line_key(line)
-            for one, pairs in zip(self.piles, chosen, strict=True)
-            for text, lines in zip(one, pairs, strict=True)
+            for pile, pairs in zip(self.piles, chosen, strict=True)
+            for text, lines in zip(pile, pairs, strict=True)
             for line in text.take(np.array(lines, dtype=np.int64))
         }
         written = []

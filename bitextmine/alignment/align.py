@@ -176,8 +176,8 @@ def align(src: Text, tgt: Text, *, options: AlignOptions, run: Run) -> AlignedDo
         raise UsageError("align: blank_lines and documents are for the command; call align for each document")
     langs = [lang or language_of(part.source) or "" for lang, part in zip(options.langs, parts, strict=True)]
     work = _Work(options, langs, run)
-    (found,) = work.align([DocumentPair(parts[0].name, *parts)])
-    return replace(found, langs=(langs[0], langs[1]), signature=work.signature)
+    (document,) = work.align([DocumentPair(parts[0].name, *parts)])
+    return replace(document, langs=(langs[0], langs[1]), signature=work.signature)
 
 
 def _part(name: str, text: Text, run: Run) -> Part:
@@ -352,15 +352,15 @@ class _Work:
                     lines = [line for line in self.reader.read(part, side).lines if line.strip()]
                     windows += make_windows(self.encoder, [lines], 1, self.run.batch_tokens)
                     bar.update(1)
-        found = match_documents(windows[: len(src)], windows[len(src) :])
-        if not found:
+        matched = match_documents(windows[: len(src)], windows[len(src) :])
+        if not matched:
             raise BitextmineError(
                 f"no document of the {len(src)} fits one of the {len(tgt)}: are they translations, in languages of the "
                 "encoder?"
             )
-        alone = [part.name for i, part in enumerate(src) if i not in {i for i, _ in found}]
-        alone += [part.name for j, part in enumerate(tgt) if j not in {j for _, j in found}]
-        return matched_tasks(found, src, tgt), alone
+        alone = [part.name for i, part in enumerate(src) if i not in {i for i, _ in matched}]
+        alone += [part.name for j, part in enumerate(tgt) if j not in {j for _, j in matched}]
+        return matched_tasks(matched, src, tgt), alone
 
     def warn_unfamiliar(self, tasks: Sequence[DocumentPair]) -> None:
         """Log a warning if the encoder does not know the first documents' languages; never read a stream twice."""
@@ -425,32 +425,32 @@ class _Work:
     ) -> Iterator[tuple[_Document, AlignedDocument]]:
         texts = [text for document in batch for text in (document.src, document.tgt)]
         rows = [[i for i, line in enumerate(text.lines) if line.strip()] for text in texts]
-        lines = [[text.lines[i] for i in some] for text, some in zip(texts, rows, strict=True)]
+        lines = [[text.lines[i] for i in kept_rows] for text, kept_rows in zip(texts, rows, strict=True)]
         longest = max(1, self.options.max_size - 1)
         windows = make_windows(self.encoder, lines, longest, self.run.batch_tokens)
         fixed: list[Points | None] = [None] * len(batch)
         if self.options.anchors:
             marks = [
-                Marks.of(kept, [text.begins(i) for i in some])
-                for text, kept, some in zip(texts, lines, rows, strict=True)
+                Marks.of(kept, [text.begins(i) for i in kept_rows])
+                for text, kept, kept_rows in zip(texts, lines, rows, strict=True)
             ]
             fixed = [fixed_points(*sides) for sides in zip(marks[::2], marks[1::2], strict=True)]
-        for side, text, some in zip(windows, texts, rows, strict=True):
-            side.times = np.array([text.times[i] for i in some]) if text.times and some else None
+        for side, text, kept_rows in zip(windows, texts, rows, strict=True):
+            side.times = np.array([text.times[i] for i in kept_rows]) if text.times and kept_rows else None
         names = [document.task.name for document in batch]
         align = self.aligner.align
         if len(batch) == 1:  # in this thread, where Ctrl-C stops it at once
             futures = []
-            found = iter([align(windows[0], windows[1], fixed[0], tick, names[0])])
+            alignments = iter([align(windows[0], windows[1], fixed[0], tick, names[0])])
         else:
             futures = [
                 pool.submit(align, src, tgt, points, silent, name)
                 for src, tgt, points, name in zip(windows[::2], windows[1::2], fixed, names, strict=True)
             ]
-            found = (future.result() for future in futures)
+            alignments = (future.result() for future in futures)
         del windows
         try:
-            for document, *sides, alignment in zip(batch, rows[::2], rows[1::2], found, strict=True):
+            for document, *sides, alignment in zip(batch, rows[::2], rows[1::2], alignments, strict=True):
                 both = document.src.lines, document.tgt.lines
                 yield document, AlignedDocument.of(document.task, both, sides, alignment)
         finally:

@@ -130,11 +130,11 @@ class Aligner:
             return Alignment(
                 [*(Link((i,), (), LOWEST) for i in range(n)), *(Link((), (j,), LOWEST) for j in range(m))]
             )
-        found = self._find(src, tgt, fixed, tick, name)
+        best = self._find(src, tgt, fixed, tick, name)
         x, y = (
-            [tuple(range(*ends)) for ends in pairwise(way.tolist())] for way in (found.path.x, found.path.y)
+            [tuple(range(*ends)) for ends in pairwise(way.tolist())] for way in (best.path.x, best.path.y)
         )
-        links = list(map(Link, x, y, _log_odds(found).tolist()))
+        links = list(map(Link, x, y, _log_odds(best).tolist()))
         return Alignment(_without_bare(links, src.form, tgt.form))
 
     def _find(self, src: Windows, tgt: Windows, fixed: Points | None, tick: Progress, name: str) -> Found:
@@ -148,8 +148,8 @@ class Aligner:
             first = _refine(costs, _centre(coarse), settings, settings.radius, tick)
         centre = None
         if src.times is not None and tgt.times is not None:
-            one = np.flatnonzero((np.diff(first.path.x) == 1) & (np.diff(first.path.y) == 1))
-            x, y = src.times[first.path.x[one], 0], tgt.times[first.path.y[one], 0]
+            single = np.flatnonzero((np.diff(first.path.x) == 1) & (np.diff(first.path.y) == 1))
+            x, y = src.times[first.path.x[single], 0], tgt.times[first.path.y[single], 0]
             if (clock := fit_clock(x, y)) is not None:
                 costs.use_times(clock)
                 centre = by_time(clock.of(src.times), tgt.times)
@@ -198,17 +198,17 @@ def probability(log_odds: float) -> float:
     return 0.0 if log_odds <= LOWEST else 1 / (1 + math.exp(-log_odds))
 
 
-def _log_odds(found: Found) -> NDArray[np.float64]:
+def _log_odds(alignment: Found) -> NDArray[np.float64]:
     """Return the scores (steps,) of a path's links; `LOWEST` for a sentence left out."""
-    path = found.path
+    path = alignment.path
     sentences = (np.diff(path.x) + np.diff(path.y)).astype(np.float64)
-    likeness = np.nan_to_num(1 - found.distance.astype(np.float64), nan=0.0)
+    likeness = np.nan_to_num(1 - alignment.distance.astype(np.float64), nan=0.0)
     # Sentences without a partner because the other document is shorter do not count against the rest.
     shorter = 2 * min(int(path.x[-1]), int(path.y[-1]))
     whole = np.full(len(path), min(1.0, float(likeness @ sentences) / max(1, shorter)))
-    lost = np.nan_to_num(found.missed.astype(np.float64), nan=0.0) / sentences
+    lost = np.nan_to_num(alignment.missed.astype(np.float64), nan=0.0) / sentences
     odds = np.stack([likeness, whole, lost, np.ones(len(path))], axis=1) @ np.array(_WEIGHTS)
-    return np.where(np.isnan(found.distance), LOWEST, np.clip(odds, LOWEST + 0.001, HIGHEST))
+    return np.where(np.isnan(alignment.distance), LOWEST, np.clip(odds, LOWEST + 0.001, HIGHEST))
 
 
 # --- from coarse to fine ---
@@ -263,10 +263,10 @@ def _refine(
     m = int(centre[-1])
     n = len(centre) - 1 - m
     while True:
-        found = _search(costs, _around(centre, n, m, radius), settings, tick)
-        if not found.path.on_edge or found.lattice.band.width > max(n, m):
-            return found
-        centre, radius, tick = _centre(found.path), 2 * radius, silent
+        best = _search(costs, _around(centre, n, m, radius), settings, tick)
+        if not best.path.on_edge or best.lattice.band.width > max(n, m):
+            return best
+        centre, radius, tick = _centre(best.path), 2 * radius, silent
 
 
 def _around(centre: NDArray[np.int64], n: int, m: int, radius: int) -> Band:

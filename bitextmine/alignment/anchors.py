@@ -59,8 +59,8 @@ def _keys(line: str) -> list[Hashable]:
     if any(map(str.isalnum, text)):
         keys.append(("line", text.casefold()))
     for name, pattern in (("number", _NUMBER), ("heading", _HEADING), ("key", _KEY)):
-        if found := pattern.match(text[:_LONGEST]):
-            keys.append((name, found[1]))
+        if match := pattern.match(text[:_LONGEST]):
+            keys.append((name, match[1]))
     return keys
 
 

@@ -69,24 +69,24 @@ def fit_clock(src: Times, tgt: Times) -> Clock | None:
             offset = float(np.median(y[close] - slope * x[close]))
     offsets = tgt - slope * src
     lines = [*_others(offsets, 0, first), (first, last, offset), *_others(offsets, last, len(src))]
-    changes = [(src[one[1] - 1] + src[other[0]]) / 2 for one, other in pairwise(lines)]
+    changes = [(src[before[1] - 1] + src[after[0]]) / 2 for before, after in pairwise(lines)]
     return Clock(slope, np.array([line[2] for line in lines]), np.array(changes))
 
 
 def _line(src: Times, tgt: Times) -> tuple[float, float]:
     """Return slope and offset of the line, through one or two links, that most links lie on."""
-    some = np.unique(np.linspace(0, len(src) - 1, min(len(src), _TRIED)).astype(np.int64))
-    x, y = src[some], tgt[some]
+    tried = np.unique(np.linspace(0, len(src) - 1, min(len(src), _TRIED)).astype(np.int64))
+    x, y = src[tried], tgt[tried]
     slopes = np.array([1.0, *_RATES, *(1 / rate for rate in _RATES)])
-    one, other = np.triu_indices(len(some), 1)
-    apart = np.abs(x[other] - x[one]) >= _APART
-    one, other = one[apart], other[apart]
-    through = (y[other] - y[one]) / (x[other] - x[one])
+    first, second = np.triu_indices(len(tried), 1)
+    apart = np.abs(x[second] - x[first]) >= _APART
+    first, second = first[apart], second[apart]
+    through = (y[second] - y[first]) / (x[second] - x[first])
     likely = (through > _SLOPES[0]) & (through < _SLOPES[1])
     # The slopes of known rates first: of lines with as many links the first is taken.
-    slope = np.concatenate([np.repeat(slopes, len(some)), through[likely]])
-    offset = np.concatenate([np.tile(y, len(slopes)), y[one][likely]])
-    offset -= slope * np.concatenate([np.tile(x, len(slopes)), x[one][likely]])
+    slope = np.concatenate([np.repeat(slopes, len(tried)), through[likely]])
+    offset = np.concatenate([np.tile(y, len(slopes)), y[first][likely]])
+    offset -= slope * np.concatenate([np.tile(x, len(slopes)), x[first][likely]])
     counts = [
         np.count_nonzero(np.abs(a * src + b - tgt) <= _CLOSE) for a, b in zip(slope, offset, strict=True)
     ]
@@ -106,10 +106,10 @@ def _others(offsets: Times, first: int, last: int) -> list[tuple[int, int, float
     """Return the first link, the end and the offset of each line through some of the links `first` .. `last`."""
     if last - first < _FEWEST_AFTER_CHANGE:
         return []
-    some = np.sort(offsets[first:last])
-    ends = np.searchsorted(some, some + 2 * _CLOSE, side="right")
-    most = int(np.argmax(ends - np.arange(len(some))))
-    offset = float(np.median(some[most : ends[most]]))
+    sorted_offsets = np.sort(offsets[first:last])
+    ends = np.searchsorted(sorted_offsets, sorted_offsets + 2 * _CLOSE, side="right")
+    most = int(np.argmax(ends - np.arange(len(sorted_offsets))))
+    offset = float(np.median(sorted_offsets[most : ends[most]]))
     begin, end, count = _stretch(np.abs(offsets[first:last] - offset) <= _CLOSE)
     if count < _FEWEST_AFTER_CHANGE or 2 * count < end - begin:
         return []
@@ -123,10 +123,10 @@ def spans(times: Times, sizes: int) -> list[tuple[Times, Times]]:
     times: (n, 2), of the sentences.
     """
     begin, end = times[:, 0] - _SLACK, times[:, 1] + _SLACK
-    found = [(begin, end)]
+    windows = [(begin, end)]
     for size in range(2, min(sizes, len(times)) + 1):
-        found.append((begin[: len(begin) - size + 1], np.maximum(found[-1][1][:-1], end[size - 1 :])))
-    return found
+        windows.append((begin[: len(begin) - size + 1], np.maximum(windows[-1][1][:-1], end[size - 1 :])))
+    return windows
 
 
 def apart(src: tuple[Times, Times], tgt: tuple[Times, Times]) -> NDArray[np.float32]:

@@ -100,11 +100,11 @@ class Costs:
     def __init__(self, src: Windows, tgt: Windows, steps: list[Step]) -> None:
         self._sides, self.steps = (src, tgt), steps
         means = _mean(tgt), _mean(src)
-        others = _different(tgt), _different(src)
+        opposite = _different(tgt), _different(src)
         largest = [max((step[side] for step in steps), default=1) for side in (0, 1)]
         self._far = [
             [_far(side, size, mean, count) for size in range(1, most + 1)]
-            for side, most, mean, count in zip(self._sides, largest, means, others, strict=True)
+            for side, most, mean, count in zip(self._sides, largest, means, opposite, strict=True)
         ]
         self._spans: list[list[tuple[Times, Times]]] | None = None
         self._fixed: NDArray[np.int64] | None = None
@@ -165,15 +165,15 @@ class Costs:
         """
         windows = self._sides[side]
         begin, end = max(0, int(nodes.min())), min(len(windows), int(nodes.max()) + 1)
-        found = []
+        links = []
         for size, far in enumerate(self._far[side], 1):
             last = len(windows) - size
             vectors = windows.vectors(size, begin, max(begin, min(end, last + 1)))
             start = np.clip(nodes, begin, begin + max(0, len(vectors) - 1))
-            found.append(
+            links.append(
                 (vectors, start - begin, far[start] if len(vectors) else far, (nodes < 0) | (nodes > last))
             )
-        return found
+        return links
 
     def lattice(
         self, band: Band, distances: Floats, prices: Prices, level: float, missed: Floats | None = None
@@ -244,10 +244,10 @@ def of_steps(path: Path, lattice: Lattice, values: Floats) -> Floats:
     moves = zip(np.diff(path.x).tolist(), np.diff(path.y).tolist(), strict=True)
     kind = np.array([place.get(move, -1) for move in moves], dtype=np.int64)
     row = (path.x + path.y)[:-1]
-    found = (
+    costs = (
         values[row, path.y[:-1] - lattice.band.low[row], kind] if len(lattice.steps) else np.zeros(len(kind))
     )
-    return np.where(kind < 0, np.float32(np.nan), found)
+    return np.where(kind < 0, np.float32(np.nan), costs)
 
 
 def level_of(path: Path, distances: Floats) -> float:
@@ -292,19 +292,19 @@ def _different(side: Windows) -> int:
 def _mean(side: Windows) -> Floats:
     """Return the mean vector of the sentences, of the different ones if most are repeated."""
     if side.firsts is not None:
-        some = np.stack([side.vectors(1, i, i + 1)[0] for i in side.firsts.tolist()])
-        return (some.sum(axis=0, dtype=np.float64) / len(some)).astype(np.float32)
+        vectors = np.stack([side.vectors(1, i, i + 1)[0] for i in side.firsts.tolist()])
+        return (vectors.sum(axis=0, dtype=np.float64) / len(vectors)).astype(np.float32)
     total = np.zeros(side.dim)
     for start in range(0, len(side), _BLOCK):
         total += side.vectors(1, start, min(start + _BLOCK, len(side))).sum(axis=0, dtype=np.float64)
     return (total / max(1, len(side))).astype(np.float32)
 
 
-def _far(side: Windows, size: int, mean: Floats, others: int) -> Floats:
+def _far(side: Windows, size: int, mean: Floats, opposite: int) -> Floats:
     """Return the mean of 1 - cosine of each window to the other document's sentences, of which it says how many."""
     count = max(0, len(side) - size + 1)
     out = np.empty(count, dtype=np.float32)
     for start in range(0, count, _BLOCK):
         stop = min(start + _BLOCK, count)
         out[start:stop] = 1 - side.vectors(size, start, stop) @ mean
-    return np.maximum((out * others + _RANDOM * _RANDOM_COUNT) / (others + _RANDOM_COUNT), _LEAST)
+    return np.maximum((out * opposite + _RANDOM * _RANDOM_COUNT) / (opposite + _RANDOM_COUNT), _LEAST)

@@ -81,11 +81,11 @@ def _best_first(score: NDArray[np.float64]) -> list[tuple[int, int]]:
     best = [_highest(line) for line in score], [_highest(line) for line in score.T]
     margin = np.full(score.shape, -np.inf)
     for i, j in np.argwhere(np.isfinite(score)).tolist():
-        others = [
+        unmatched = [
             [value for other, value in line if other != here][:_LEVEL]
             for line, here in ((best[0][i], j), (best[1][j], i))
         ]
-        level = [float(np.mean(values)) for values in others if values]
+        level = [float(np.mean(values)) for values in unmatched if values]
         margin[i, j] = score[i, j] - float(np.mean(level)) if level else score[i, j]
     pairs = np.argwhere(np.isfinite(margin))
     mutual = np.array(
@@ -96,5 +96,5 @@ def _best_first(score: NDArray[np.float64]) -> list[tuple[int, int]]:
     least = np.maximum(_LEAST_MARGIN, usual * np.where(mutual, _MUTUAL, _ONE_SIDED))
     good = np.flatnonzero(of_pair > least)
     first = good[np.argsort(-of_pair[good], kind="stable")]
-    found = greedy(ScoredPairs(pairs[first, 0], pairs[first, 1], of_pair[first]), *score.shape)
-    return sorted(zip(found.src.tolist(), found.tgt.tolist(), strict=True))
+    matched = greedy(ScoredPairs(pairs[first, 0], pairs[first, 1], of_pair[first]), *score.shape)
+    return sorted(zip(matched.src.tolist(), matched.tgt.tolist(), strict=True))

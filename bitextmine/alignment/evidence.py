@@ -72,10 +72,10 @@ class Evidence:
         src, tgt = self.side(src_pieces), self.side(tgt_pieces)
         best = [np.empty(0, dtype=np.uint8)], [np.empty(0, dtype=np.uint8)]
         for start in range(0, len(pairs), _PAIRS):
-            some = pairs[start : start + _PAIRS]
-            x, _, y, _ = self._matcher.matches(src.pieces.take(some[:, 0]), tgt.pieces.take(some[:, 1]))
-            for found, cosine in zip(best, (x, y), strict=True):
-                found.append(np.rint(np.clip(cosine, 0, 1) * _COSINE).astype(np.uint8))
+            block = pairs[start : start + _PAIRS]
+            x, _, y, _ = self._matcher.matches(src.pieces.take(block[:, 0]), tgt.pieces.take(block[:, 1]))
+            for cosines, cosine in zip(best, (x, y), strict=True):
+                cosines.append(np.rint(np.clip(cosine, 0, 1) * _COSINE).astype(np.uint8))
         return _both_missed(src, tgt, pairs, np.concatenate(best[0]), np.concatenate(best[1]), sizes)
 
     def side(self, pieces: Pieces) -> WeightedPieces:
@@ -94,11 +94,9 @@ def missed_names(
     )
     places = []
     for side, rows in zip((src, tgt), pairs.T, strict=True):
-        some = side.pieces.take(rows)
-        places.append((np.repeat(np.arange(len(rows)), some.lengths) << 32) | some.ids)
-    best = [
-        np.where(np.isin(one, other), np.uint8(_COSINE), np.uint8(0)) for one, other in (places, places[::-1])
-    ]
+        pieces = side.pieces.take(rows)
+        places.append((np.repeat(np.arange(len(rows)), pieces.lengths) << 32) | pieces.ids)
+    best = [np.where(np.isin(a, b), np.uint8(_COSINE), np.uint8(0)) for a, b in (places, places[::-1])]
     return _both_missed(src, tgt, pairs, best[0], best[1], sizes)
 
 
@@ -140,14 +138,14 @@ def _missed(
     for count in np.unique(partners).tolist():
         alike = np.flatnonzero((partners == count) & (lengths > 0))
         for at in range(0, len(alike), _SENTENCES):
-            some = alike[at : at + _SENTENCES]
-            long = lengths[some]
+            members = alike[at : at + _SENTENCES]
+            long = lengths[members]
             # A row for each partner, with rows of no match around, and a column for each piece.
-            places = _ranges(begin[some], long) + np.arange(count)[:, None] * np.repeat(long, long)
+            places = _ranges(begin[members], long) + np.arange(count)[:, None] * np.repeat(long, long)
             table = np.zeros((count + 2 * REACH + sizes - 1, places.shape[1]), dtype=np.uint8)
             table[REACH : REACH + count] = best[places]
-            weight = side.weight[_ranges(side.pieces.offsets[own[some]], long)]
-            rows = first[some] + np.arange(count)[:, None]
+            weight = side.weight[_ranges(side.pieces.offsets[own[members]], long)]
+            rows = first[members] + np.arange(count)[:, None]
             inside = np.zeros(places.shape, dtype=np.uint8)
             around = np.maximum.reduce([table[i : i + count] for i in range(2 * REACH)])
             for size in range(sizes):

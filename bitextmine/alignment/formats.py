@@ -113,14 +113,14 @@ class AlignedDocument:
 
     def places(self, link: LinkedText) -> list[str]:
         """Return the origins of both sides of a link: of the first sentence, and of the last in its document."""
-        found = []
+        cells = []
         sides = zip((link.src_lines, link.tgt_lines), self.starts, self.origins, strict=True)
         for lines, start, origins in sides:
             first, last = (origins[lines[i] - start - 1] if lines else "" for i in (0, -1))
             name, _, number = last.rpartition(" ")
             several = first != last and first.rpartition(" ")[0] == name
-            found.append(one_cell(f"{first}-{number}" if several else first))
-        return found
+            cells.append(one_cell(f"{first}-{number}" if several else first))
+        return cells
 
     def to_frame(self) -> pandas.DataFrame:
         """Return the links as a pandas frame: score, src_lines and tgt_lines (tuples, from 1), src, tgt."""

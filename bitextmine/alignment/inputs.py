@@ -104,10 +104,10 @@ class Reader:
         BitextmineError if its origins are wanted, and it was not cut and `split` wrote none beside it.
         """
         key = part.source, part.first, side
-        found = self._ahead.pop(key, None) or self._read(part, side)
+        document = self._ahead.pop(key, None) or self._read(part, side)
         if again:
-            self._ahead[key] = found
-        return found
+            self._ahead[key] = document
+        return document
 
     def _read(self, part: Part, side: int) -> DocumentSentences:
         if part.lines is not None:
@@ -119,33 +119,33 @@ class Reader:
         if DocumentFormat.SUBTITLES in kinds:
             return self._subtitles(part, lang)
         if kind := next((kind for kind in kinds if kind in _MARKED_UP), None):
-            found = self._split(part.source, lang, kind)
+            rows = self._split(part.source, lang, kind)
         else:
             lines = list(part.source.lines())
             head = "\n".join(line[:HEAD] for line in lines[:5])
             check_text(head.encode("utf-8", "replace"), part.source)
             if _is_cut(lines, lang):
                 return self._uncut(part, lines)
-            found = [
+            rows = [
                 (line, f"{part.name} {i}.{j}", j == 1)
                 for i, (text, _) in enumerate(cleaned(paragraphs(lines)), 1)
                 for j, line in enumerate(sentences(text, lang), 1)
             ]
-        self.cut[part.name] = len(found)
+        self.cut[part.name] = len(rows)
         if sentence := unmarked(lang):
             log.warning("%s: warning: %s", part.source, sentence)
-        texts, origins, begins = zip(*found, strict=True) if found else ((), (), ())
+        texts, origins, begins = zip(*rows, strict=True) if rows else ((), (), ())
         return DocumentSentences(texts, origins if self._origin else (), paragraphs=begins)
 
     def _subtitles(self, part: Part, lang: str) -> DocumentSentences:
         text = read_subtitles(part.source.blocks(), lang, str(part.source))
-        found = [
+        cues = [
             (line, f"{part.name} {i}.{j}", times)
             for i, passage in enumerate(passages(text, str(part.source)), 1)
             for j, (line, times) in enumerate(passage.sentences(lang), 1)
         ]
-        self.cut[part.name] = len(found)
-        lines, origins, times = zip(*found, strict=True) if found else ((), (), ())
+        self.cut[part.name] = len(cues)
+        lines, origins, times = zip(*cues, strict=True) if cues else ((), (), ())
         return DocumentSentences(lines, origins if self._origin else (), times)
 
     def _uncut(self, part: Part, lines: Sequence[str]) -> DocumentSentences:
@@ -164,20 +164,20 @@ class Reader:
     def _split(self, source: Source, lang: str, kind: DocumentFormat) -> list[tuple[str, str, bool]]:
         """Return the sentences of a page, a book or an office file, their origins, and if they begin paragraphs."""
         return [
-            (one.text, f"{one.url or one.document} {one.paragraph}.{one.sentence}", one.sentence == 1)
-            for one in split(source, lang, kind=kind, run=self._run)
+            (row.text, f"{row.url or row.document} {row.paragraph}.{row.sentence}", row.sentence == 1)
+            for row in split(source, lang, kind=kind, run=self._run)
         ]
 
 
 def _is_cut(lines: Sequence[str], lang: str) -> bool:
     """Return True if a text has one sentence per line, False for paragraphs and wrapped text."""
-    some = list(itertools.islice((line for line in lines if line.strip()), _LOOKED_AT))
-    if not some:
+    sample = list(itertools.islice((line for line in lines if line.strip()), _LOOKED_AT))
+    if not sample:
         return True
-    counts = [len(sentences(line, lang)) for line in some]
-    several = sum(count > 1 for count in counts) / len(some)
-    whole = sum(1 for _ in paragraphs(some)) >= _WRAPPED * len(some) or max(map(len, some)) < _SHORT
-    return whole and several <= _SEVERAL and sum(counts) < _PER_LINE * len(some)
+    counts = [len(sentences(line, lang)) for line in sample]
+    several = sum(count > 1 for count in counts) / len(sample)
+    whole = sum(1 for _ in paragraphs(sample)) >= _WRAPPED * len(sample) or max(map(len, sample)) < _SHORT
+    return whole and several <= _SEVERAL and sum(counts) < _PER_LINE * len(sample)
 
 
 @dataclass(frozen=True)
@@ -202,8 +202,8 @@ def documents_of(
     if matched and folders != (not blank_lines, not blank_lines):
         raise UsageError("--documents takes two folders, or two files with --blank-lines")
     if folders[0] != folders[1]:
-        one, other = (src, tgt) if folders[0] else (tgt, src)
-        raise UsageError(f"{one} is a folder and {other} is not; give two of a kind")
+        folder, file = (src, tgt) if folders[0] else (tgt, src)
+        raise UsageError(f"{folder} is a folder and {file} is not; give two of a kind")
     if folders[0] and blank_lines:
         raise UsageError("--blank-lines takes two files, not two folders")
     if folders[0]:
@@ -287,21 +287,21 @@ def _document_name(file: Location) -> str:
 
 def _read_folder(folder: Source) -> list[Part]:
     """Return the documents of a folder, in the order of their names; subfolders are skipped."""
-    found: dict[str, Part] = {}
+    parts: dict[str, Part] = {}
     with explained(f"{folder}: cannot list the folder"):
         paths = sorted(p for p in folder.path.iterdir() if _is_document(p))
     for path in paths:
         file = replace(folder, text=os.fspath(path))
         name = _document_name(file)
-        if name in found:
+        if name in parts:
             raise BitextmineError(
-                f"{folder}: {found[name].name} and {path.name} are both called '{name}'; remove one, or name the pairs "
+                f"{folder}: {parts[name].name} and {path.name} are both called '{name}'; remove one, or name the pairs "
                 "in a file for --list"
             )
-        found[name] = Part(file)
-    if not found:
+        parts[name] = Part(file)
+    if not parts:
         raise BitextmineError(f"{folder}: the folder has no files; name one with a file per document")
-    return list(found.values())
+    return list(parts.values())
 
 
 def _is_document(path: AnyPath) -> bool:
@@ -310,12 +310,12 @@ def _is_document(path: AnyPath) -> bool:
 
 def _read_parts(source: Source) -> list[Part]:
     """Return the documents of one file, separated by blank lines."""
-    found: list[Part] = []
+    parts: list[Part] = []
     lines: list[str] = []
     for number, line in enumerate([*source.lines(), ""]):
         if line.strip():
             lines.append(line)
         elif lines:
-            found.append(Part(source, number - len(lines), tuple(lines)))
+            parts.append(Part(source, number - len(lines), tuple(lines)))
             lines = []
-    return found
+    return parts

@@ -129,10 +129,10 @@ def _advance(lattice: Lattice, total: NDArray[np.float64], back: NDArray[np.uint
             price = (
                 lattice.cost[before, nodes, k].astype(np.float64) if k < len(lattice.steps) else lattice.skip
             )
-            found = total[before, nodes] + price
+            candidate = total[before, nodes] + price
             here = slice(begin - low, end - low)
-            better = found < total[a, here]
-            total[a, here][better] = found[better]
+            better = candidate < total[a, here]
+            total[a, here][better] = candidate[better]
             back[a, here][better] = k
         if a == 0:
             total[0, -low], back[0, -low] = 0, _NONE

@@ -161,7 +161,7 @@ class SumWindows(Windows):
 
     def vectors(self, size: int, start: int, stop: int) -> Floats:
         """Return vectors, see `Windows`."""
-        found = []
+        parts = []
         for number in range(start // _KEPT_ROWS, -(-stop // _KEPT_ROWS)):
             begin = number * _KEPT_ROWS
             block = self._kept.pop((size, number), None)
@@ -170,10 +170,10 @@ class SumWindows(Windows):
                 if len(self._kept) >= _KEPT_BLOCKS * self.sizes:
                     del self._kept[next(iter(self._kept))]
             self._kept[size, number] = block  # now the last to be dropped
-            found.append(block[max(0, start - begin) : stop - begin])
-        if len(found) == 1:
-            return found[0]
-        return np.concatenate(found) if found else np.empty((0, self.dim), dtype=np.float32)
+            parts.append(block[max(0, start - begin) : stop - begin])
+        if len(parts) == 1:
+            return parts[0]
+        return np.concatenate(parts) if parts else np.empty((0, self.dim), dtype=np.float32)
 
     def _fresh(self, size: int, start: int, stop: int) -> Floats:
         parts, count = self._parts, stop - start
@@ -258,14 +258,14 @@ def make_windows(
     encoder: Encoder, documents: Sequence[Sequence[str]], sizes: int, batch_tokens: int | None = None
 ) -> list[Windows]:
     """Return the windows of each document, of up to `sizes` sentences; documents are encoded together."""
-    found = _make_windows(encoder, documents, sizes, batch_tokens)
-    for windows, lines in zip(found, documents, strict=True):
+    sides = _make_windows(encoder, documents, sizes, batch_tokens)
+    for windows, lines in zip(sides, documents, strict=True):
         windows.lines, windows.form = lines, Form.of(lines)
         if len(
             unique := dict(zip(reversed(lines), range(len(lines) - 1, -1, -1), strict=True))
         ) < _REPEATS * len(lines):
             windows.firsts = np.sort(np.fromiter(unique.values(), dtype=np.int64))
-    return found
+    return sides
 
 
 def _make_windows(
@@ -273,7 +273,7 @@ def _make_windows(
 ) -> list[Windows]:
     if not isinstance(encoder.network, PieceSums):
         return [EncodedWindows(encoder, lines, sizes, batch_tokens) for lines in documents]
-    found: list[Windows] = []
+    sides: list[Windows] = []
     pieces, _, inverse = encoder.tokenize([line for lines in documents for line in lines])
     parts = encoder.network.parts(pieces)
     start = 0
@@ -284,6 +284,6 @@ def _make_windows(
         own = replace(
             parts, sums=parts.sums[rows], pieces=parts.pieces[rows], characters=parts.characters[rows]
         )
-        found.append(SumWindows(own, sizes, pieces.take(rows), line_lengths(lines)))
+        sides.append(SumWindows(own, sizes, pieces.take(rows), line_lengths(lines)))
         start += len(lines)
-    return found
+    return sides

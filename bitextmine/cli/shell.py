@@ -59,8 +59,8 @@ class Command(_WithExample):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            others = getattr(ctx.parent and ctx.parent.command, "commands", {})
-            if (name := error.option_name.lstrip("-")) not in others:
+            commands = getattr(ctx.parent and ctx.parent.command, "commands", {})
+            if (name := error.option_name.lstrip("-")) not in commands:
                 raise
             message = f"{error.message} 'bitextmine {name}' is a command of its own."
             raise click.NoSuchOption(error.option_name, message, ctx=ctx) from None

@@ -307,14 +307,14 @@ def compare(
     _write_best(path, fwd, bwd, limits)
 
 
-def _seed(best: TopK, limit: NDArray[np.float32], others: int) -> None:
+def _seed(best: TopK, limit: NDArray[np.float32], opposite: int) -> None:
     """Make a search drop everything below the limits.
 
     Each row gets k neighbours at its limit, with numbers behind all others, so that an equal similarity goes in front.
     """
     known = np.isfinite(limit)
     best.sim[known] = limit[known, None]
-    best.id[known] = others + np.arange(best.k)
+    best.id[known] = opposite + np.arange(best.k)
 
 
 def _write_best(path: str, fwd: TopK, bwd: TopK, limits: Limits) -> None:
@@ -324,11 +324,11 @@ def _write_best(path: str, fwd: TopK, bwd: TopK, limits: Limits) -> None:
     last.
     """
     arrays: dict[str, NDArray[Any]] = {}
-    for way, best, others, limit in (
+    for way, best, opposite, limit in (
         ("fwd", fwd, len(bwd.id), limits[0]),
         ("bwd", bwd, len(fwd.id), limits[1]),
     ):
-        there = (best.id >= 0) & (best.id < others) & (best.sim >= limit[:, None])
+        there = (best.id >= 0) & (best.id < opposite) & (best.sim >= limit[:, None])
         rows = np.flatnonzero(there.any(axis=1))
         there, sim, ids = there[rows], best.sim[rows], best.id[rows]
         if not there.all():

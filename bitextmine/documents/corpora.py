@@ -154,10 +154,10 @@ class _Parts(Output):
         return self._files[lang]
 
 
-def two_languages(output: str, one: str, other: str) -> UsageError:
+def two_languages(output: str, first: str, second: str) -> UsageError:
     """Return the error of documents in two languages for one output."""
     where = "standard output is" if output == "-" else f"-o {output} is"
     return UsageError(
-        f"{where} one output, but the documents are in {one} and {other}: write a file for each language, as in "
+        f"{where} one output, but the documents are in {first} and {second}: write a file for each language, as in "
         "-o corpus.{lang}"
     )

@@ -153,8 +153,8 @@ class _Paragraphs:
 
     def taken(self) -> list[str]:
         """Return the paragraphs since the last call."""
-        found, self._found = self._found, []
-        return found
+        paragraphs, self._found = self._found, []
+        return paragraphs
 
     def _is_skipped(self, tag: str, name: str, attributes: Mapping[str, str]) -> bool:
         if name in self._markup.skipped or tag in self._markup.skipped or "hidden" in attributes:

@@ -94,9 +94,9 @@ def _with_lists(html: str) -> str:
         if depth == 1 and not tag[1]:
             start = tag.start()
         elif depth == 0 and start >= done:
-            some = html[start : tag.end()]
-            if _letters("".join(_LINK.findall(some))) < _letters(_LINK.sub("", some)):
-                parts += html[done:start], _LIST.sub(r"<\1ol", some)
+            items = html[start : tag.end()]
+            if _letters("".join(_LINK.findall(items))) < _letters(_LINK.sub("", items)):
+                parts += html[done:start], _LIST.sub(r"<\1ol", items)
                 done = tag.end()
             start = tag.end()
     return "".join(parts) + html[done:]
@@ -156,12 +156,12 @@ def decoded(raw: bytes, charset: str | None) -> str:
         return text
     encodings = library("resiliparse.parse.encoding")
     looks = encodings.detect_encoding(raw) or "cp1252"
-    said = encodings.map_encoding_to_html5(charset, fallback_utf8=False) if charset else None
-    said = said or encodings.detect_encoding(raw, from_html_meta=True)
+    declared = encodings.map_encoding_to_html5(charset, fallback_utf8=False) if charset else None
+    declared = declared or encodings.detect_encoding(raw, from_html_meta=True)
     if looks == "utf-8" or damaged < _MOSTLY * sum(not c.isascii() for c in text):
         return text
     # Latin-1 takes any bytes: it is what servers say of everything.
-    for encoding in (said, looks) if said not in _WESTERN else (looks,):
+    for encoding in (declared, looks) if declared not in _WESTERN else (looks,):
         try:
             return raw.decode(encoding)
         except (LookupError, UnicodeDecodeError, TypeError):

@@ -87,8 +87,8 @@ def _unwrapped(block: list[str], width: int, compounds: Set[str]) -> Iterator[st
 
 def _starts(block: list[str]) -> list[bool]:
     """Return True for each line that begins an item of a list, or a signature."""
-    found = [_ITEM.match(line) for line in block]
-    marks = Counter(item[0] for item in found if item)
+    marked = [_ITEM.match(line) for line in block]
+    marks = Counter(item[0] for item in marked if item)
 
     def is_listed(item: re.Match[str]) -> bool:
         if item[1]:
@@ -97,7 +97,7 @@ def _starts(block: list[str]) -> list[bool]:
 
     return [
         line == "--" or (item is not None and is_listed(item))
-        for line, item in zip(block, found, strict=True)
+        for line, item in zip(block, marked, strict=True)
     ]
 
 
@@ -128,7 +128,7 @@ def _continued(line: str, following: str, compounds: Set[str]) -> str:
     ):
         return line
     words = _COMPOUND.finditer(_plain(line + following))
-    word = next((found[0] for found in words if found.start() < len(line) < found.end()), "")
+    word = next((compound[0] for compound in words if compound.start() < len(line) < compound.end()), "")
     return line if word in compounds else line[:-1]
 
 

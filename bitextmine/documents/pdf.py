@@ -77,17 +77,17 @@ def _without_heads(pages: Sequence[list[str]]) -> list[list[str]]:
         shifts.update({number - at for line in lines.values() for number in _numbers(line)})
     usual = {shift for shift, many in shifts.items() if many >= max(_REPEATED, _NUMBERED * len(pages))}
     texts = [{place: _DIGITS.sub("#", line.casefold()) for place, line in lines.items()} for lines in edges]
-    found = []
+    kept = []
     for at, page in enumerate(pages):
-        near = Counter(item for some in texts[max(0, at - _NEAR) : at + _NEAR + 1] for item in some.items())
+        near = Counter(item for items in texts[max(0, at - _NEAR) : at + _NEAR + 1] for item in items.items())
         heads = {
             place % len(page)
             for place, line in edges[at].items()
             if near[place, texts[at][place]] >= _REPEATED
             or usual.intersection(n - at for n in _numbers(line))
         }
-        found.append([line for place, line in enumerate(page) if place not in heads])
-    return found
+        kept.append([line for place, line in enumerate(page) if place not in heads])
+    return kept
 
 
 def _numbers(line: str) -> set[int]:

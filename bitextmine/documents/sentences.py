@@ -133,11 +133,11 @@ def _goes_on(text: str, end: int, stops: str, lang: str) -> bool:
     if begins_small(text, end):
         return True
     pattern = _speech(lang)
-    found = pattern.match(text[end : end + _FOLLOWING]) if pattern else None
-    if found is None or not found["name"]:
-        return found is not None
+    speech = pattern.match(text[end : end + _FOLLOWING]) if pattern else None
+    if speech is None or not speech["name"]:
+        return speech is not None
     # Where there are capitals a comma is written for a full stop.
-    return stops != "." and all(word[0].isupper() for word in found["name"].split())
+    return stops != "." and all(word[0].isupper() for word in speech["name"].split())
 
 
 @lru_cache
@@ -150,16 +150,16 @@ def _speech(lang: str) -> re.Pattern[str] | None:
     for word in row.speech:
         mark = word[0] if word[0] in "~!" else ""
         words[mark].append(re.escape(word.removeprefix(mark)).replace(r"\*", r"\w{0,2}"))
-    verbs, others, plain = ("|".join(some) or "(?!)" for some in words.values())
+    verbs, excluded, plain = ("|".join(forms) or "(?!)" for forms in words.values())
     if not row.spaces:
-        return re.compile(rf"(?!{others})(?P<name>)(?:{plain}|\w{{0,6}}?(?:{verbs})[。，；！]|[、，；])")
+        return re.compile(rf"(?!{excluded})(?P<name>)(?:{plain}|\w{{0,6}}?(?:{verbs})[。，；！]|[、，；])")
     end = rf"(?![{_IN_WORD}])"
     cased = not row.scripts.isdisjoint(_CASED)
     if not cased:  # "Zaid said: “..." begins the next sentence
         end += rf"(?!\s?[:,،]\s?[{_QUOTATION}])"
     name = "?P<name>" if cased else "?P<name>)(?:"
     subject = rf"({name}(?:[^\s{_STOPS.replace('.', '')}{_QUOTATION}]{{1,20}} ){{0,3}}?)"
-    return re.compile(rf"(?!(?:{others})(?![{_IN_WORD}]))(?:{plain}|{subject}(?:{verbs})){end}")
+    return re.compile(rf"(?!(?:{excluded})(?![{_IN_WORD}]))(?:{plain}|{subject}(?:{verbs})){end}")
 
 
 def _ends_plainly(text: str) -> bool:

@@ -94,10 +94,10 @@ def find_files(inputs: Sequence[str | os.PathLike[str]], run: Run | None = None)
             name = str(source)
             files.append(_file(source, name, named=True) or File(source, _written(name), True))
             continue
-        found = _in_folder(source)
-        if not found:
+        inner = _in_folder(source)
+        if not inner:
             raise BitextmineError(f"{source}: no files in this folder; name one that holds documents")
-        files.extend(found)
+        files.extend(inner)
     return files
 
 
@@ -193,8 +193,8 @@ def _streamed(
     if kind is DocumentFormat.JSONL:
         yield from _records(blocks, file.name, options.text_field)
     else:
-        some = [line for line in map(bytes.strip, head.split(b"\n")[:_LOOKED_AT]) if line]
-        if sum(b"\t" in line for line in some) > len(some) / 2:
+        sample = [line for line in map(bytes.strip, head.split(b"\n")[:_LOOKED_AT]) if line]
+        if sum(b"\t" in line for line in sample) > len(sample) / 2:
             log.warning(
                 "%s: warning: tabs in most lines: a table of pairs? Take a column first: cut -f 1", file.name
             )
@@ -207,8 +207,8 @@ def _streamed(
 def _subtitles(file: File, blocks: Iterable[bytes], options: SplitOptions) -> Document:
     lang = language_of(file.source)
     stated = None if options.by_language else "".join(options.langs)
-    found = passages(read_subtitles(blocks, stated or lang or "", file.name), file.name)
-    return Document(file.name, "", lang, lambda: (passage.text for passage in found))
+    texts = passages(read_subtitles(blocks, stated or lang or "", file.name), file.name)
+    return Document(file.name, "", lang, lambda: (passage.text for passage in texts))
 
 
 def _records(blocks: Iterable[bytes], name: str, text_field: str) -> Iterator[Document]:
@@ -267,7 +267,7 @@ def kind_of(head: bytes) -> DocumentFormat:
     if is_subtitles(head):
         return DocumentFormat.SUBTITLES
     for magic, kind in _BINARY:
-        if start.startswith(magic[0]) and all(some in start for some in magic):
+        if start.startswith(magic[0]) and all(marker in start for marker in magic):
             return kind
     return DocumentFormat.JSONL if start.startswith(b'{"') else DocumentFormat.TEXT
 

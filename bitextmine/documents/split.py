@@ -362,7 +362,7 @@ class Splitter:
         if not self._options.normalize:
             yield from ((line, []) for text in texts if (line := text.translate(_BREAKS).strip()))
             return
-        yield from (some for some in cleaned(texts, tags=document.tags) if some[0])
+        yield from (part for part in cleaned(texts, tags=document.tags) if part[0])
 
     def _paragraphs_of(self, document: Document) -> Iterator[str]:
         if self._is_alone(document.name):

@@ -203,14 +203,14 @@ def passages(text: str, name: str) -> list[Passage]:
         raise NoDocument(f"{name}: no cues: not SRT, WebVTT or ASS")
     pieces = [piece for cue in _once(cues) for piece in _pieces(cue)]
     joins = _joins(pieces)
-    found: list[Passage] = []
-    some: list[_Piece] = []
+    result: list[Passage] = []
+    joining: list[_Piece] = []
     for piece, joined in zip(pieces, [False, *joins], strict=True):
-        if some and not joined:
-            found.append(_passage(some))
-            some = []
-        some.append(piece)
-    return [*found, _passage(some)] if some else found
+        if joining and not joined:
+            result.append(_passage(joining))
+            joining = []
+        joining.append(piece)
+    return [*result, _passage(joining)] if joining else result
 
 
 # --- cues ---
@@ -278,9 +278,9 @@ def _plain(text: str, overrides: re.Pattern[str]) -> list[str]:
 
 def _once(cues: Sequence[Cue]) -> list[Cue]:
     """Return cues without what is shown twice: in layers, frame by frame, or as lines that roll up."""
-    repeats = [bool(_overlap(one, other)) for one, other in pairwise(cues)]
+    repeats = [bool(_overlap(*both)) for both in pairwise(cues)]
     rolling = len(cues) > 2 and sum(repeats) > _ROLLING * len(repeats)
-    found: list[Cue] = []
+    kept: list[Cue] = []
     shown: set[tuple[float, str]] = set()
     for before, cue in zip([None, *cues[:-1]], cues, strict=True):
         key = cue.start, "\n".join(cue.lines)
@@ -289,16 +289,12 @@ def _once(cues: Sequence[Cue]) -> list[Cue]:
         shown.add(key)
         if rolling and before is not None:
             cue = cue._replace(lines=cue.lines[_overlap(before, cue) :])
-        elif (
-            found
-            and cue.lines == found[-1].lines
-            and cue.start - found[-1].end < _FLASH > cue.end - cue.start
-        ):
-            found[-1] = found[-1]._replace(end=max(cue.end, found[-1].end))
+        elif kept and cue.lines == kept[-1].lines and cue.start - kept[-1].end < _FLASH > cue.end - cue.start:
+            kept[-1] = kept[-1]._replace(end=max(cue.end, kept[-1].end))
             continue
         if cue.lines:
-            found.append(cue)
-    return found
+            kept.append(cue)
+    return kept
 
 
 def _overlap(before: Cue, cue: Cue) -> int:
@@ -337,34 +333,36 @@ def _turns(line: str) -> Iterator[tuple[str, bool]]:
 def _joins(pieces: Sequence[_Piece]) -> list[bool]:
     """Return True for each piece after the first that belongs to the passage of the one before."""
     ends = [
-        one for one, other in zip(pieces, [*pieces[1:], None], strict=True) if other is None or other.first
+        before
+        for before, following in zip(pieces, [*pieces[1:], None], strict=True)
+        if following is None or following.first
     ]
     stops = sum(ending(piece.text) > 0 for piece in ends) >= _FEW_STOPS * len(ends)
     begun = [
-        other.text
-        for one, other in pairwise(pieces)
-        if other.first and not other.opens and _is_open(one.text)
+        following.text
+        for before, following in pairwise(pieces)
+        if following.first and not following.opens and _is_open(before.text)
     ]
     # Where lines are verses or titles, most of them begin with a capital.
     verses = len(begun) >= _SEVERAL and sum(map(_begins_large, begun)) > len(begun) / 2
-    return [_is_joined(one, other, stops, verses) for one, other in pairwise(pieces)]
+    return [_is_joined(before, following, stops, verses) for before, following in pairwise(pieces)]
 
 
-def _is_joined(one: _Piece, other: _Piece, stops: bool, verses: bool) -> bool:
-    pause = other.start - one.end
-    if other.opens or pause > _LONG_PAUSE or _stands_alone(one.text) or _stands_alone(other.text):
+def _is_joined(before: _Piece, following: _Piece, stops: bool, verses: bool) -> bool:
+    pause = following.start - before.end
+    if following.opens or pause > _LONG_PAUSE or _stands_alone(before.text) or _stands_alone(following.text):
         return False
-    if one.text[-1] in f"{_NOTES}])" or other.text[0] in f"{_NOTES}[":
+    if before.text[-1] in f"{_NOTES}])" or following.text[0] in f"{_NOTES}[":
         return False
-    if not other.first:
+    if not following.first:
         return True
     if not stops:
         return False
-    if begins_small(other.text):
+    if begins_small(following.text):
         return True
-    if not _is_open(one.text):
-        return " " in one.text or not ending(one.text)  # "No." is no abbreviation
-    return pause <= _PAUSE and not (verses and _begins_large(other.text))
+    if not _is_open(before.text):
+        return " " in before.text or not ending(before.text)  # "No." is no abbreviation
+    return pause <= _PAUSE and not (verses and _begins_large(following.text))
 
 
 def _is_open(text: str) -> bool:

@@ -209,6 +209,6 @@ def _headers(head: bytes) -> dict[str, str]:
 
 def _media(headers: Mapping[str, str]) -> tuple[str, str]:
     """Return the media type of headers, and its charset."""
-    said = headers.get("content-type", "")
-    charset = _CHARSET.search(said)
-    return said.partition(";")[0].strip().lower(), charset[1].lower() if charset else ""
+    header = headers.get("content-type", "")
+    charset = _CHARSET.search(header)
+    return header.partition(";")[0].strip().lower(), charset[1].lower() if charset else ""

@@ -92,9 +92,9 @@ class _Made:
                 )
             length = np.linalg.norm(rows, axis=1, keepdims=True)
             units = np.divide(rows, length, out=np.zeros_like(rows), where=length > 0)
-            some = np.fromiter((bool(line.strip()) for line in part.fresh), dtype=bool, count=part.count)
-            units[~some] = 0
-            lost, texts = lost + int((some & (length[:, 0] == 0)).sum()), texts + int(some.sum())
+            filled = np.fromiter((bool(line.strip()) for line in part.fresh), dtype=bool, count=part.count)
+            units[~filled] = 0
+            lost, texts = lost + int((filled & (length[:, 0] == 0)).sum()), texts + int(filled.sum())
             yield EncodedLines(part, units, 0)
         if lost and lost == texts and not writer.resume_row:
             writer.discard()

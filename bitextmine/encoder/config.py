@@ -125,8 +125,8 @@ class EncoderConfig:
     def describe(self) -> dict[str, Any]:
         """Return the shape for `bitextmine info`, without zeros."""
         extras = ("ngrams", "order_columns", "length_share", "repeat_damping", "bottleneck", "recurrent")
-        some = {key: getattr(self, key) for key in extras if getattr(self, key)}
-        return {"dim": self.dim, "layers": self.layers, "vocab_size": self.vocab_size, **some}
+        settings = {key: getattr(self, key) for key in extras if getattr(self, key)}
+        return {"dim": self.dim, "layers": self.layers, "vocab_size": self.vocab_size, **settings}
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of config.json."""

@@ -68,12 +68,12 @@ def unfamiliar(encoder: Encoder, lang: str, lines: Sequence[str]) -> str | None:
     if len(long) < _ASKED or not is_installed():
         return None
     with contextlib.suppress(OSError):  # no room to unpack its model; a warning is not worth failing
-        others = Counter(
+        guesses = Counter(
             code for code in Languages().guess(long) if code not in known and code != UNDETERMINED
         )
-        if others.total() > _MUCH * len(long):
-            share = 100 * others.total() / len(long)
-            return f"{share:.0f}% of the lines in a sample look like {_first(others)}, {expect}"
+        if guesses.total() > _MUCH * len(long):
+            share = 100 * guesses.total() / len(long)
+            return f"{share:.0f}% of the lines in a sample look like {_first(guesses)}, {expect}"
     return None
 
 

@@ -95,11 +95,11 @@ class TorchNetwork(Network):
         out[order] = rows
         return out
 
-    def _fill(self, found: Tensor, ids: Tensor, batch: Pieces, start: int, stop: int) -> None:
+    def _fill(self, vectors: Tensor, ids: Tensor, batch: Pieces, start: int, stop: int) -> None:
         first, last = int(batch.offsets[start]), int(batch.offsets[stop])
         try:
             with torch.inference_mode():
-                found[start:stop] = self._forward(ids[first:last], batch.lengths[start:stop])
+                vectors[start:stop] = self._forward(ids[first:last], batch.lengths[start:stop])
             return
         except torch.OutOfMemoryError:
             if stop - start == 1:
@@ -107,8 +107,8 @@ class TorchNetwork(Network):
                     f"the GPU has no room for one sentence of {last - first} pieces; use --device cpu"
                 ) from None
         half = (start + stop) // 2
-        self._fill(found, ids, batch, start, half)
-        self._fill(found, ids, batch, half, stop)
+        self._fill(vectors, ids, batch, start, half)
+        self._fill(vectors, ids, batch, half, stop)
 
 
 class DeviceSums(TorchNetwork):

@@ -107,8 +107,10 @@ class Ngrams:
         at = np.flatnonzero(cut_up)
         if not len(at):
             return pieces
-        found, ends = zip(*(part for table in tables for part in table.across(ids, at, goes_on)), strict=True)
-        new, after = np.concatenate(found), np.concatenate(ends)
+        numbers, ends = zip(
+            *(part for table in tables for part in table.across(ids, at, goes_on)), strict=True
+        )
+        new, after = np.concatenate(numbers), np.concatenate(ends)
         order = np.argsort(after, kind="stable")
         times = 1 + np.bincount(after, minlength=len(ids))
         starts = offsets_of(times)

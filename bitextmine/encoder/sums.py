@@ -163,6 +163,6 @@ def _unit(sums: np.ndarray, out: np.ndarray) -> None:
         half //= 2
     length = np.sqrt(lanes[:, :1])
     # Below this a direction is rounding noise: no pieces, or pieces that cancel out.
-    some = length > np.float32(1e-12)
-    np.divide(sums, length, out=out, where=some)
-    out[~some[:, 0]] = 0
+    nonzero = length > np.float32(1e-12)
+    np.divide(sums, length, out=out, where=nonzero)
+    out[~nonzero[:, 0]] = 0

@@ -75,8 +75,8 @@ class MiningReport(Report):
         rows = []
         for name, p, kept, correct, gold in parts:
             threshold = "-" if p is self else f"{p.threshold:.4f}"
-            found = percent(p.precision, p.recall, p.f1)
-            rows.append([name, threshold, *found, *map(str, (kept, correct, gold))])
+            values = percent(p.precision, p.recall, p.f1)
+            rows.append([name, threshold, *values, *map(str, (kept, correct, gold))])
         f1 = "F1 {} [{}, {}] (95%)".format(*percent(self.f1, self.low, self.high))
         remark = f"{f1}, each half cut at the threshold tuned on the other; 'best' is tuned on the test pairs"
         return self._table(tabs, header, rows, remark)

@@ -101,8 +101,8 @@ def language_pairs(
             pivot = languages[0]
         if pivot not in languages:
             raise BitextmineError(f"pivot '{pivot}': no such language; there are {', '.join(languages)}")
-        others = [lang for lang in languages if lang != pivot]
-        return [pair for lang in others for pair in ((pivot, lang), (lang, pivot))]
+        rest = [lang for lang in languages if lang != pivot]
+        return [pair for lang in rest for pair in ((pivot, lang), (lang, pivot))]
     known = {f"{src}-{tgt}": (src, tgt) for src, tgt in every}  # a language may hold a hyphen, as pt-BR does
     words = list(dict.fromkeys(word.strip() for word in wanted.split(",")))
     if unknown := [word for word in words if word not in known]:

@@ -81,8 +81,8 @@ def results_of(
 ) -> list[RetrievalResult]:
     """Return P@1 by each measure, where `gold` (q,) has the right row for each query among `pool` rows."""
     rows = []
-    for name, found in ranked.items():
-        hits, n = int((found == gold).sum()), len(gold)
+    for name, best in ranked.items():
+        hits, n = int((best == gold).sum()), len(gold)
         rows.append(RetrievalResult(*languages, name, hits / n, *wilson(hits, n), hits, n, pool))
     return rows
 
@@ -138,21 +138,21 @@ def rank_in_pool(
         """Return the scorer's log odds of candidates, from their rows of the source pool and these rows' neighbours."""
         assert rescorer is not None
         near = Neighbours(sim, _numbers(ids, targets), back, _numbers(back_ids, rows))
-        own, others = np.searchsorted(rows, pairs.src), np.searchsorted(targets, pairs.tgt)
-        return rescorer(rows, targets).scores(own, others, pairs.score, near, options.k)
+        own, columns = np.searchsorted(rows, pairs.src), np.searchsorted(targets, pairs.tgt)
+        return rescorer(rows, targets).scores(own, columns, pairs.score, near, options.k)
 
     ranked = _measured(
         ids[:, 0], first(Margin.RATIO, options.k), first(Margin.DISTANCE, options.csls), options
     )
     if rescorer is not None:
         # A repeated query is one row of the source side.
-        rows, some, number = np.unique(query_rows, return_index=True, return_inverse=True)
-        query, column = np.nonzero(there[some])
-        cosine = sim[some][query, column].astype(np.float64)
-        score = np.full((len(some), there.shape[1]), -np.inf)
-        found = ScoredPairs(rows[query], chosen[some][query, column], cosine)
-        score[query, column] = log_odds(found, rows, sim[some], ids[some])
-        ranked[f"rescored-{options.k}"] = _first(score, chosen[some])[number]
+        rows, firsts, number = np.unique(query_rows, return_index=True, return_inverse=True)
+        query, column = np.nonzero(there[firsts])
+        cosine = sim[firsts][query, column].astype(np.float64)
+        score = np.full((len(firsts), there.shape[1]), -np.inf)
+        pairs_scored = ScoredPairs(rows[query], chosen[firsts][query, column], cosine)
+        score[query, column] = log_odds(pairs_scored, rows, sim[firsts], ids[firsts])
+        ranked[f"rescored-{options.k}"] = _first(score, chosen[firsts])[number]
     if second is not None:
         # Candidates both ways, each once: the targets nearest to a query, and the sources nearest to these.
         query, column = np.nonzero(there)
@@ -224,15 +224,15 @@ def _best_mean(score: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[n
 def _first(score: NDArray[np.float64], ids: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the id of the highest score (q,), the lowest of ties; ids (q, c) has -1 for none."""
     best = (ids >= 0) & (score == score.max(axis=1, keepdims=True))
-    found: NDArray[np.int64] = np.where(best, ids, np.iinfo(np.int64).max).min(axis=1)
-    return found
+    best_id: NDArray[np.int64] = np.where(best, ids, np.iinfo(np.int64).max).min(axis=1)
+    return best_id
 
 
 def _numbers(ids: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the place of each id in `known` (increasing); len(known) for an unknown one; -1 stays."""
     place = np.minimum(np.searchsorted(known, ids), len(known) - 1)
-    found: NDArray[np.int64] = np.where(ids < 0, -1, np.where(known[place] == ids, place, len(known)))
-    return found
+    position: NDArray[np.int64] = np.where(ids < 0, -1, np.where(known[place] == ids, place, len(known)))
+    return position
 
 
 def rank_muse(queries: NDArray, pool: NDArray, options: RankingOptions, run: Run) -> Ranked:
@@ -245,12 +245,12 @@ def rank_muse(queries: NDArray, pool: NDArray, options: RankingOptions, run: Run
 
     search = SearchOptions(device=run.device_name, memory=run.memory)
     with run.progress(len(queries), "search", "queries") as bar:
-        found = search_both(queries, pool, max(options.k, options.csls), search, progress=bar.update)
+        neighbours = search_both(queries, pool, max(options.k, options.csls), search, progress=bar.update)
 
     def means(width: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return (
-            neighbourhood_mean(found.fwd_sim[:, :width], found.fwd_id[:, :width]),
-            neighbourhood_mean(found.bwd_sim[:, :width], found.bwd_id[:, :width]),
+            neighbourhood_mean(neighbours.fwd_sim[:, :width], neighbours.fwd_id[:, :width]),
+            neighbourhood_mean(neighbours.bwd_sim[:, :width], neighbours.bwd_id[:, :width]),
         )
 
     widths = {Margin.RATIO: means(options.k), Margin.DISTANCE: means(options.csls)}
@@ -268,4 +268,4 @@ def rank_muse(queries: NDArray, pool: NDArray, options: RankingOptions, run: Run
             better = value > best[kind]
             best[kind][better] = value[better]
             where[kind][better] = top[better] + start
-    return _measured(found.fwd_id[:, 0], where[Margin.RATIO], where[Margin.DISTANCE], options)
+    return _measured(neighbours.fwd_id[:, 0], where[Margin.RATIO], where[Margin.DISTANCE], options)

@@ -119,9 +119,9 @@ def evaluate_sts(
     measured = sets if pairs is None else [*sets, *_across(sets, pairs, pivot)]
     from bitextmine.encoder import as_encoder
 
-    encoder = as_encoder(choose_model(model, (one.language for one in sets)), run.device)
+    encoder = as_encoder(choose_model(model, (rated_set.language for rated_set in sets)), run.device)
     cosines, cut = _cosines(encoder, measured, run.batch_tokens)
-    columns = [(found, rated.gold) for found, rated in zip(cosines, measured, strict=True)]
+    columns = [(cosine, rated.gold) for cosine, rated in zip(cosines, measured, strict=True)]
     draws = redrawn(columns, resamples, seed)
     results, means, notes = [], [], []
     for rated, column, drawn in zip(measured, columns, draws, strict=True):
@@ -142,7 +142,7 @@ def evaluate_sts(
         signature=signature(
             task="sts",
             measure="spearman-cosine",
-            pairs=sum(len(one) for one in sets),
+            pairs=sum(len(rated_set) for rated_set in sets),
             interval="bootstrap-95",
             resamples=resamples,
             seed=seed,
@@ -173,7 +173,7 @@ def _sets(
 
 def _across(sets: Sequence[GoldPairs], pairs: str, pivot: str | None) -> list[GoldPairs]:
     """Return the pairs of each direction and set: first sentences of one language, second ones of the other."""
-    languages = list(dict.fromkeys(one.language for one in sets if one.language))
+    languages = list(dict.fromkeys(gold.language for gold in sets if gold.language))
     if len(languages) < 2:
         raise BitextmineError(
             f"pairs {pairs}: two languages are needed, and the file names tell "

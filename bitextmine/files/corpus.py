@@ -167,8 +167,8 @@ class Corpus:
             return
         spool = self._read()
         for first in range(0, len(numbers), _BLOCK_LINES):
-            some = numbers[first : first + _BLOCK_LINES]
-            for start, stop in zip(self._ends[some].tolist(), self._ends[some + 1].tolist(), strict=True):
+            block = numbers[first : first + _BLOCK_LINES]
+            for start, stop in zip(self._ends[block].tolist(), self._ends[block + 1].tolist(), strict=True):
                 yield spool.read(start, stop - 1).decode()
 
     def origins(self) -> Corpus:
@@ -179,12 +179,12 @@ class Corpus:
         if self.source is None:
             raise BitextmineError(f"{self.name}: only a corpus in a file has an origin beside it")
         beside = replace(self.source, text=os.fspath(origin_path(self.source)))
-        found = Corpus(beside, self.lang)
-        if len(found) != len(self):
+        origins = Corpus(beside, self.lang)
+        if len(origins) != len(self):
             raise BitextmineError(
-                f"{found.name}: {len(found):,} lines, but {self.name} has {len(self):,}; make both with one 'split'"
+                f"{origins.name}: {len(origins):,} lines, but {self.name} has {len(self):,}; make both with one 'split'"
             )
-        return found
+        return origins
 
     def places(self, rows: Iterable[int] | NDArray[np.int64]) -> Iterator[str]:
         """Yield where lines are from: the URL, or else the document, and the numbers of paragraph and sentence."""
@@ -230,9 +230,9 @@ def corpus_language(path: str | os.PathLike[str], override: str | None = None, o
         raise BitextmineError(f"<stdin>: stdin has no name to take a language from; pass {option}")
     if source.lang is None:
         suffix = source.stem.suffix
-        found = f"'{suffix}' is not a language code" if suffix else "the name has no suffix"
+        problem = f"'{suffix}' is not a language code" if suffix else "the name has no suffix"
         raise BitextmineError(
-            f"{source}: no language: {found}; name it like corpus.fr (or corpus.fr.gz), or pass {option}"
+            f"{source}: no language: {problem}; name it like corpus.fr (or corpus.fr.gz), or pass {option}"
         )
     return source.lang
 
@@ -249,30 +249,32 @@ def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None =
     directory = to_path(directory)
     by_language = _corpora(directory)
     # The very code first: a folder may hold pt-BR and pt-PT.
-    found = by_language.get(lang, [])
-    if not found:
-        found = [p for code, some in by_language.items() if same_code(code) == same_code(lang) for p in some]
-    if not found:
+    corpora = by_language.get(lang, [])
+    if not corpora:
+        corpora = [
+            p for code, files in by_language.items() if same_code(code) == same_code(lang) for p in files
+        ]
+    if not corpora:
         seen = ", ".join(sorted(by_language)) or "none"
         raise BitextmineError(
             f"{directory}: no corpus in language '{lang}' (no file NAME.{lang}, plain or compressed); "
             f"languages seen there: {seen}"
         )
     if name is not None:
-        seen = ", ".join(sorted({file.stem.stem for file in found}))
-        found = [file for file in found if name in (file.stem.stem, file.stem.name, file.path.name)]
-        if not found:
+        seen = ", ".join(sorted({file.stem.stem for file in corpora}))
+        corpora = [file for file in corpora if name in (file.stem.stem, file.stem.name, file.path.name)]
+        if not corpora:
             raise BitextmineError(
                 f"{directory}: no corpus '{name}' in language '{lang}'; names seen there: {seen}"
             )
-        found = [file for file in found if file.path.name == name] or found
-    if len(found) > 1:
-        remedy = f"choose one with --name, as in --name {found[0].stem.stem}"
-        if len({file.stem for file in found}) == 1:
+        corpora = [file for file in corpora if file.path.name == name] or corpora
+    if len(corpora) > 1:
+        remedy = f"choose one with --name, as in --name {corpora[0].stem.stem}"
+        if len({file.stem for file in corpora}) == 1:
             remedy = "remove what is old, or name the file itself, with --src-file or --tgt-file"
-        names = ", ".join(file.path.name for file in found)
-        raise BitextmineError(f"{directory}: {len(found)} corpora in language '{lang}': {names}; {remedy}")
-    return found[0]
+        names = ", ".join(file.path.name for file in corpora)
+        raise BitextmineError(f"{directory}: {len(corpora)} corpora in language '{lang}': {names}; {remedy}")
+    return corpora[0]
 
 
 def _corpora(directory: AnyPath) -> dict[str, list[Location]]:

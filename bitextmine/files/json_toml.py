@@ -31,32 +31,32 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise ValueError(f"more than {_LARGEST_TOML:,} characters")
     if _LONG_KEY.search(text):
         raise ValueError("a key of more than 32 parts")
-    found: dict[str, Any] = _parsed(tomllib.loads, text)
-    return found
+    table: dict[str, Any] = _parsed(tomllib.loads, text)
+    return table
 
 
 def _parsed(parse: Callable[[str], Any], text: str) -> Any:
     try:
-        found = parse(text)
+        value = parse(text)
     except RecursionError:
         raise ValueError("nested too deep") from None
-    level = [found]
+    level = [value]
     for _ in range(_DEEPEST):
         inside = (x.values() if isinstance(x, dict) else x for x in level if isinstance(x, (dict, list)))
         if not (level := list(itertools.chain.from_iterable(inside))):
-            return found
+            return value
     raise ValueError("nested too deep")
 
 
 def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the JSON object of a file; BitextmineError if it is missing, unreadable or something else."""
     try:
-        found = parse_json(_read(path, _LARGEST_JSON))
+        value = parse_json(_read(path, _LARGEST_JSON))
     except ValueError as e:
         raise BitextmineError(f"{path}: not valid JSON ({e}); remove it and make it again") from None
-    if not isinstance(found, dict):
-        raise BitextmineError(f"{path}: holds a JSON {type(found).__name__}, not an object; make it again")
-    return found
+    if not isinstance(value, dict):
+        raise BitextmineError(f"{path}: holds a JSON {type(value).__name__}, not an object; make it again")
+    return value
 
 
 def read_toml(path: str | os.PathLike[str]) -> dict[str, Any]:

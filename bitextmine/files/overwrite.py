@@ -69,9 +69,9 @@ def check_ours(path: AnyPath, made: Made, instead: str) -> None:
         raise foreign(path, f"is not {made.words}", instead)
 
 
-def foreign(path: AnyPath, found: str, instead: str) -> BitextmineError:
+def foreign(path: AnyPath, holds: str, instead: str) -> BitextmineError:
     """Return the error for a file of another program; the arguments complete its sentence."""
     return BitextmineError(
-        f"{path}: already exists and {found}, so it was not overwritten; move it away, {instead}, "
+        f"{path}: already exists and {holds}, so it was not overwritten; move it away, {instead}, "
         "or pass --force"
     )

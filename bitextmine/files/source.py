@@ -160,8 +160,8 @@ class Source(Location):
 
     def _unreadable(self, e: OSError) -> BitextmineError:
         if isinstance(e, FileNotFoundError):
-            others = [p.name for s in ("", *COMPRESSION_SUFFIXES) if (p := Path(f"{self.stem}{s}")).exists()]
-            hint = f"did you mean {' or '.join(others)}?" if others else "check the path"
+            beside = [p.name for s in ("", *COMPRESSION_SUFFIXES) if (p := Path(f"{self.stem}{s}")).exists()]
+            hint = f"did you mean {' or '.join(beside)}?" if beside else "check the path"
             return BitextmineError(f"{self}: no such file; {hint}")
         if isinstance(e, IsADirectoryError):
             return BitextmineError(f"{self}: is a directory; name a text file in it")
@@ -261,16 +261,16 @@ def decode_lines(raw: bytes, errors: str, name: str, lines_before: int) -> str:
 
 def some_lines(lines: Iterable[str], most: int) -> Iterator[list[str]]:
     """Yield lines in lists of `most`, fewer for long lines, so no list fills the memory."""
-    some: list[str] = []
+    block: list[str] = []
     size = 0
     for line in lines:
-        some.append(line)
+        block.append(line)
         size += len(line)
-        if len(some) == most or size > _MOST_CHARACTERS:
-            yield some
-            some, size = [], 0
-    if some:
-        yield some
+        if len(block) == most or size > _MOST_CHARACTERS:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
 
 
 def line_digest(lines: Iterable[str]) -> str:
@@ -279,6 +279,6 @@ def line_digest(lines: Iterable[str]) -> str:
     It is the same for a .gz and its plain text.
     """
     digest = hashlib.sha256()
-    for some in some_lines(lines, 4096):
-        digest.update("\n".join([*some, ""]).encode("utf-8", "surrogatepass"))
+    for block in some_lines(lines, 4096):
+        digest.update("\n".join([*block, ""]).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()

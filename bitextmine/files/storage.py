@@ -201,8 +201,8 @@ class Remote(os.PathLike[str]):
         if isinstance(e, PermissionError):
             reason = "permission denied; check the credentials, and what they allow"
         else:
-            said = e.strerror if isinstance(e, OSError) and e.strerror else str(e)
-            reason = next(filter(None, said.splitlines()), type(e).__name__)
+            message = e.strerror if isinstance(e, OSError) and e.strerror else str(e)
+            reason = next(filter(None, message.splitlines()), type(e).__name__)
         return BitextmineError(f"{self}: cannot {what}: {reason}")
 
 

@@ -123,11 +123,11 @@ def cleaned(texts: Iterable[str], *, tags: bool = True) -> Iterator[tuple[str, l
     is_garbled = False
     texts = iter(texts)
     head = list(itertools.islice(texts, _LOOKED_AT))
-    found = list(map(changed, head))
-    if any(MOJIBAKE in steps for _, steps in found):
+    results = list(map(changed, head))
+    if any(MOJIBAKE in steps for _, steps in results):
         is_garbled = True
-        found = list(map(changed, head))
-    yield from found
+        results = list(map(changed, head))
+    yield from results
     for text in texts:
         line, steps = changed(text)
         is_garbled = is_garbled or MOJIBAKE in steps
@@ -176,7 +176,7 @@ def _without_scripts(text: str) -> str:
 
 
 def _decoded(text: str) -> str:
-    return _ENTITY.sub(lambda found: html.unescape(found[0]), text) if "&" in text else text
+    return _ENTITY.sub(lambda match: html.unescape(match[0]), text) if "&" in text else text
 
 
 def _gap(tag: re.Match[str]) -> str:

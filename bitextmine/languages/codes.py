@@ -229,8 +229,8 @@ def same_code(code: str) -> str:
 
 def usual_length(src: str, tgt: str) -> float | None:
     """Return the usual length of a text in `tgt` over that of its translation in `src`, None if it is not known."""
-    one, other = language(src), language(tgt)
-    return other.length / one.length if one and other and one.length and other.length else None
+    source, target = language(src), language(tgt)
+    return target.length / source.length if source and target and source.length and target.length else None
 
 
 def _first_part(code: str) -> str:

@@ -65,14 +65,14 @@ class Languages:
 
     def guess(self, texts: Sequence[str]) -> list[str]:
         """Return the most probable language of each text, "und" for a text without letters."""
-        found: list[str] = []
+        guesses: list[str] = []
         for scores, lettered in self._scores(texts, range(len(self._labels))):
             best = scores.argmax(axis=1)
-            found += [
-                self._labels[i] if some else UNDETERMINED
-                for i, some in zip(best.tolist(), lettered.tolist(), strict=True)
+            guesses += [
+                self._labels[i] if has_letters else UNDETERMINED
+                for i, has_letters in zip(best.tolist(), lettered.tolist(), strict=True)
             ]
-        return found
+        return guesses
 
     def share(self, texts: Sequence[str], language: str, other: str | None = None) -> np.ndarray:
         """Return P(language) / (P(language) + P(other)) of each text, (n,) float32; 0.5 for a text without letters.
@@ -98,7 +98,7 @@ class Languages:
         whole = len(asked) == len(self._labels)
         weights = self._weights if whole else self._columns(tuple(asked))
         prior = self._prior[asked]
-        twins = [(asked.index(one), asked.index(other)) for one, other in self._twins if one in asked]
+        twins = [(asked.index(code), asked.index(twin)) for code, twin in self._twins if code in asked]
         for start in range(0, len(texts), BLOCK):
             samples = [_sample(text) for text in texts[start : start + BLOCK]]
             lettered = np.fromiter((any(map(str.isalpha, s)) for s in samples), bool, len(samples))
@@ -109,9 +109,9 @@ class Languages:
             scores = np.asarray(counts @ weights) + prior
             scores[np.diff(counts.indptr) == 0] = 0  # a text without any feature
             scores *= (1 / np.sqrt(np.maximum(sizes, 1))).astype(np.float32)[:, None]
-            for one, other in twins:
-                scores[:, one] = np.logaddexp(scores[:, one], scores[:, other])
-                scores[:, other] = -np.inf
+            for code, twin in twins:
+                scores[:, code] = np.logaddexp(scores[:, code], scores[:, twin])
+                scores[:, twin] = -np.inf
             yield scores, lettered
 
     def _columns(self, asked: tuple[int, ...]) -> np.ndarray:
@@ -137,11 +137,11 @@ class Languages:
             state = self._next.take(self._row.take(state[:count]) + letters.take(place[:count]))
             features.append(self._output.take(state))
             place += 1
-        found = np.concatenate(features)
+        numbers = np.concatenate(features)
         # In each step the longest texts come first.
         step = np.repeat(np.cumsum(live) - live, live)
-        hit = np.flatnonzero(found >= 0)
-        at = order[hit - step[hit]], found[hit]
+        hit = np.flatnonzero(numbers >= 0)
+        at = order[hit - step[hit]], numbers[hit]
         ones = np.ones(len(at[0]), dtype=np.float32)
         return csr_matrix((ones, at), shape=(len(sizes), len(self._weights)))  # adds up repeated places
 

@@ -16,7 +16,7 @@ from importlib import resources
 _CYRILLIC = dict(zip("aceopxyijhABCEHIJKMOPTXYëïəË", "асеорхуіјһАВСЕНІЈКМОРТХУёїәЁ", strict=True))
 _GREEK = dict(zip("ovuipyABEZHIKMNOPTYXó", "ονυιργΑΒΕΖΗΙΚΜΝΟΡΤΥΧό", strict=True))
 _LOOKALIKES: dict[str, dict[str, str]] = {
-    "Latin": {other: one for table in (_CYRILLIC, _GREEK) for one, other in table.items()},
+    "Latin": {letter: latin for table in (_CYRILLIC, _GREEK) for latin, letter in table.items()},
     "Cyrillic": _CYRILLIC,
     "Greek": _GREEK,
 }
@@ -46,14 +46,14 @@ def fold_lookalikes(text: str) -> str:
     return _MIXED.sub(_one_script, text)
 
 
-def _one_script(found: re.Match[str]) -> str:
-    word = found[0]
+def _one_script(match: re.Match[str]) -> str:
+    word = match[0]
     letters: dict[str, set[str]] = {"Latin": set(), "Greek": set(), "Cyrillic": set()}
     for letter in word:
         letters[
             "Cyrillic" if "\u0400" <= letter < "\u0530" else "Latin" if letter < "\u0370" else "Greek"
         ].add(letter)
-    here = [script for script, some in letters.items() if some]
+    here = [script for script, present in letters.items() if present]
     if len(here) < 2:
         return word
     certain = [
@@ -66,7 +66,7 @@ def _one_script(found: re.Match[str]) -> str:
     ]
     if len(certain) > 1:
         return word
-    script = certain[0] if certain else max(here, key=lambda one: sum(c in letters[one] for c in word))
+    script = certain[0] if certain else max(here, key=lambda name: sum(c in letters[name] for c in word))
     return word.translate({ord(letter): other for letter, other in _LOOKALIKES[script].items()})
 
 
@@ -181,11 +181,11 @@ def romanize(text: str) -> str:
     return _WORDS.sub(_latin_word, fold_lookalikes(text).translate(_forms()))
 
 
-def _latin_word(found: re.Match[str]) -> str:
-    word, latin = found[0], _letters()[0]
-    if found["hangul"]:
+def _latin_word(match: re.Match[str]) -> str:
+    word, latin = match[0], _letters()[0]
+    if match["hangul"]:
         return unicodedata.normalize("NFD", word).translate(latin)
-    return _from_kana(word, latin) if found["kana"] else _from_alphabet(word, latin)
+    return _from_kana(word, latin) if match["kana"] else _from_alphabet(word, latin)
 
 
 def _from_alphabet(word: str, latin: Mapping[int, str]) -> str:

@@ -76,7 +76,7 @@ def write_report(
     return surveyed.rows
 
 
-def render(found: Survey, origin: Provenance) -> str:
+def render(survey: Survey, origin: Provenance) -> str:
     """Return the report as HTML, below 300 KB whatever is in the file."""
     environment = jinja2.Environment(
         autoescape=True,
@@ -97,22 +97,22 @@ def render(found: Survey, origin: Provenance) -> str:
     template = environment.from_string(
         resources.files(__package__).joinpath("report.html.j2").read_text(encoding="utf-8")
     )
-    layout = found.table.layout
+    layout = survey.table.layout
     sides = (("src", layout.src_lang), ("tgt", layout.tgt_lang))
     langs = [origin.language(side) or (named if is_code(named) else "") for side, named in sides]
     return template.render(
-        s=found,
+        s=survey,
         origin=origin,
         langs=langs,
-        chart=histogram_chart(found.scores, found.threshold) if found.scores.total else None,
-        thresholds=thresholds(found.scores, found.threshold) if found.scores.total else [],
+        chart=histogram_chart(survey.scores, survey.threshold) if survey.scores.total else None,
+        thresholds=thresholds(survey.scores, survey.threshold) if survey.scores.total else [],
         limits=flags,
-        lines=found.malformed.rows + int(found.table.rows.header_line),
+        lines=survey.malformed.rows + int(survey.table.rows.header_line),
         mark=signature(
             task="report",
-            rows=found.rows,
-            threshold=found.threshold,
-            sample=len(found.sample.items),
+            rows=survey.rows,
+            threshold=survey.threshold,
+            sample=len(survey.sample.items),
             seed=SEED,
         ),
     )

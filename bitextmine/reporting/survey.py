@@ -283,10 +283,10 @@ class _Watched:
         self.counts.add(keys)
         for key, row, times in zip(keys, rows, self.counts.get(keys), strict=True):
             if times > 1:
-                found = pair(row)
-                _, partners = self._examples.setdefault(key, (found, []))
+                example = pair(row)
+                _, partners = self._examples.setdefault(key, (example, []))
                 if partner and len(partners) < self._PARTNERS:
-                    partners.append(getattr(found, partner))
+                    partners.append(getattr(example, partner))
         if len(self._examples) > 2 * self._EXAMPLES:
             kept = sorted(self._ranked(), key=lambda entry: -entry[0])[: self._EXAMPLES]
             self._examples = {key: self._examples[key] for _, key in kept}

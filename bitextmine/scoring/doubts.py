@@ -68,13 +68,13 @@ def _other_languages(request: Request, src: Sequence[str], tgt: Sequence[str]) -
     notes = []
     for option, lang, lines in (("--src", request.src_lang, src), ("--tgt", request.tgt_lang, tgt)):
         guesses = Counter(identifier().guess(lines))
-        found, count = guesses.most_common(1)[0]
+        guess, count = guesses.most_common(1)[0]
         if (
             len(lines) >= _ENOUGH
             and count > _LOW * len(lines)
             and guesses[identifier().code(lang) or lang] < _RARE * len(lines)
         ):
             notes.append(
-                f"warning: {option} is {lang}, but {count:,} of the first {len(lines):,} texts look like '{found}'"
+                f"warning: {option} is {lang}, but {count:,} of the first {len(lines):,} texts look like '{guess}'"
             )
     return notes

@@ -210,10 +210,10 @@ class Joiner:
             if src_place is None or tgt_place is None:
                 continue
             names = self._name(src_place), self._name(tgt_place)
-            src_texts, tgt_texts, found = self._joined.setdefault(names, ({}, {}, []))
+            src_texts, tgt_texts, means = self._joined.setdefault(names, ({}, {}, []))
             for texts, place, text in ((src_texts, src_place, src), (tgt_texts, tgt_place, tgt)):
                 texts.setdefault((int(place[2]), int(place[3])), text)
-            found.append(score)
+            means.append(score)
 
     def _name(self, place: re.Match[str]) -> str:
         return place[1] if self._unit == "document" else f"{place[1]} {place[2]}.1"

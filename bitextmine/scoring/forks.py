@@ -17,8 +17,8 @@ Item = TypeVar("Item")
 
 def can_fork() -> bool:
     """Return True if a copy of this process can compute: on Linux, without threads that a copy would lack, or a GPU."""
-    others = [thread for thread in threading.enumerate() if type(thread).__name__ != "TMonitor"]  # tqdm's
-    return sys.platform == "linux" and others == [threading.main_thread()] and "torch" not in sys.modules
+    threads = [thread for thread in threading.enumerate() if type(thread).__name__ != "TMonitor"]  # tqdm's
+    return sys.platform == "linux" and threads == [threading.main_thread()] and "torch" not in sys.modules
 
 
 def mapped(
@@ -64,12 +64,12 @@ def _result(end: Any, item: Item) -> tuple[Item, Any]:
     return item, value
 
 
-def _serve(function: Callable[[Any], Any], end: Any, others: list[Any]) -> None:
+def _serve(function: Callable[[Any], Any], end: Any, inherited: list[Any]) -> None:
     """Answer the requests that come through a pipe, until it is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which then closes the pipe
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    for other in others:  # or the pipe would stay open when the parent dies
-        other.close()
+    for pipe_end in inherited:  # or the pipe would stay open when the parent dies
+        pipe_end.close()
     while True:
         try:
             argument = end.recv()

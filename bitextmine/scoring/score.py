@@ -169,8 +169,8 @@ class NormalBlock:
 
     def texts(self, column: int, rows: SomeRows) -> list[str]:
         """Return cells as texts."""
-        found = self._block.texts(column, rows)
-        return list(map(clean, found)) if column in self._sides else found
+        texts = self._block.texts(column, rows)
+        return list(map(clean, texts)) if column in self._sides else texts
 
     def numbers(self, column: int, rows: SomeRows) -> NDArray[np.float64]:
         """Return cells as numbers."""

@@ -62,14 +62,14 @@ class Seen:
         waiting = np.arange(len(hashes))
         place = hashes & mask
         while len(waiting):
-            found = table[place]
-            free = found == 0
+            stored = table[place]
+            free = stored == 0
             if free.any():
                 at = np.flatnonzero(free)
                 if len(at) > room:  # a hash without room is new every time
                     fresh[waiting[at[room:]]] = True
                     self.forgotten += len(at) - room
-                    found[at[room:]] = hashes[waiting[at[room:]]]
+                    stored[at[room:]] = hashes[waiting[at[room:]]]
                     at = at[:room]
                 table[place[at]] = hashes[waiting[at]]
                 # If several hashes want one place, the last one written gets it.
@@ -77,8 +77,8 @@ class Seen:
                 fresh[waiting[won]] = True
                 self.count += len(won)
                 room -= len(won)
-                found[won] = hashes[waiting[won]]
-            left = found != hashes[waiting]
+                stored[won] = hashes[waiting[won]]
+            left = stored != hashes[waiting]
             waiting = waiting[left]
             place = (place[left] + np.uint64(1)) & mask
         return fresh

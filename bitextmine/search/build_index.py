@@ -66,11 +66,11 @@ def make_plan(vectors: Vectors, kind: str = "auto", *, seed: int = 1) -> Plan:
     dim = int(vectors.shape[1])
     groups, _ = scan(vectors, "vectors")
     chosen = np.arange(len(vectors)) if groups is None else groups.first
-    some = np.ones(len(chosen), dtype=bool)
+    nonzero = np.ones(len(chosen), dtype=bool)
     for start in range(0, len(chosen), _ADD_ROWS):
         at = chosen[start : start + _ADD_ROWS]
-        some[start : start + len(at)] = (vectors[at] != 0).any(axis=1)
-    chosen = chosen[some]
+        nonzero[start : start + len(at)] = (vectors[at] != 0).any(axis=1)
+    chosen = chosen[nonzero]
     if not len(chosen):
         raise BitextmineError(f"nothing to index: {len(vectors)} row(s), all of them empty")
     spec = factory_string(kind, len(chosen))
@@ -281,8 +281,8 @@ def _write_lists(index: Any, plan: Plan, folder: Path, file: Path, memory: int) 
         if 2 * np.count_nonzero(sizes) > len(sizes):
             out.write(struct.pack("<4sQ", b"full", len(sizes)) + sizes.tobytes())
         else:
-            some = np.flatnonzero(sizes).astype(np.uint64)
-            pairs = np.stack([some, sizes[some]], axis=1)
+            filled = np.flatnonzero(sizes).astype(np.uint64)
+            pairs = np.stack([filled, sizes[filled]], axis=1)
             out.write(struct.pack("<4sQ", b"sprs", pairs.size) + pairs.tobytes())
         bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         first = 0

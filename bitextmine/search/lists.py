@@ -187,8 +187,8 @@ def search_lists(
             best = _Block(rows, start, lists, *router.by_list(rows), k, bwd).search(mapped, progress)
             fwd.sim[start:stop], fwd.id[start:stop] = best.sim, best.id
     # Ids are places among the listed rows until here; numbered as rows, ties may stand in another order.
-    some = fwd.id >= 0
-    fwd.id[some] = lists.order[fwd.id[some]]
+    there = fwd.id >= 0
+    fwd.id[there] = lists.order[fwd.id[there]]
     tied = np.flatnonzero(((fwd.sim[:, 1:] == fwd.sim[:, :-1]) & (fwd.id[:, 1:] >= 0)).any(axis=1))
     fwd.sim[tied], fwd.id[tied] = best_first(fwd.sim[tied], fwd.id[tied], k)
     return fwd, bwd
@@ -222,11 +222,11 @@ class _Block:
         count = scaled(progress, len(wanted), len(self.queries))
         for _ in mapped(self._compare, wanted):
             count(1)
-        best, *others = self._states or [TopK.empty(len(self.queries), self.k)]
+        best, *rest = self._states or [TopK.empty(len(self.queries), self.k)]
         for start in range(0, len(best.sim), _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
-            for other in others:
-                best.add(part, other.sim[part], other.id[part])
+            for state in rest:
+                best.add(part, state.sim[part], state.id[part])
         return best
 
     def _compare(self, number: int) -> int:

@@ -234,7 +234,9 @@ class MiningTask:
             compared = comparing.features(Sentences(src, rows), Sentences(tgt, columns))
             return np.concatenate([base, compared], axis=1)
 
-        self.features = features(*(one[self.hopeful] for one in (self.base, self.pairs.src, self.pairs.tgt)))
+        self.features = features(
+            *(part[self.hopeful] for part in (self.base, self.pairs.src, self.pairs.tgt))
+        )
         near = self.near
         self.near = dataclasses.replace(near, features=features(near.features, near.src, near.tgt))
         del self.sentences
@@ -250,7 +252,7 @@ def _hidden_pairs(
     gold = cache.valid.take(np.arange(len(cache.valid))[part])
     rows = rng.permutation(np.arange(len(cache.train))[part])
     most = min(distractors, len(rows) // 2)
-    here, there = (cache.train.take(np.sort(some)) for some in (rows[:most], rows[most : 2 * most]))
+    here, there = (cache.train.take(np.sort(numbers)) for numbers in (rows[:most], rows[most : 2 * most]))
     src, tgt = Pieces.join([gold.src, here.src]), Pieces.join([gold.tgt, there.tgt])
     return src, tgt, Pieces.join([gold.tgt, here.tgt]), Pieces.join([gold.src, there.src])
 
@@ -261,17 +263,17 @@ def _mined(
     """Mine the first two of the sides; the others are their translations, all of them."""
     x, y, of_x, of_y = (encoder.encode_pieces(side).astype(np.float16) for side in sides)
     wide = search_both(x, y, NEAREST)
-    found = Neighbours(*(getattr(wide, one.name)[:, :NEIGHBOURS] for one in dataclasses.fields(Neighbours)))
-    pairs = retrieve(candidates(found, NEIGHBOURS))
+    narrow = Neighbours(*(getattr(wide, f.name)[:, :NEIGHBOURS] for f in dataclasses.fields(Neighbours)))
+    pairs = retrieve(candidates(narrow, NEIGHBOURS))
     cosine = np.maximum(
-        scoring.pair_cosines(pairs.src, pairs.tgt, found.fwd_sim, found.fwd_id),
-        scoring.pair_cosines(pairs.tgt, pairs.src, found.bwd_sim, found.bwd_id),
+        scoring.pair_cosines(pairs.src, pairs.tgt, narrow.fwd_sim, narrow.fwd_id),
+        scoring.pair_cosines(pairs.tgt, pairs.src, narrow.bwd_sim, narrow.bwd_id),
     )
-    base = scoring.candidate_features(pairs.src, pairs.tgt, cosine, found, NEIGHBOURS)
+    base = scoring.candidate_features(pairs.src, pairs.tgt, cosine, narrow, NEIGHBOURS)
     same = (
         np.maximum(_cosines(of_x[pairs.src], y[pairs.tgt]), _cosines(x[pairs.src], of_y[pairs.tgt])) >= SAME
     )
-    near = _near(wide, found, min(gold, ASKED))
+    near = _near(wide, narrow, min(gold, ASKED))
     right = (pairs.src == pairs.tgt) & (pairs.src < gold)
     return MiningTask(
         corpus, kind, share, gold, (sides[0], sides[1]), pairs, base, right, right | ~same, near
@@ -279,20 +281,20 @@ def _mined(
 
 
 def _cosines(x: NDArray, y: NDArray) -> NDArray:
-    found: NDArray = np.einsum("ij,ij->i", x.astype(np.float32), y.astype(np.float32))
-    return found
+    cosines: NDArray = np.einsum("ij,ij->i", x.astype(np.float32), y.astype(np.float32))
+    return cosines
 
 
-def _near(wide: Neighbours, found: Neighbours, asked: int) -> Choices:
+def _near(wide: Neighbours, narrow: Neighbours, asked: int) -> Choices:
     """Return the neighbours of each side's first sentences that have their translation among them."""
     parts = []
     for ids, sim, forward in ((wide.fwd_id, wide.fwd_sim, True), (wide.bwd_id, wide.bwd_sim, False)):
         rows = np.flatnonzero((ids[:asked] == np.arange(min(asked, len(ids)))[:, None]).any(axis=1))
         row, column = np.nonzero(ids[rows] >= 0)
-        one, other = rows[row], ids[rows[row], column]
-        src, tgt = (one, other) if forward else (other, one)
-        cosine = sim[one, column].astype(np.float64)
-        parts.append(Choices(src, tgt, scoring.candidate_features(src, tgt, cosine, found, NEIGHBOURS), row))
+        src_row, tgt_row = rows[row], ids[rows[row], column]
+        src, tgt = (src_row, tgt_row) if forward else (tgt_row, src_row)
+        cosine = sim[src_row, column].astype(np.float64)
+        parts.append(Choices(src, tgt, scoring.candidate_features(src, tgt, cosine, narrow, NEIGHBOURS), row))
     return _joined(parts)
 
 
@@ -308,21 +310,21 @@ def _joined(parts: Sequence[Choices]) -> Choices:
 def _measured(tasks: Sequence[MiningTask], margin: ScorerNetwork) -> list[TaskScore]:
     """Measure each task with a second network fitted to the other kinds of text."""
     networks = {
-        kind: _piece_network(others)
+        kind: _piece_network(rest)
         for kind in sorted({task.kind for task in tasks})
-        if (others := [task for task in tasks if task.kind != kind])
+        if (rest := [task for task in tasks if task.kind != kind])
     }
-    found = []
+    scores = []
     for task in tasks:
         score = margin.score(margin.drive(task.base))
         score[task.hopeful] = networks[task.kind].score(networks[task.kind].drive(task.features))
-        score, by_margin, right = (one[task.counts] for one in (score, task.pairs.score, task.right))
+        score, by_margin, right = (values[task.counts] for values in (score, task.pairs.score, task.right))
         share = pair_share(score, SHARE)
         p = probability(score + np.log(share / (1 - share)) - np.log(SHARE / (1 - SHARE)))
-        before, after = (100 * tune(one, right, task.gold).f1 for one in (by_margin, score))
+        before, after = (100 * tune(values, right, task.gold).f1 for values in (by_margin, score))
         counts = len(right), int(right.sum()), task.gold
-        found.append(TaskScore(task.corpus, *counts, before, after, share, calibration_error(p, right)))
-    return found
+        scores.append(TaskScore(task.corpus, *counts, before, after, share, calibration_error(p, right)))
+    return scores
 
 
 def _margin_network(tasks: Sequence[MiningTask]) -> tuple[ScorerNetwork, float]:
@@ -383,8 +385,8 @@ def _logistic(columns: NDArray, right: NDArray, weight: NDArray) -> NDArray[np.f
 
     start = np.zeros(columns.shape[1])
     start[0] = 1 / (1 + LEAN / 10)
-    found: NDArray[np.float64] = minimize(loss, start, jac=True, method="L-BFGS-B").x
-    return found
+    coefficients: NDArray[np.float64] = minimize(loss, start, jac=True, method="L-BFGS-B").x
+    return coefficients
 
 
 def _fitted(

@@ -115,10 +115,10 @@ class LaserTokenizer:
         texts = [line.translate(PLAIN).lower() for line in lines]
         most = None if max_pieces is None else max(1, max_pieces - 1)
         pieces, cut = self._model.encode(texts, most, threads)
-        some = pieces.lengths > 0
+        filled = pieces.lengths > 0
         offsets = pieces.offsets.copy()
-        offsets[1:] += np.cumsum(some)
-        ids = np.insert(self._rows[pieces.ids], pieces.offsets[1:][some], END)
+        offsets[1:] += np.cumsum(filled)
+        ids = np.insert(self._rows[pieces.ids], pieces.offsets[1:][filled], END)
         return Pieces(ids.astype(np.int32, copy=False), offsets), cut
 
 
@@ -144,9 +144,9 @@ class Lstm(TorchNetwork):
         }
         self._table = torch.from_numpy(table).to(self._device, self._low)
         lstm = nn.LSTM(table.shape[1], hidden, layers, bidirectional=both_ways, batch_first=True)
-        others = {name: array for name, array in weights.items() if name != EMBEDDING}
+        rest = {name: array for name, array in weights.items() if name != EMBEDDING}
         lstm.load_state_dict(
-            {name.removeprefix("lstm."): torch.from_numpy(array) for name, array in others.items()}
+            {name.removeprefix("lstm."): torch.from_numpy(array) for name, array in rest.items()}
         )
         self._lstm = lstm.to(self._device, self._low).eval().requires_grad_(False)
 

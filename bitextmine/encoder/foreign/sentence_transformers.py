@@ -178,12 +178,12 @@ class FastTokenizer:
             self._model.enable_truncation(max_pieces)
             limit = max_pieces * CHARACTERS_PER_PIECE
             lines = [line[:limit] for line in lines]
-        some = [i for i, line in enumerate(lines) if line.strip()]
+        filled = [i for i, line in enumerate(lines) if line.strip()]
         # A lone surrogate has no UTF-8.
-        texts = [(self._prompt + lines[i]).encode("utf-8", "replace").decode() for i in some]
+        texts = [(self._prompt + lines[i]).encode("utf-8", "replace").decode() for i in filled]
         encodings = self._model.encode_batch(texts, add_special_tokens=self._special)
         lists: list[list[int]] = [[] for _ in lines]
-        for i, encoding in zip(some, encodings, strict=True):
+        for i, encoding in zip(filled, encodings, strict=True):
             lists[i] = encoding.ids
         return Pieces.from_lists(lists), sum(bool(encoding.overflowing) for encoding in encodings)
 

@@ -150,11 +150,11 @@ def find_layout(
             "(--no-header); give its position, from 1"
         )
     names = tuple(names)
-    found, langs = _by_header(names)
+    named, langs = _by_header(names)
     if all(langs) and by_language(columns, langs, name).src == langs[1]:
-        found |= {"src": found["tgt"], "tgt": found["src"]}
+        named |= {"src": named["tgt"], "tgt": named["src"]}
         langs = langs[1], langs[0]
-    lang_at = dict(zip((found.get("src"), found.get("tgt")), langs, strict=True))
+    lang_at = dict(zip((named.get("src"), named.get("tgt")), langs, strict=True))
     chosen = {role: _position(value, role, names, name) for role, value in given.items()}
     width = len(names) or _width(body, 1 + max(chosen.values(), default=0))
     for role, at in chosen.items():
@@ -164,8 +164,8 @@ def find_layout(
             )
             raise BitextmineError(f"{name}: there is no column {at + 1} ({_OPTIONS[role]}): {there}")
     # Where names tell which the texts are, a column of numbers is a score only if it is called so.
-    told = header and {"src", "tgt"} <= found.keys() | chosen.keys()
-    places = {**({} if told else _by_shape(body, width, len(columns.last))), **found}
+    complete = header and {"src", "tgt"} <= named.keys() | chosen.keys()
+    places = {**({} if complete else _by_shape(body, width, len(columns.last))), **named}
     places = {role: at for role, at in places.items() if role in chosen or at not in chosen.values()}
     places.update(chosen)
     if "src" in places and places["src"] == places.get("tgt"):
@@ -238,29 +238,29 @@ def _position(value: str, role: str, names: Sequence[str], name: str) -> int:
 
 def _is_header(cells: Sequence[str]) -> bool:
     """Return True if a first line names two of score, source and target, or two languages (alone, known ones)."""
-    found, langs = _by_header(cells)
+    roles, langs = _by_header(cells)
     if langs[0] and len(cells) == 2:
         return langs[0] != langs[1] and all(map(language, langs))
-    return sum(role in found for role in _TELLING) >= 2
+    return sum(role in roles for role in _TELLING) >= 2
 
 
 def _by_header(names: Sequence[str]) -> tuple[dict[str, int], tuple[str, str]]:
     """Return the columns that a header names, and the languages if it names source and target by them."""
     lower = [name.strip().lower() for name in names]
-    found = {}
+    roles = {}
     for role, words in _NAMES.items():
         at = next((lower.index(word) for word in words if word in lower), None)
         if at is not None:
-            found[role] = at
-    if {"src", "tgt"} & found.keys():
-        return found, ("", "")
+            roles[role] = at
+    if {"src", "tgt"} & roles.keys():
+        return roles, ("", "")
     codes = [at for at, name in enumerate(names) if is_short_code(name.strip())]
     if len(names) > 2 and codes[:2] == [0, 1] and all(map(_COLUMN.fullmatch, names[2:])):
         codes = [0, 1]  # as `score` writes them for two files
-    elif len(codes) != 2 or len(names) != 2 + ("score" in found):
-        return found, ("", "")
-    found["src"], found["tgt"] = codes
-    return found, (names[codes[0]].strip(), names[codes[1]].strip())
+    elif len(codes) != 2 or len(names) != 2 + ("score" in roles):
+        return roles, ("", "")
+    roles["src"], roles["tgt"] = codes
+    return roles, (names[codes[0]].strip(), names[codes[1]].strip())
 
 
 def _by_shape(rows: Sequence[Sequence[str]], width: int, last: int) -> dict[str, int]:
@@ -289,7 +289,7 @@ def _by_shape(rows: Sequence[Sequence[str]], width: int, last: int) -> dict[str,
     for shape in (mined, with_ids):
         at = len(shape)  # of the origin of both texts, or of a line that `align` left alone
         origins = [[cell for cell in row[at : at + 2] if cell] for row in rows]
-        if numbers[0] and width > at + 1 and all(some and all(map(_ORIGIN.search, some)) for some in origins):
+        if numbers[0] and width > at + 1 and all(part and all(map(_ORIGIN.search, part)) for part in origins):
             return {**shape, "src_origin": at, "tgt_origin": at + 1}
     match numbers:
         case [True, True, True, False, False, *more] if whole(1) and whole(2) and all(more):

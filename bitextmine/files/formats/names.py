@@ -57,8 +57,8 @@ class Format:
     def check_languages(self, langs: tuple[str, str], option: str = "--src and --tgt") -> None:
         """Raise UsageError if the format needs languages, and these are unknown or the same; `option` gives them."""
         if self.needs_languages and (not all(langs) or langs[0] == langs[1]):
-            found = f"both are '{langs[0]}'" if all(langs) else f"they are not known; say which with {option}"
-            raise UsageError(f"{self.name.upper()} tells source from target by their languages, and {found}")
+            why = f"both are '{langs[0]}'" if all(langs) else f"they are not known; say which with {option}"
+            raise UsageError(f"{self.name.upper()} tells source from target by their languages, and {why}")
 
 
 TSV = Format("tsv", (".tsv", ".txt", ".tab", ""), "tsv:TextRows", "tsv:TextWriter", lines=True)
@@ -100,11 +100,11 @@ def format_of(source: Source) -> Format:
         return MOSES
     if isinstance(source.path, Path) and source.path.is_dir():
         return DATASET
-    found = _format(source) or TSV
-    if found is TSV:
-        found = FORMATS[sniff(first_bytes(source))]
-    _check_compression(source, found)
-    return found
+    chosen = _format(source) or TSV
+    if chosen is TSV:
+        chosen = FORMATS[sniff(first_bytes(source))]
+    _check_compression(source, chosen)
+    return chosen
 
 
 def output_format(output: Location, option: str = "-o") -> Format:
@@ -119,25 +119,25 @@ def output_format(output: Location, option: str = "-o") -> Format:
         raise UsageError(
             f"{option} {output}: nothing takes the place of {unknown[0]}; two files are NAME.{{lang}}"
         )
-    found = _format(output) or (TSV if _two_languages(suffix[1:]) else None)
-    if found is None or not found.writer:
+    chosen = _format(output) or (TSV if _two_languages(suffix[1:]) else None)
+    if chosen is None or not chosen.writer:
         meant = f"; is {_MEANT[output.suffix]} meant?" if output.suffix in _MEANT else ""
         raise UsageError(
             f"{option} {output}: pairs are written as {', '.join(_WRITTEN)}, and {', '.join(COMPRESSION_SUFFIXES)} "
             f"may follow; '{suffix}' is none of these{meant}"
         )
-    _check_compression(output, found)
-    return found
+    _check_compression(output, chosen)
+    return chosen
 
 
 def _format(location: Location) -> Format | None:
     return TSV if location.is_stream else SUFFIXES.get(location.suffix)
 
 
-def _check_compression(location: Location, found: Format) -> None:
-    if found.binary and not location.is_stream and location.compression:
+def _check_compression(location: Location, chosen: Format) -> None:
+    if chosen.binary and not location.is_stream and location.compression:
         raise UsageError(
-            f"{location}: {found.name} is already compressed; leave {location.compression} off the name"
+            f"{location}: {chosen.name} is already compressed; leave {location.compression} off the name"
         )
 
 

@@ -54,9 +54,9 @@ def _messages(entry: polib.POEntry, src: str, tgt: str) -> Iterator[Record]:
     pairs = [(entry.msgid, entry.msgstr)]
     if entry.msgid_plural:
         forms = [entry.msgstr_plural[number] for number in sorted(entry.msgstr_plural)]
-        one = len(forms) == 1  # a language without plurals
+        sole = len(forms) == 1  # a language without plurals
         pairs = [
-            (entry.msgid_plural if number or one else entry.msgid, form) for number, form in enumerate(forms)
+            (entry.msgid_plural if number or sole else entry.msgid, form) for number, form in enumerate(forms)
         ]
     for source, target in pairs:
         texts = {src: source, tgt: target} if target else {src: source}

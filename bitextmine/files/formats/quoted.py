@@ -48,14 +48,14 @@ def _rows(lines: Iterator[str], delimiter: str, source: Source) -> Iterator[list
     rows = csv.reader(itertools.chain(lines, [_END]), delimiter=delimiter)
     line = 0
     try:
-        while some := list(itertools.islice(rows, _ROWS)):
-            last = some[-1][-1] if some[-1] else ""
+        while block := list(itertools.islice(rows, _ROWS)):
+            last = block[-1][-1] if block[-1] else ""
             if last.endswith(_END):
                 line = rows.line_num - last.count("\n") + 1
                 raise csv.Error("a cell from here to the end")
             if last == _END[:-1]:
-                del some[-1]
-            yield ["\t".join(map(one_cell, row)).encode("utf-8", "surrogateescape") for row in some if row]
+                del block[-1]
+            yield ["\t".join(map(one_cell, row)).encode("utf-8", "surrogateescape") for row in block if row]
     except csv.Error as e:
         raise BitextmineError(
             f"{source}: line {line or rows.line_num}: not CSV ({e}); is there a quotation mark without an end?"

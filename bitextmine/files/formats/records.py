@@ -164,23 +164,23 @@ class RecordRows:
         translations = [t for content in read if isinstance(t := content.get(TRANSLATION), dict)]
         self.translations = bool(translations) or (declared is not None and not whole)
         self._translations = Translations()
-        others = dict.fromkeys([*fields, *(key for content in read for key in content)])
+        extras = dict.fromkeys([*fields, *(key for content in read for key in content)])
         if schema is not None:
-            others = dict.fromkeys(schema.names)
+            extras = dict.fromkeys(schema.names)
         names, unknown = [], ""
         if self.translations:
-            others.pop(TRANSLATION, None)
+            extras.pop(TRANSLATION, None)
             self._translations, columns = find_translations(
                 translations, declared or (), columns, name, whole
             )
             langs, unknown = self._translations.langs, self._translations.unknown
             names = list(langs) if unknown else ["src", "tgt", *langs[2:]]
-            if twice := [key for key in others if key in names]:
+            if twice := [key for key in extras if key in names]:
                 raise BitextmineError(
                     f"{name}: the key '{twice[0]}' stands beside '{TRANSLATION}', whose texts have that name; rename it"
                 )
-        self._others = tuple(others)
-        names += others
+        self._others = tuple(extras)
+        names += extras
         if not names:
             self.layout = Layout(2, ("src", "tgt"), {"src": 0, "tgt": 1})  # not one row can be read
             self._translations = Translations(("src", "tgt"))
@@ -217,7 +217,7 @@ class RecordRows:
         places = [self.layout.places[role] for role in ("src", "tgt") if role in self.layout.places]
         langs = self._translations.langs
         codes = [*langs, *self._others]
-        found, bad, untranslated = [], {}, []
+        rows, bad, untranslated = [], {}, []
         for at, record in enumerate(records):
             row = [record.raw] if record.content is None else self._row(record.content)
             if record.content is None:
@@ -229,8 +229,8 @@ class RecordRows:
                     untranslated.append(at)
                 elif isinstance(value, list) and wrong[0] < len(langs):
                     bad[at] = f"{len(value)} texts in {code}"
-            found.append(row)
-        return RecordBlock(self.layout.names, found, start, bad, self._schema, untranslated)
+            rows.append(row)
+        return RecordBlock(self.layout.names, rows, start, bad, self._schema, untranslated)
 
 
 class RecordWriter(Writer):
@@ -245,9 +245,9 @@ class RecordWriter(Writer):
     def __init__(self, out: Any, outline: Outline, langs: tuple[str, str]) -> None:
         self._out, self._outline, self._langs = out, outline, langs
         numbers = (outline.floats, outline.integers) if self.numbers else ((), ())
-        self._numbers = [{at for at, name in enumerate(outline.names) if name in some} for some in numbers]
+        self._numbers = [{at for at, name in enumerate(outline.names) if name in kept} for kept in numbers]
 
-    def unit(self, sides: Sequence[tuple[str, Any]], others: Mapping[str, Any]) -> str:
+    def unit(self, sides: Sequence[tuple[str, Any]], extras: Mapping[str, Any]) -> str:
         """Return a row as text: language and text of each side that has one; the other columns by name."""
         raise NotImplementedError
 
@@ -258,7 +258,7 @@ class RecordWriter(Writer):
     def write(self, block: Block, rows: NDArray[np.int64] | None, added: Sequence[Added]) -> None:
         """Write rows of a block."""
         names, sides = self._outline.names, self._outline.sides()
-        others = set(range(len(names))).difference(sides, self._outline.replaced)
+        extras = set(range(len(names))).difference(sides, self._outline.replaced)
         columns = [(column.name, self.column(column)) for column in added]
         values = block.values(*self._numbers)
         units = []
@@ -266,7 +266,7 @@ class RecordWriter(Writer):
             cells = values[row] + [None] * len(names)  # a bad row may have fewer
             texts = [(lang, cells[at]) for lang, at in zip(self._langs, sides, strict=True)]
             texts = [(lang, text) for lang, text in texts if text is not None]
-            named = {names[at]: cells[at] for at in sorted(others)}
+            named = {names[at]: cells[at] for at in sorted(extras)}
             units.append(self.unit(texts, {**named, **{name: column[row] for name, column in columns}}))
         self._out.write("".join(units).encode("utf-8", "replace"))
         self._out.flush()  # who reads the pipe need not wait for a full buffer
@@ -322,9 +322,9 @@ class JsonWriter(RecordWriter):
                 f"a column is called '{TRANSLATION}', as what holds the texts in JSON Lines; rename it, or write TSV"
             )
 
-    def unit(self, sides: Sequence[tuple[str, Any]], others: Mapping[str, Any]) -> str:
+    def unit(self, sides: Sequence[tuple[str, Any]], extras: Mapping[str, Any]) -> str:
         """Return a row as an object in a line."""
-        content = {TRANSLATION: dict(sides), **others}
+        content = {TRANSLATION: dict(sides), **extras}
         try:
             return json.dumps(content, ensure_ascii=False, allow_nan=False, default=str) + "\n"
         except ValueError:  # a number that JSON has no way to write

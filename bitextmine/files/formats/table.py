@@ -41,9 +41,9 @@ class Table:
 
     def langs(self, src: str = "", tgt: str = "") -> tuple[str, str]:
         """Return the languages of both sides: the given ones, else those in the file or in the manifest beside it."""
-        for found in ((self.layout.src_lang, self.layout.tgt_lang), _mined_languages(self.source)):
-            if all(found):
-                src, tgt = src or found[0], tgt or found[1]
+        for langs in ((self.layout.src_lang, self.layout.tgt_lang), _mined_languages(self.source)):
+            if all(langs):
+                src, tgt = src or langs[0], tgt or langs[1]
         return src, tgt
 
     def outline(self, added: Sequence[str] = (), **other: Any) -> Outline:

@@ -34,9 +34,9 @@ class TmxWriter(RecordWriter):
         )
         out.write(head.encode())
 
-    def unit(self, sides: Sequence[tuple[str, Any]], others: Mapping[str, Any]) -> str:
+    def unit(self, sides: Sequence[tuple[str, Any]], extras: Mapping[str, Any]) -> str:
         """Return a row as a unit."""
-        props = ((name, cell_text(name, value)) for name, value in others.items())
+        props = ((name, cell_text(name, value)) for name, value in extras.items())
         named = (f"<prop type={quoteattr(_plain(n))}>{escape(_plain(v))}</prop>" for n, v in props if v)
         texts = (
             f"<tuv xml:lang={quoteattr(lang)}><seg>{escape(_plain(str(text)))}</seg></tuv>"

@@ -108,10 +108,10 @@ def _chosen(
         return langs[int(value) - 1]
     wider = value.replace("_", "-")
     while wider:
-        if found := [
+        if matching := [
             tag for tag in tags if (matches(tag, value) if wider == value else tag.lower() == wider.lower())
         ]:
-            return value if wider == value else found[0]
+            return value if wider == value else matching[0]
         wider = wider.rpartition("-")[0]
     if not whole and language(value):
         return value

@@ -211,10 +211,10 @@ class TextRows:
             self._ahead += more
             size += sum(map(len, more))
         if lines is None and source.is_stream and not source.is_standard:  # a pipe, read once
-            found = sniff(b"\n".join([*self._ahead, b""]))
-            if found != "tsv":
+            kind = sniff(b"\n".join([*self._ahead, b""]))
+            if kind != "tsv":
                 raise BitextmineError(
-                    f"{name}: looks like {found.upper()}; name the file itself, or give it as standard input (-)"
+                    f"{name}: looks like {kind.upper()}; name the file itself, or give it as standard input (-)"
                 )
         self.layout = Layout(width=0)
         self.empty = True
@@ -257,10 +257,10 @@ class TextRows:
             waiting.extend(lines)
             size += sum(map(len, lines))
             while len(waiting) >= rows or size >= most:
-                some = waiting[: min(rows, _fill(waiting[:rows], most))]
-                yield some
-                size -= sum(map(len, some))
-                del waiting[: len(some)]
+                block = waiting[: min(rows, _fill(waiting[:rows], most))]
+                yield block
+                size -= sum(map(len, block))
+                del waiting[: len(block)]
         if waiting:
             yield waiting
 
@@ -291,7 +291,7 @@ class TextWriter(Writer):
             columns = [cells_of(column.values) for column in added]
             tails = "\n".join(map("\t".join, zip(*columns, strict=True))).encode("utf-8").split(b"\n")
         if rows is not None:
-            lines, tails = ([some[i] for i in rows] if some else [] for some in (lines, tails))
+            lines, tails = ([cells[i] for i in rows] if cells else [] for cells in (lines, tails))
         if self._only_added:
             lines = tails
         elif tails:
@@ -338,11 +338,11 @@ def _joined(files: Sequence[Source]) -> Iterator[list[bytes]]:
     while True:
         src, tgt = (list(itertools.islice(side, _TWO_FILES_ROWS)) for side in sides)
         if len(src) != len(tgt):
-            one, other = (
+            src_lines, tgt_lines = (
                 done + len(part) + sum(1 for _ in rest) for part, rest in zip((src, tgt), sides, strict=True)
             )
             raise BitextmineError(
-                f"{files[0]} has {counted(one, 'line')}, but {files[1]} has {other:,}: "
+                f"{files[0]} has {counted(src_lines, 'line')}, but {files[1]} has {tgt_lines:,}: "
                 "they are not translations line by line"
             )
         if not src:

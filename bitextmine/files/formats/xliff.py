@@ -59,7 +59,7 @@ class Xliff(Vocabulary):
 def _languages(attributes: Mapping[str, str]) -> tuple[str, str]:
     """Return the languages of source and target that an element states, empty where it does not."""
     names = (("source-language", "srcLang"), ("target-language", "trgLang"))
-    src, tgt = (next((attributes[name] for name in some if name in attributes), "") for some in names)
+    src, tgt = (next((attributes[name] for name in keys if name in attributes), "") for keys in names)
     return src, tgt
 
 

@@ -94,8 +94,8 @@ class UnitStream:
     def __iter__(self) -> Iterator[Record]:
         blocks = _as_utf8(self._source.blocks(), self._name)
         slices = (block[at : at + _SLICE] for block in blocks for at in range(0, len(block), _SLICE))
-        for some in itertools.chain(slices, [b""]):
-            self._parse(some)
+        for piece in itertools.chain(slices, [b""]):
+            self._parse(piece)
             if self._parser is not None and len(self._rest) > self._most:  # a tag, a comment
                 raise self._wrong(f"something longer than {self._most:,} bytes, which no sentence is")
             yield from self._records
@@ -150,11 +150,11 @@ class UnitStream:
     def _resume(self, buffer: bytes, start: int) -> int:
         """Begin a new parser at the next unit, or at what holds units; without one in the buffer, there is none."""
         tags = "|".join((self.vocabulary.unit, *self.vocabulary.parents))
-        found = re.compile(rf"<(?:[\w.-]+:)?({tags})[\s/>]".encode()).search(buffer, start)
-        at = found.start() if found else max(start, len(buffer) - _TAG_BYTES)
+        match = re.compile(rf"<(?:[\w.-]+:)?({tags})[\s/>]".encode()).search(buffer, start)
+        at = match.start() if match else max(start, len(buffer) - _TAG_BYTES)
         self._lines += buffer.count(b"\n", start, at)
-        if found:
-            if found[1].decode() in self.vocabulary.parents:
+        if match:
+            if match[1].decode() in self.vocabulary.parents:
                 del self._above[1:]
             self._parser = self._new_parser()
             self._parser.StartElementHandler = self._parser.EndElementHandler = None
@@ -213,7 +213,7 @@ class UnitStream:
         if element.tag != self.vocabulary.unit:
             return
         self._tree = None
-        for texts, values, bad in self.vocabulary.units(element, [some for _, some in self._above]):
+        for texts, values, bad in self.vocabulary.units(element, [attrs for _, attrs in self._above]):
             if self._undeclared:
                 bad = f"the entity '&{self._undeclared};' is not declared in this file"
             record = Record({TRANSLATION: texts, **values}, self._size)

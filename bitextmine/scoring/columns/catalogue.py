@@ -199,7 +199,7 @@ class PairTexts:
         stated = bool(tools.src_lang and tools.tgt_lang)
         ratio = _margin(self, "ratio") if self.around.size >= LEAST_AROUND else None
         length = np.clip(_length(self), -2, 2)
-        found = [
+        columns = [
             similarity(self.column("cosine"), ratio),
             0 * ones if ratio is None else np.log(np.clip(ratio, 0.2, 4)),
             ones if ratio is None else 0 * ones,
@@ -212,7 +212,7 @@ class PairTexts:
             ones * stated,
         ]
         signs = evidence(self.src, self.tgt, self.negated, self.number_counts)
-        return np.concatenate([np.stack(found, axis=1), signs], axis=1)
+        return np.concatenate([np.stack(columns, axis=1), signs], axis=1)
 
     def piece_inputs(self) -> Floats:
         """Return the PIECE_INPUTS (n, m) of the network of the column quality that compares pieces."""
@@ -253,8 +253,8 @@ def _loops(text: str) -> float:
 
 def pair_script(src: str, tgt: str) -> str:
     """Return the ISO 15924 code of the script of both sides, such as Latn, or both codes if they differ: Latn-Cyrl."""
-    one, other = script_code(src), script_code(tgt)
-    return one if one == other else f"{one}-{other}"
+    first, second = script_code(src), script_code(tgt)
+    return first if first == second else f"{first}-{second}"
 
 
 def pair_hash(src: str, tgt: str, level: str) -> int:
@@ -297,7 +297,7 @@ def _half_lang(pairs: PairTexts) -> Floats:
         halves = list(map(_halves, texts))
         distinct = list(dict.fromkeys(half for both in halves for half in both))
         share = dict(zip(distinct, identifier().share(distinct, own, other).tolist(), strict=True))
-        least = np.minimum(least, [min(share[one], share[two]) for one, two in halves])
+        least = np.minimum(least, [min(share[first], share[second]) for first, second in halves])
     return least
 
 
@@ -319,20 +319,20 @@ def _length(pairs: PairTexts) -> Floats:
 
 def _quality(pairs: PairTexts) -> Floats:
     """Return the probabilities by the networks; of two encoders that of the mean of their log odds."""
-    found = _own_quality(pairs)
+    own = _own_quality(pairs)
     if pairs.tools.second is None:
-        return found
-    both = (np.clip(p, _SURELY_NOT, 1 - _SURELY_NOT) for p in (found, _own_quality(pairs.second)))
+        return own
+    both = (np.clip(p, _SURELY_NOT, 1 - _SURELY_NOT) for p in (own, _own_quality(pairs.second)))
     odds = sum(np.log(p) - np.log1p(-p) for p in both) / 2
-    return np.where(found > 0, 1 / (1 + np.exp(-odds)), 0.0)
+    return np.where(own > 0, 1 / (1 + np.exp(-odds)), 0.0)
 
 
 def _own_quality(pairs: PairTexts) -> Floats:
     quality, known = pairs.tools.quality, pairs.tools.knows_languages
     more = pairs.piece_inputs() if known and quality.by_pieces else None
     langs = pairs.tools.src_lang, pairs.tools.tgt_lang
-    found = quality.probabilities(pairs.inputs(), more, langs, known=known)
-    return np.where(np.minimum(*pairs.lengths) > 0, found, 0.0)  # the networks never saw an empty side
+    p = quality.probabilities(pairs.inputs(), more, langs, known=known)
+    return np.where(np.minimum(*pairs.lengths) > 0, p, 0.0)  # the networks never saw an empty side
 
 
 _COMPUTED = (
@@ -391,8 +391,8 @@ class Request:
         whole_number("k", self.k)
         whole_number("window", self.window)
         if bool(self.src_lang) != bool(self.tgt_lang):
-            one, other = ("--src", "--tgt") if self.src_lang else ("--tgt", "--src")
-            raise UsageError(f"{one} requires {other}: give both languages, or neither")
+            given, missing = ("--src", "--tgt") if self.src_lang else ("--tgt", "--src")
+            raise UsageError(f"{given} requires {missing}: give both languages, or neither")
         columns = [COLUMNS[name] for name in self.names]
         if any(column.languages for column in columns) and not self.src_lang:
             raise UsageError(

@@ -93,8 +93,8 @@ def repeated(tokens: list[str]) -> int:
         if period > min(_LONGEST_PERIOD, count // 2):
             break
         run = 0
-        for one, other in zip(tokens, tokens[period:], strict=False):
-            run = run + 1 if one == other else 0
+        for token, later in zip(tokens, tokens[period:], strict=False):
+            run = run + 1 if token == later else 0
             if run > most and run >= period and (period > 1 or run > 1):
                 most = run
     return most
@@ -121,7 +121,7 @@ def copied_pairs(src: str, tgt: str, a: list[str], b: list[str]) -> int:
         return 0
     both = set(pairwise(a)).intersection(pairwise(b))
     # Names are rightly copied.
-    return sum(one.isalpha() and (two := f"{one} {other}") in src and two in tgt for one, other in both)
+    return sum(word.isalpha() and (pair := f"{word} {after}") in src and pair in tgt for word, after in both)
 
 
 def _fours(tokens: list[str]) -> set[tuple[str, ...]]:
@@ -225,7 +225,7 @@ def _negation(code: str) -> re.Pattern[str] | None:
     plain = [word for word in row.negation if word.isalpha() and not "\u0900" <= word[0] < "\u0e00"]
     whole = [rf"\b(?:{'|'.join(plain)})\b"] if plain else []  # one branch, tried once at each place
     before, after = rf"(?<!\w)(?<!{MARK})", rf"(?!\w|{MARK})"
-    others = [
+    stems = [
         f"{before}{re.escape(word)}"
         if word.endswith("'")
         else f"{re.escape(word)}{after}"
@@ -234,7 +234,7 @@ def _negation(code: str) -> re.Pattern[str] | None:
         for word in row.negation
         if word not in plain
     ]
-    return re.compile("|".join(whole + others))
+    return re.compile("|".join(whole + stems))
 
 
 def negated(texts: Sequence[str], code: str) -> list[bool] | None:
@@ -282,13 +282,11 @@ def evidence(
     """
     # Row by row: lists of the words of all rows would keep the garbage collector busy.
     rows = np.array(list(map(_signs, src, tgt)), dtype=np.float64).reshape(len(src), 15)
-    first, second, run, log_run, pairs, ends, one, other, brackets, names, inside, small, shorter, x, y = (
-        rows.T
-    )
+    first, second, run, log_run, pairs, ends, a, b, brackets, names, inside, small, shorter, x, y = rows.T
     longer = second - first
     loops = first / x, second / y
     log = list(map(math.log1p, np.abs(longer).tolist()))
-    found = (
+    columns = (
         np.maximum(0, loops[0] - loops[1]),
         np.maximum(0, loops[1] - loops[0]),
         np.minimum(*loops),
@@ -299,8 +297,8 @@ def evidence(
         np.minimum(pairs, _MOST),
         np.maximum(0, ends),
         np.maximum(0, -ends),
-        np.maximum(0, one - other),
-        np.maximum(0, other - one),
+        np.maximum(0, a - b),
+        np.maximum(0, b - a),
         np.minimum(brackets, _MOST),
         names,
         np.clip(inside, 0, _MOST),
@@ -311,7 +309,7 @@ def evidence(
         no[1] & ~no[0],
         *np.minimum(numbers[:, 1:], _MOST).T,
     )
-    return np.stack(found, axis=1)
+    return np.stack(columns, axis=1)
 
 
 def _punctuation(src: str, tgt: str) -> tuple[float, bool, bool]:

@@ -47,7 +47,7 @@ class Neighbourhood:
         self.remember(src, tgt, vectors)
         copies = set(self._texts[0]).intersection(self._texts[1])
         rows = [_distinct(texts, copies) for texts in self._texts]
-        x, y = (side[list(some.values())] for side, some in zip(self._vectors, rows, strict=True))
+        x, y = (side[list(at_of.values())] for side, at_of in zip(self._vectors, rows, strict=True))
         size = min(len(x), len(y))
         if len(self._texts[0]) > len(src) or size < self.k:
             return Around(nearest_mean(vectors[0], y, self.k), nearest_mean(vectors[1], x, self.k), size)
@@ -58,8 +58,8 @@ class Neighbourhood:
             neighbourhood_mean(nearest.bwd_sim, nearest.bwd_id),
         )
         both = []
-        for texts, queries, pool, mean, some in zip((src, tgt), vectors, (y, x), means, rows, strict=True):
-            number = {text: at for at, text in enumerate(some)}
+        for texts, queries, pool, mean, at_of in zip((src, tgt), vectors, (y, x), means, rows, strict=True):
+            number = {text: at for at, text in enumerate(at_of)}
             at = np.array([number.get(text, -1) for text in texts], dtype=np.int64)
             around = mean[at]
             around[at < 0] = nearest_mean(queries[at < 0], pool, self.k)

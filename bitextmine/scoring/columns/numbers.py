@@ -64,9 +64,9 @@ def number_agreement(src: str, tgt: str) -> float:
 
 def agreement(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the agreement (n,) of counts (n, 3) of `number_counts`."""
-    found, lone, _ = counts.T
+    shared, lone, _ = counts.T
     total = counts.sum(axis=1)
-    return np.divide(found + lone / 2, total, out=np.ones(len(counts)), where=total > 0)
+    return np.divide(shared + lone / 2, total, out=np.ones(len(counts)), where=total > 0)
 
 
 def number_counts(src: str, tgt: str, langs: tuple[str, str] = ("", "")) -> tuple[int, int, int]:
@@ -75,16 +75,16 @@ def number_counts(src: str, tgt: str, langs: tuple[str, str] = ("", "")) -> tupl
     if not (_DIGIT.search(src) or _DIGIT.search(tgt)):  # most pairs
         return 0, 0, 0
     langs = langs[0] or _usual_language(src), langs[1] or _usual_language(tgt)
-    found, lone, clash = _counts(src, tgt, langs)
+    shared, lone, clash = _counts(src, tgt, langs)
     if 0 < lone + 2 * clash <= _MANY:
         words = (set(word_values(src, langs[0])), set(word_values(tgt, langs[1])))
         common, src, tgt = without_common(src, tgt, words)
         more, other_lone, other_clash = _counts(src, tgt, langs) if common else (0, lone, clash)
         if other_lone + other_clash < lone + clash:
             return common + more, other_lone, other_clash
-    elif found and not lone + clash and (differing := min(found, contradictions(src, tgt))):
-        return found - differing, 0, differing
-    return found, lone, clash
+    elif shared and not lone + clash and (differing := min(shared, contradictions(src, tgt))):
+        return shared - differing, 0, differing
+    return shared, lone, clash
 
 
 def _usual_language(text: str) -> str:
@@ -103,15 +103,15 @@ def _counts(src: str, tgt: str, langs: tuple[str, str]) -> tuple[int, int, int]:
     left, right = (Counter(map(_canonical, NUMBER.findall(text))) for text in (src, tgt))
     if left == right:
         return left.total(), 0, 0
-    found = (left & right).total()
+    shared = (left & right).total()
     left, right = left - right, right - left
     if left.total() + right.total() <= _MANY:
         if left and right:
             more, left, right = _cut_up(_rest(src, left), _rest(tgt, right), left, right)
-            found += more + _paired(left, right)
-        found += _in_words(left, tgt, langs[1]) + _in_words(right, src, langs[0])
+            shared += more + _paired(left, right)
+        shared += _in_words(left, tgt, langs[1]) + _in_words(right, src, langs[0])
     a, b = left.total(), right.total()
-    return found, abs(a - b), min(a, b)
+    return shared, abs(a - b), min(a, b)
 
 
 def _rest(text: str, unmatched: Counter[str]) -> list[str]:
@@ -143,16 +143,16 @@ def _cut_up(
 
 def _paired(left: Counter[str], right: Counter[str]) -> int:
     """Remove years that the other side has by their last two digits; return their count."""
-    found = 0
+    pairs = 0
     for a in sorted(left.elements()):
         b = next((b for b in sorted(right) if _is_year(a, b) or _is_year(b, a)), None)
         if b is not None:
             left.subtract((a,))
             right.subtract((b,))
-            found += 1
+            pairs += 1
             right += Counter()  # drops zeros, in place
     left += Counter()
-    return found
+    return pairs
 
 
 def _is_year(full: str, short: str) -> bool:
@@ -165,14 +165,14 @@ def _in_words(numbers: Counter[str], other: str, lang: str) -> int:
         return 0
     words = Counter(word_values(other, lang))
     words.update(value for value in map(roman_value, _ROMAN_WORD.findall(other)) if value)
-    found = 0
+    written = 0
     for number in sorted(numbers.elements()):
         if len(number) <= _LONGEST_IN_WORDS and words[int(number)] > 0:
             words.subtract((int(number),))
             numbers.subtract((number,))
-            found += 1
+            written += 1
     numbers += Counter()
-    return found
+    return written
 
 
 @functools.lru_cache(maxsize=1 << 16)

@@ -113,11 +113,11 @@ class Networks:
         if sorted(arrays) != sorted(f"{network}.{name}" for network in wanted for name in names):
             raise BitextmineError(f"{path}: not the networks of the column quality")
         check_finite(arrays, path)
-        found: dict[str, Any] = {
+        networks: dict[str, Any] = {
             network: ScorerNetwork(*(arrays[f"{network}.{name}"] for name in names)) for network in wanted
         }
         for network, count in wanted.items():
-            if found[network].hidden.shape != (len(found[network].bias), count):
+            if networks[network].hidden.shape != (len(networks[network].bias), count):
                 raise BitextmineError(
                     f"{path}: networks of another version, not of {count} inputs; fit them again"
                 )
@@ -125,7 +125,7 @@ class Networks:
             kind, shape = (np.int8, ()) if name in ("names", "weights") else (np.int32, (3,))
             if table is None or table.dtype != kind or table.shape[1:] != shape or not table.ndim:
                 raise BitextmineError(f"{path}: no table '{name}' of this version; fit it again")
-        return cls(**found, **tables)
+        return cls(**networks, **tables)
 
 
 def language_number(code: str) -> int:
@@ -140,10 +140,10 @@ def usual_weights(names: Sequence[str], norms: NDArray[np.float32]) -> NDArray[n
         names: of the pieces in the vocabulary.
         norms: of all pieces, n-grams included, float32 (pieces,).
     """
-    found = np.zeros(len(norms))
+    usual = np.zeros(len(norms))
     characters = np.fromiter(map(len, names), np.float64, len(names))
-    found[: len(names)] = np.sqrt(characters * norms[: len(names)] / max(norms.mean(), 1e-12))
-    return found
+    usual[: len(names)] = np.sqrt(characters * norms[: len(names)] / max(norms.mean(), 1e-12))
+    return usual
 
 
 class Quality:
@@ -195,29 +195,29 @@ class Quality:
             marked = _marked_words(texts, code, no)
             rows = np.array(list(marked), dtype=np.int64)
             # A float32 is taken like a piece.
-            some = Pieces(best[side].view(np.int32), pieces[side].offsets).take(rows).ids.view(np.float32)
+            values = Pieces(best[side].view(np.int32), pieces[side].offsets).take(rows).ids.view(np.float32)
             (at, kind, place), cosines, kept = self._words(
-                pieces[side].take(rows), some, list(marked.values())
+                pieces[side].take(rows), values, list(marked.values())
             )
             at = rows[at]
-            found = np.column_stack([np.ones((len(cosine), 2)), np.zeros((len(cosine), 3))])
-            np.minimum.at(found, (at, kind), cosines)
-            others = sides[1 - side]
+            inputs = np.column_stack([np.ones((len(cosine), 2)), np.zeros((len(cosine), 3))])
+            np.minimum.at(inputs, (at, kind), cosines)
+            opposite = sides[1 - side]
             names = np.flatnonzero((kind == 0) & (cosines < _SURE))
             split = {
-                row: (texts[row].split(), evidence.spelled_words(others[row]))
+                row: (texts[row].split(), evidence.spelled_words(opposite[row]))
                 for row in set(at[names].tolist())
             }
             for number in names.tolist():
                 row, away = int(at[number]), 1 - cosines[number]
-                if away <= min(found[row, 2], _APART) and away * kept[number] <= found[row, 4]:
+                if away <= min(inputs[row, 2], _APART) and away * kept[number] <= inputs[row, 4]:
                     continue  # changes nothing
                 own, known = split[row]
                 apart = min(away, evidence.unlike(own[place[number]], known))
-                found[row, 2] = max(found[row, 2], apart)
-                found[row, 3] += apart > _APART
-                found[row, 4] = max(found[row, 4], apart * kept[number])
-            words.append(np.minimum(found, _MOST))
+                inputs[row, 2] = max(inputs[row, 2], apart)
+                inputs[row, 3] += apart > _APART
+                inputs[row, 4] = max(inputs[row, 4], apart * kept[number])
+            words.append(np.minimum(inputs, _MOST))
         both = (
             np.maximum(words[0][:, 0], words[1][:, 0]),
             np.minimum(words[0][:, 2], words[1][:, 2]),
@@ -269,11 +269,11 @@ class Quality:
     def negating(self, code: str) -> NDArray[np.float64]:
         """Return the negations that each piece of the vocabulary counts for in a language, (pieces,)."""
         if code not in self._negating:
-            found = np.zeros(len(self._encoder.piece_rows()[0]))
+            weight_of = np.zeros(len(self._encoder.piece_rows()[0]))
             numbers, pieces, weights = self._table("negation").T
-            some = (numbers == language_number(code)) & (pieces < len(found))
-            found[pieces[some]] = weights[some] / 1000
-            self._negating[code] = found
+            own = (numbers == language_number(code)) & (pieces < len(weight_of))
+            weight_of[pieces[own]] = weights[own] / 1000
+            self._negating[code] = weight_of
         return self._negating[code]
 
     def _sentence_inputs(self, pieces: Pieces, best: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -297,11 +297,11 @@ class Quality:
         sentences = Pieces(pieces.ids, np.append(np.flatnonzero(begins), len(begins)))
         text = np.repeat(np.arange(len(pieces)), pieces.lengths)[begins]
         overall, each = (sums(matched, of) / np.maximum(sums(weight, of), 1e-9) for of in (pieces, sentences))
-        some = sums(word.astype(np.float64), sentences) > 1
+        long = sums(word.astype(np.float64), sentences) > 1
         lowest, lost = overall.copy(), np.zeros(len(pieces))
-        np.minimum.at(lowest, text[some], each[some])
-        np.maximum.at(lost, text[some], (sums(weight, sentences) * np.maximum(_MATCHED - each, 0))[some])
-        count = np.bincount(text[some], minlength=len(pieces))
+        np.minimum.at(lowest, text[long], each[long])
+        np.maximum.at(lost, text[long], (sums(weight, sentences) * np.maximum(_MATCHED - each, 0))[long])
+        count = np.bincount(text[long], minlength=len(pieces))
         return np.stack([lowest, lowest - overall, np.log1p(lost), np.log1p(count)], axis=1)
 
     @property
@@ -344,10 +344,10 @@ class Quality:
         first = begun[pieces.offsets]  # the number of each text's first word; the last: of all words
         counts = np.diff(first)
         at: list[tuple[int, int, int]] = []  # text, kind and word
-        for row, (found, count) in enumerate(zip(marked, counts.tolist(), strict=True)):
+        for row, (places_of, count) in enumerate(zip(marked, counts.tolist(), strict=True)):
             # Another number of words: the text was cut, or normalisation changed the spaces.
-            if found[0] == count:
-                at += [(row, kind, place) for kind, places in enumerate(found[1:]) for place in places]
+            if places_of[0] == count:
+                at += [(row, kind, place) for kind, places in enumerate(places_of[1:]) for place in places]
         # Pieces before the beginning of a text's first word count as its own.
         text = np.repeat(np.arange(len(counts)), pieces.lengths)
         number = np.maximum(begun[1:] - 1, first[text])
@@ -383,20 +383,20 @@ class Quality:
             inputs, network = np.concatenate([inputs, more], axis=1), self._networks.pieces
             shift = sum(self._of_language(code, 1) for code in langs)
         odds = network.score(network.drive(inputs)) + shift
-        found = 1 / (1 + np.exp(-np.clip(odds, -500, 500)))
-        return found if known else np.minimum(found, _HIGHEST_BY_TEXTS)
+        result = 1 / (1 + np.exp(-np.clip(odds, -500, 500)))
+        return result if known else np.minimum(result, _HIGHEST_BY_TEXTS)
 
 
 def _marked_words(
     texts: Sequence[str], code: str, negated: NDArray[np.bool_]
 ) -> dict[int, tuple[int, list[int], list[int]]]:
     """Return, by text, the number of words and the places of names and negating words; without texts that have none."""
-    found = {}
+    marked = {}
     for row, (text, no) in enumerate(zip(texts, negated.tolist(), strict=True)):
         if no or not text[1:].islower():
             words = text.split()
             names = evidence.name_places(words)
             negations = evidence.negation_places(text, words, code) if no else []
             if names or negations:
-                found[row] = len(words), names, negations
-    return found
+                marked[row] = len(words), names, negations
+    return marked

@@ -70,7 +70,7 @@ def without_common(
     half or a quarter, at noon or at midnight if the other side has the word for that (15:30, half past three).
     """
     common, rest = _matched(src, tgt)
-    if all(src[one.start : one.end] == tgt[other.start : other.end] for one, other in common):
+    if all(src[first.start : first.end] == tgt[second.start : second.end] for first, second in common):
         common = []
     shared = [[pair[side] for pair in common] for side in range(2)]
     for side, values in enumerate(reversed(words)):
@@ -98,12 +98,12 @@ def _matched(src: str, tgt: str) -> tuple[list[tuple[Quantity, Quantity]], list[
     if max(map(len, sides)) > _MOST:
         return common, [[], []]
     for certain in (True, False):
-        for one in list(sides[0]):
-            other = next((other for other in sides[1] if _alike(one, other, certain)), None)
-            if other is not None:
-                common.append((one, other))
-                sides[0].remove(one)
-                sides[1].remove(other)
+        for quantity in list(sides[0]):
+            partner = next((partner for partner in sides[1] if _alike(quantity, partner, certain)), None)
+            if partner is not None:
+                common.append((quantity, partner))
+                sides[0].remove(quantity)
+                sides[1].remove(partner)
     return common, sides
 
 
@@ -134,10 +134,10 @@ def _divided(quantities: Iterable[Quantity], text: str) -> Iterator[Quantity]:
         yield replace(quantity, keys=tuple(keys))
 
 
-def _alike(one: Quantity, other: Quantity, certain: bool) -> bool:
-    if one.half * other.half < 0:
+def _alike(first: Quantity, second: Quantity, certain: bool) -> bool:
+    if first.half * second.half < 0:
         return False
-    return one.keys[0] == other.keys[0] if certain else not set(one.keys).isdisjoint(other.keys)
+    return first.keys[0] == second.keys[0] if certain else not set(first.keys).isdisjoint(second.keys)
 
 
 def _blanked(text: str, spans: Iterable[Quantity]) -> str:

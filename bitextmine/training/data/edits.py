@@ -25,19 +25,19 @@ class Edits:
         number = {piece: i for i, piece in enumerate(pieces)}
         plain = [piece.removeprefix(SPACE) for piece in pieces]
         self.begins = np.array([piece.startswith(SPACE) for piece in pieces])
-        self.word = np.array([len(it) >= SHORTEST and it.isalpha() for it in plain]) & self.begins
+        self.word = np.array([len(word) >= SHORTEST and word.isalpha() for word in plain]) & self.begins
         alike: dict[tuple[bool, int], list[int]] = defaultdict(list)
-        for i, it in enumerate(plain):
-            if it.isascii() and it.isdigit():
-                alike[bool(self.begins[i]), len(it)].append(i)
+        for i, word in enumerate(plain):
+            if word.isascii() and word.isdigit():
+                alike[bool(self.begins[i]), len(word)].append(i)
         self.groups = [np.array(ids) for ids in alike.values() if len(ids) > 1]
         self.digits = np.full(len(pieces), -1)
         for i, ids in enumerate(self.groups):
             self.digits[ids] = i
         self.negating: dict[str, np.ndarray] = {}
         for lang, row in languages().items():
-            known = [number[SPACE + it] for it in row.negation if SPACE + it in number]
-            self.negating[lang] = np.array(known, dtype=np.int32)
+            denying = [number[SPACE + word] for word in row.negation if SPACE + word in number]
+            self.negating[lang] = np.array(denying, dtype=np.int32)
 
     def edit(self, pieces: Pieces, lang: str, rng: np.random.Generator) -> tuple[np.ndarray, Pieces]:
         """Return rows (m,) int64 and a changed copy of each: another number, another word, or the contrary.
@@ -53,14 +53,14 @@ class Edits:
         number[kind < 0.5] = -1
         swapped = _any(pieces, self.word[ids], rng)
         swapped[(number >= 0) | (rng.random(n) < 0.5)] = -1
-        others = rng.permutation(ids[swapped[swapped >= 0]])
+        permuted = rng.permutation(ids[swapped[swapped >= 0]])
         denied = _any(pieces, np.isin(ids, negating), rng)
         before = _any(pieces, self.begins[ids], rng)
         free = (number < 0) & (swapped < 0) & bool(len(negating))
         drop, insert = denied[free & (denied >= 0)], before[free & (denied < 0) & (before >= 0)]
         for at in number[number >= 0]:
             ids[at] = rng.choice(self.groups[self.digits[ids[at]]])
-        ids[swapped[swapped >= 0]] = others
+        ids[swapped[swapped >= 0]] = permuted
         times = np.ones(len(ids), dtype=np.int64)
         times[drop], times[insert] = 0, 2
         starts = np.concatenate([[0], np.cumsum(times)])

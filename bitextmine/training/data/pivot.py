@@ -60,26 +60,26 @@ def join_languages(caches: Sequence[PairCache], pivot: str, share: float) -> lis
     """
     languages = sorted({lang for cache in caches for lang in cache.corpus.langs} - {pivot})
     sentences = {lang: _sentences(caches, pivot, lang) for lang in languages}
-    found: dict[tuple[str, str], JoinedPairs] = {}
+    by_langs: dict[tuple[str, str], JoinedPairs] = {}
     for langs in itertools.combinations(languages, 2):
         (a, a_places), (b, b_places) = (sentences[lang] for lang in langs)
         _, i, j = np.intersect1d(a, b, assume_unique=True, return_indices=True)
         if len(i) >= FEWEST_PAIRS:
-            found[langs] = JoinedPairs(caches, langs, np.stack([a_places[:, i], b_places[:, j]]))
-    if not found:
+            by_langs[langs] = JoinedPairs(caches, langs, np.stack([a_places[:, i], b_places[:, j]]))
+    if not by_langs:
         return []
     direct = sum(len(cache.train) * cache.corpus.weight for cache in caches)
-    roots = sum(len(pairs) ** 0.5 for pairs in found.values())
+    roots = sum(len(pairs) ** 0.5 for pairs in by_langs.values())
     scale = share / (1 - share) * direct / roots
-    pairs = sum(map(len, found.values()))
+    pairs = sum(map(len, by_langs.values()))
     log.info(
-        "%d pairs of languages joined by their sentences in %s: %s pairs", len(found), pivot, f"{pairs:,}"
+        "%d pairs of languages joined by their sentences in %s: %s pairs", len(by_langs), pivot, f"{pairs:,}"
     )
     return [
         PairSource(
             PairCorpus(langs, f"{'-'.join(langs)} by {pivot}", weight=scale * len(joined) ** -0.5), joined
         )
-        for langs, joined in found.items()
+        for langs, joined in by_langs.items()
     ]
 
 

@@ -152,7 +152,7 @@ def _blocks(
         stop = min(start + ROWS, targets.rows)
         part = order[np.searchsorted(row, start) : np.searchsorted(row, stop)]
         entries = (targets.row[part] - start, targets.piece[part], mass[part])
-        here, piece, share = (torch.from_numpy(one).to(device) for one in entries)
+        here, piece, share = (torch.from_numpy(column).to(device) for column in entries)
         yield slice(start, stop), here, piece, share
 
 

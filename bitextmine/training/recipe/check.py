@@ -170,8 +170,8 @@ def _objective_rules(recipe: Recipe) -> Iterator[str]:
     if teacher.model and teacher.epochs and len(at_once) in (0, len(chosen)):
         why = "nothing is learned before it teaches" if not at_once else "no objective learns from it"
         yield f"teacher.epochs: found {teacher.epochs:g}, but {why}: leave it at 0, or name objectives of both kinds"
-    others = [name for name, declared in chosen.items() if not declared.cosines]
+    unable = [name for name, declared in chosen.items() if not declared.cosines]
     able = " or ".join(repr(name) for name, declared in OBJECTIVES.items() if declared.cosines)
     for key in ("spelling", "order_columns", "length_share"):
-        if getattr(m, key) and others:
-            yield f"model.{key}: not with {others[0]!r}: only {able} support it"
+        if getattr(m, key) and unable:
+            yield f"model.{key}: not with {unable[0]!r}: only {able} support it"

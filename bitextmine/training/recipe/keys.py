@@ -144,9 +144,9 @@ class Model:
     initial_std: Positive = 0.01
     storage: Literal["int8", "int4", "float32"] = "int8"
 
-    def config(self, vocab_size: int = 8, **others: Any) -> EncoderConfig:
+    def config(self, vocab_size: int = 8, **changes: Any) -> EncoderConfig:
         """Return the configuration of the encoder; BitextmineError if two keys disagree."""
-        shape = {name: getattr(self, name) for name in SHAPE} | others
+        shape = {name: getattr(self, name) for name in SHAPE} | changes
         if not self.order_columns:  # then the weight means nothing
             shape["order_weight"] = 0.0
         return EncoderConfig(vocab_size, dropout=self.dropout, **shape)

@@ -121,9 +121,9 @@ def _recipe(content: Mapping[str, Any], overrides: Mapping[str, Any]) -> Recipe:
     return recipe_of(merged)
 
 
-def join_sides(pairs: Sequence[str], others: Sequence[str]) -> tuple[list[str | TwoFiles], tuple[str, ...]]:
+def join_sides(pairs: Sequence[str], second: Sequence[str]) -> tuple[list[str | TwoFiles], tuple[str, ...]]:
     """Join the files of ``--pairs a.en a.fr``, where a.fr is an argument; return corpora and other arguments."""
-    rest = list(others)
+    rest = list(second)
     corpora: list[str | TwoFiles] = []
     for name in pairs:
         sides = (TwoFiles.join(name, other) for other in rest)
