@@ -7,6 +7,7 @@ that they stand in. Nothing outside the archive is opened, and office files that
 import codecs
 import contextlib
 import functools
+import logging
 import posixpath
 import re
 import tempfile
@@ -24,6 +25,8 @@ from bitextmine.documents.kinds import DocumentFormat
 from bitextmine.documents.pages import library
 from bitextmine.files.source import Source
 from bitextmine.languages.codes import language
+
+log = logging.getLogger(__name__)
 
 LARGEST = 1 << 28  # bytes of text in a file, unpacked: a thousand pages have 20 MB
 _LARGEST_LISTING = 1 << 24  # of the parts that name the others
@@ -201,7 +204,11 @@ def office_documents(kind: DocumentFormat, source: Source, name: str, lang: str 
 
         def paragraphs() -> Iterator[str]:
             with _damage_named():
-                infos = [archive.getinfo(part) for part in parts]
+                names = set(archive.namelist())
+                there = [part for part in parts if part in names] or parts
+                for missing in sorted(set(parts).difference(there)):
+                    log.warning("%s: warning: its part %s is missing", name, missing)
+                infos = [archive.getinfo(part) for part in there]
                 if sum(info.file_size for info in infos) > LARGEST:
                     raise NoDocument(f"more than {LARGEST:,} bytes of text, unpacked")
                 for info in infos:

@@ -29,7 +29,10 @@ _END = (
     r"(?:\[[^\[\]\s][^\[\]]{0,30}\]|[²³¹⁰⁴-⁹†‡])*+(?:\s++|\Z)"
     rf"|(?:\[\d{{1,3}}\])*+(?<=[{_WIDE}{_WIDE_CLOSING}])))"
 )
-_ENDS = {"el": re.compile(_END.replace(_STOPS, f"{_STOPS};"))}  # the Greek question mark
+# The Greek question mark; a colon is typed for the Armenian full stop.
+_ENDS = {
+    lang: re.compile(_END.replace(_STOPS, f"{_STOPS}{mark}")) for lang, mark in {"el": ";", "hy": ":"}.items()
+}
 _ANY_END = re.compile(_END)
 _BETWEEN_WORDS = re.compile(r"[(\[\"'“„«»—/]")
 _INITIAL = re.compile(r"(?:[^\W\d_]\.-)?[^\W\d_]")
@@ -100,7 +103,10 @@ def _is_inside(text: str, start: int, mark: re.Match[str], lang: str) -> bool:
     before = text[max(start, at - _LOOKED_BACK) : at]
     if stops != "." or not before or before[-1].isspace():
         return False
-    return _is_short(_BETWEEN_WORDS.split(before.rsplit(None, 1)[-1])[-1], lang)
+    word = _BETWEEN_WORDS.split(before.rsplit(None, 1)[-1])[-1]
+    if _QUOTES.intersection(mark["closing"]) and word.isalpha() and len(word) > 1:  # "No." is a sentence
+        return False
+    return _is_short(word, lang)
 
 
 def unmarked(lang: str) -> str:

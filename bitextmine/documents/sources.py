@@ -235,9 +235,8 @@ def _record(record: dict[str, Any], name: str, text_field: str) -> Document:
 
 def text_document(text: str, name: str, url: str = "") -> Document:
     """Return a document of plain text in memory."""
-    text, url = (
-        each.encode("utf-8", "replace").decode() for each in (text, url)
-    )  # half a pair of surrogates is no character
+    # Half a pair of surrogates is no character.
+    text, url = (each.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for each in (text, url))
     return Document(name, url, None, lambda: paragraphs(text.split("\n")))
 
 

@@ -176,7 +176,7 @@ def split(
 
 
 def _documents_of(text: str | Iterable[str], options: SplitOptions) -> list[Document]:
-    texts = [text] if isinstance(text, str) else list(text)
+    texts = [text] if isinstance(text, str) or not isinstance(text, Iterable) else list(text)
     if wrong := [each for each in texts if not isinstance(each, str)]:
         raise UsageError(f"text: expected text, found {wrong[0]!r}")
     if texts and not options.langs and not options.by_language:

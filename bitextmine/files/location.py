@@ -6,7 +6,6 @@ import os
 import stat
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Self
 
 from bitextmine.files.storage import AnyPath, Remote, to_path
@@ -95,10 +94,10 @@ class Location(os.PathLike[str]):
     @cached_property
     def reads_once(self) -> bool:
         """Return True for what can be read only once: standard input, a pipe (``<(zcat corpus.gz)``), a terminal."""
-        if self.is_standard:
-            return True
+        if self.is_standard or isinstance(self.path, Remote):
+            return self.is_standard
         try:
-            mode = Path(self.text).stat().st_mode
+            mode = self.path.stat().st_mode
         except OSError:
             return False
         return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode)

@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 BLOCK_BYTES = 1 << 18
 _MOST_CHARACTERS = 1 << 22  # of the lines that are handled together
 
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # First bytes of what people feed to a tool by mistake, and what to do about each.
 MAGIC = (
     *(
@@ -39,8 +40,7 @@ MAGIC = (
         for suffix, mark in ARCHIVES.items()
     ),
     (b"PK\x03\x04", "it looks like a zip archive: unpack it first"),
-    (b"\xff\xfe", "it looks like UTF-16: convert it with 'iconv -f UTF-16 -t UTF-8'"),
-    (b"\xfe\xff", "it looks like UTF-16: convert it with 'iconv -f UTF-16 -t UTF-8'"),
+    *((mark, "it looks like UTF-16: convert it with 'iconv -f UTF-16 -t UTF-8'") for mark in _UTF16),
     (b"\x93NUMPY", "it is a NumPy array: give the text file instead"),
 )
 
@@ -129,9 +129,14 @@ class Source(Location):
             yield b"".join(parts)
 
     def byte_lines(self) -> Iterator[list[bytes]]:
-        """Yield the lines in lists, without line feeds and without a byte order mark at the start."""
+        """Yield the lines in lists, without line feeds and without a byte order mark at the start.
+
+        BitextmineError for UTF-16, of which some lines would pass for UTF-8 with NUL characters.
+        """
         mark = codecs.BOM_UTF8
         for block in self.line_blocks():
+            if mark and block.startswith(_UTF16):
+                raise BitextmineError(f"{self}: line 1: {dict(MAGIC)[block[:2]]}")
             yield block.removeprefix(mark).removesuffix(b"\n").split(b"\n")
             mark = b""
 

@@ -25,7 +25,15 @@ def test_a_run_that_fails_leaves_no_parquet_file(bitextmine, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["a\0b", "\ud800"])
-@pytest.mark.parametrize("call", [lambda name: api.report(name, "r.html"), api.evaluate_sts, api.split])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda name: api.report(name, "r.html"),
+        api.evaluate_sts,
+        api.split,
+        lambda name: api.mine(name, "a.fr"),
+    ],
+)
 def test_names_that_no_file_has(call, name):
     with pytest.raises(BitextmineError, match="not the name of a file"):
         call(name)

@@ -436,6 +436,14 @@ def test_a_damaged_part_keeps_what_is_before_it(tmp_path):
     assert (tmp_path / "site.out").read_text() == "Chapter 0.\n" * 50 + "Good.\n"
 
 
+def test_a_missing_part_keeps_the_others(tmp_path, caplog):
+    items = [(f"c{n}", f"{n}.html", "") for n in range(3)]
+    chapters = {f"{n}.html": xhtml(f"<p>Chapter {n}.</p>") for n in (0, 2)}
+    path = epub(tmp_path / "a.epub", "", package("2.0", items, ["c0", "c1", "c2"]), chapters)
+    assert paragraphs(path) == ["Chapter 0.", "Chapter 2."]
+    assert "1.html is missing" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("make", "problem"),
     [

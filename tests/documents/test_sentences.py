@@ -22,6 +22,7 @@ PARAGRAPHS = {
         "Chapter one ........ xii",
         "Chapter one … … … 5",
         "He waited . . . .|Then he left.|Wait .NET came.",
+        '"No."|She left.|He said "No."|Then the "U.S." Army came.',
     ],
     "de": [
         "Am 3. Mai kam Hr. Vogt, z. B. mit Frau Dr. Lenz, ins 19. Stockwerk.|Es regnete.|„Gehen wir?“, fragte er.",
@@ -31,6 +32,7 @@ PARAGRAPHS = {
     "fr": [
         "M. Petit et Mme Roy sont là.|« Entrez ! »|Elle dit : « Non. »|Il part vers 8 h avec J.-P. Morel."
     ],
+    "it": ["Il sig. Rossi disse: «No.»|Poi uscì."],
     "es": [
         "¿Dónde está el Sr. Vega?|¡Aquí!|La Dra. Ruiz vive en la Av. Sur, núm. 4.|Ya es tarde.",
         "Han vivido.|ellos no han comido nada.|Pesa aprox. cinco kilos.",
@@ -53,7 +55,11 @@ PARAGRAPHS = {
     "hi": ["यह किताब है।|वह कहाँ है?|ठीक है।"],
     "ar": ["هذا كتاب.|أين هو؟|لا أعرف."],
     "am": ["ይህ መጽሐፍ ነው።|እሱ የት ነው፧"],
-    "hy": ["Սա գիրք է։|Նա այստեղ է։", "Արի՛ այստեղ, Արամ՝ իմ եղբայր, ուր է։|Այո՝ եկավ։"],
+    "hy": [
+        "Սա գիրք է:|Ժամը 10:30-ին, հետեւյալը: մեկ։",
+        "Սա գիրք է։|Նա այստեղ է։",
+        "Արի՛ այստեղ, Արամ՝ իմ եղբայր, ուր է։|Այո՝ եկավ։",
+    ],
     "ko": ["“가자!”라고 그가 말했다.|“왜?”|고양이가 왔다."],
     "fa": ["«کجا؟» مادر پرسید.|«چرا؟»|او رفت."],
     "ur": ["”کیوں؟“ احمد نے پوچھا۔|”نہیں!“|وہ چلا گیا۔"],

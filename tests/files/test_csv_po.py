@@ -202,6 +202,18 @@ def test_damaged_catalogues(tmp_path, text, error):
         rows(tmp_path / "a.po")
 
 
+def test_messages_without_a_closing_quotation_mark_are_malformed(tmp_path):
+    texts = (
+        'msgid "a"\nmsgstr "b"',
+        'msgid "Bad\nmsgstr "x"',
+        '#~ msgid "c\\""\n#~ msgstr ""\n#~ "d"',
+        'msgid "e"\nmsgstr "f\\"',
+    )
+    (tmp_path / "a.po").write_text("\n\n".join(texts))
+    cut = "line {}: no closing quotation mark"
+    assert rows(tmp_path / "a.po") == [("a", "b"), cut.format(4), ('c"', "d"), cut.format(12)]
+
+
 XML = '<?xml version="1.0"?>\n'
 TEXT_XLIFF = (
     '<xliff version="1.2"><file source-language="en" target-language="de"><body><trans-unit><source>a</source>'
@@ -287,3 +299,11 @@ def test_quotation_marks_take_linear_time(tmp_path, line):
     started = time.process_time()
     assert sum(len(block.bad()) for block in open_table(tmp_path / "a.tsv").rows.blocks()) >= 0
     assert time.process_time() - started < 5  # seconds; one here
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.en-de"])
+def test_pairs_in_utf_16_are_refused(tmp_path, name):
+    path = tmp_path / name
+    path.write_text("Hello.\tHallo.\nGood night.\tGute Nacht.\n" * 2, encoding="utf-16")
+    with pytest.raises(BitextmineError, match=r"line 1: .*UTF-16"):
+        rows(path)

@@ -77,7 +77,14 @@ def test_two_languages_come_before_the_columns_of_score(header):
     assert (found.src, found.tgt) == (0, 1)
 
 
-@pytest.mark.parametrize("row", ["no\tno", "en\tfr\t0.5", "en\tfr\tTwo words", "a\ten\tfr"])
+def test_a_column_called_id_is_not_indonesian_beside_two_languages():
+    for header in (["id", "en", "de"], ["id", "en", "de", "note"]):
+        found = find_layout([header, ["1", "One.", "Eins.", "x"][: len(header)]])
+        assert (found.names, found.src, found.tgt) == (tuple(header), 1, 2)
+    assert find_layout([["id", "en"], ["Satu.", "One."]]).src_lang == "id"
+
+
+@pytest.mark.parametrize("row", ["no\tno", "en\tfr\t0.5", "en\tfr\tTwo words", "a\ten\tfr", "en\tfr\tde"])
 def test_other_lines_with_codes_are_no_header(row):
     assert not find_layout([row.split("\t")] * 2).names
 

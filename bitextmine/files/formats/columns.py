@@ -255,8 +255,14 @@ def _by_header(names: Sequence[str]) -> tuple[dict[str, int], tuple[str, str]]:
     if {"src", "tgt"} & roles.keys():
         return roles, ("", "")
     codes = [at for at, name in enumerate(names) if is_short_code(name.strip())]
-    if len(names) > 2 and codes[:2] == [0, 1] and all(map(_COLUMN.fullmatch, names[2:])):
-        codes = [0, 1]  # as `score` writes them for two files
+    if len(codes) > 2:  # of three, "id" is a number and not Indonesian
+        codes = [at for at in codes if lower[at] != "id"]
+    first = int(lower[:1] == ["id"] and codes[:1] == [1])
+    others = names[first + 2 :]
+    if len(names) > 2 and codes[:2] == [first, first + 1] and all(map(_COLUMN.fullmatch, others)):
+        codes = codes[:2]  # as `score` writes them for two files
+        if any(is_short_code(name) and name != "id" and language(name) for name in others):
+            return roles, ("", "")  # three languages
     elif len(codes) != 2 or len(names) != 2 + ("score" in roles):
         return roles, ("", "")
     roles["src"], roles["tgt"] = codes

@@ -1,5 +1,6 @@
 """Message catalogues of gettext (PO), to read: https://www.gnu.org/software/gettext/manual/html_node/PO-Files.html."""
 
+import math
 import re
 from collections.abc import Iterator
 
@@ -12,6 +13,10 @@ from bitextmine.files.source import Source
 from bitextmine.languages.codes import is_code
 
 _BREAKS = re.compile("[\v\f\x1c-\x1e\x85\u2028\u2029]")  # polib ends a line at these, too
+# A text without its closing quotation mark: polib takes the last letter for it.
+_OPEN = re.compile(
+    r'[ \t]*+(?:#~[ \t]*+)?(?:msg[a-z_]++(?:\[\d+\])?[ \t]*+)?"(?!(?:[^"\\]|\\.)*+"[ \t\r]*+\Z).*'
+)
 _CHARSET = re.compile(rb'"Content-Type:[^"\n]*charset=([\w.:-]+)')
 
 
@@ -43,12 +48,24 @@ def open_po(source: Source, columns: Columns) -> RecordRows:
     src, tgt = (lang if is_code(lang) else other for lang, other in zip(stated, ("src", "tgt"), strict=True))
     if src == tgt:
         src, tgt = "src", "tgt"
-    records = (record for entry in catalogue for record in _messages(entry, src, tgt))
+    cut = [number for number, line in enumerate(text.splitlines(), 1) if _OPEN.fullmatch(line)]
+    ends = [*(entry.linenum for entry in catalogue[1:]), math.inf]
+    records = (
+        record
+        for entry, end in zip(catalogue, ends, strict=True)
+        for record in _messages(entry, src, tgt, next((n for n in cut if entry.linenum <= n < end), 0))
+    )
     return RecordRows(source, records, columns, (src, tgt), fields=("context", "flags"))
 
 
-def _messages(entry: polib.POEntry, src: str, tgt: str) -> Iterator[Record]:
-    """Yield the pairs of an entry: the singular with the first form, the plural with each of the others."""
+def _messages(entry: polib.POEntry, src: str, tgt: str, cut: int) -> Iterator[Record]:
+    """Yield the pairs of an entry: the singular with the first form, the plural with each of the others.
+
+    cut: the line of a text without an end, 0 for none.
+    """
+    if cut:
+        yield Record(None, len(entry.msgid), f"line {cut}: no closing quotation mark", entry.msgid)
+        return
     flags = [*entry.flags, *(["obsolete"] if entry.obsolete else [])]
     values = {"context": entry.msgctxt, "flags": ", ".join(flags) or None}
     pairs = [(entry.msgid, entry.msgstr)]

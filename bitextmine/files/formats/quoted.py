@@ -34,12 +34,8 @@ def open_csv(source: Source, columns: Columns) -> TextRows:
 
 def _lines(source: Source) -> Iterator[str]:
     """Yield lines with their ends; bytes that are not UTF-8 stay as they are."""
-    first = True
-    for block in source.line_blocks():
-        text = block.decode("utf-8", "surrogateescape")
-        if first:
-            text, first = text.removeprefix("\ufeff"), False
-        yield from (line + "\n" for line in text.removesuffix("\n").split("\n"))
+    for lines in source.byte_lines():
+        yield from (line.decode("utf-8", "surrogateescape") + "\n" for line in lines)
 
 
 def _rows(lines: Iterator[str], delimiter: str, source: Source) -> Iterator[list[bytes]]:
