@@ -1,4 +1,4 @@
-"""bitextmine: sentence pairs out of two piles of text.
+"""bitextmine: find translated sentence pairs, clean parallel corpora, train encoders.
 
 `split`, `mine`, `align`, `score`, `filter`, `report`, `train`, `adapt`, `export`, `load_encoder`, `knn`,
 `evaluate_retrieval` and `evaluate_sts` do what the commands do; help() of each tells how. They take the objects that

@@ -33,9 +33,8 @@ Model = Annotated[
     Kind("auto|NAME|FOLDER", check_model, "str | os.PathLike[str] | Encoder"),
     Opt(
         "--model",
-        f"Encoder. auto: of those that ship ({', '.join(SHIPPED)}) the first that knows the languages. Or one of them, "
-        "a folder made by 'bitextmine train', sentence-transformers or LASER2, or ORG/NAME[@REVISION] on the Hugging "
-        "Face Hub.",
+        f"Encoder: a built-in one ({' or '.join(SHIPPED)}; auto: the first of them that knows the languages), a folder "
+        "made by 'bitextmine train', sentence-transformers or LASER2, or ORG/NAME[@REVISION] on the Hugging Face Hub.",
         envvar="BITEXTMINE_MODEL",
         default="auto, or $BITEXTMINE_MODEL",
     ),

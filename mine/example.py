@@ -25,7 +25,7 @@ parser.add_argument(
 picture = parser.parse_args([] if "ipykernel" in sys.modules else None).picture
 
 # %% [markdown]
-# Two piles of text. Half of the lines of each have a translation in the other, in another place.
+# Two corpora. Half of the lines of each have a translation in the other, at another position.
 
 # %%
 english = (samples / "sample.en").read_text(encoding="utf-8").splitlines()

@@ -47,7 +47,7 @@ def split(
     Reads plain text (blank lines separate paragraphs), HTML, WARC, EPUB, DOCX, ODT, PDF (roughly), subtitles (SRT,
     WebVTT, ASS), JSON Lines and Parquet, also compressed, and folders of such files. Keeps the main text of web pages.
     With -o, writes NAME.LANG and, line by line beside it, document, URL, paragraph and sentence number in
-    NAME.LANG.origin.tsv. Thai and Khmer do not mark sentence ends: a paragraph stays one line.
+    NAME.LANG.origin.tsv. Thai, Lao and Khmer do not mark sentence ends: a paragraph stays one line.
     """
     from bitextmine.documents.split import split_files
 

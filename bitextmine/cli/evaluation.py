@@ -151,15 +151,15 @@ def evaluate_mining(
     evaluate,
     "align",
     example=(
-        "bitextmine evaluate align found.txt --gold gold.de-fr",
+        "bitextmine evaluate align links.txt --gold gold.de-fr",
         "bitextmine align book.de book.fr --format vecalign | bitextmine evaluate align - --gold gold.de-fr",
     ),
 )
 def evaluate_align(
     *,
-    found: Annotated[tuple[str, ...], Opt("FOUND...", remote=True)],
+    aligned: Annotated[tuple[str, ...], Opt("LINKS...", remote=True)],
     golds: Annotated[
-        tuple[str, ...], _file("--gold", "True alignment of FOUND, for several in the same order.")
+        tuple[str, ...], _file("--gold", "True alignment of LINKS, for several in the same order.")
     ],
     resamples: Resamples = 2000,
     seed: Seed = 1,
@@ -176,7 +176,7 @@ def evaluate_align(
     from bitextmine.evaluation.alignment import evaluate_alignment
     from bitextmine.files.source import Source
 
-    links, known = ([Source.of(path, run) for path in paths] for paths in (found, golds))
+    links, known = ([Source.of(path, run) for path in paths] for paths in (aligned, golds))
     show(evaluate_alignment(links, known, resamples=resamples, seed=seed), form)
 
 

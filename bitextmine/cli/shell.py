@@ -116,7 +116,7 @@ eval "$(_BITEXTMINE_COMPLETE=bash_source bitextmine)\"""",
 )
 @click.version_option(__version__, prog_name="bitextmine", message="%(prog)s %(version)s")
 def program() -> None:
-    """Find translated sentence pairs in two piles of text.
+    """Find translated sentence pairs in monolingual text, and clean parallel corpora.
 
     A corpus is a text file with one sentence per line; its last suffix is its language: corpus.fr,
     corpus.fr.gz (or .bz2, .xz, .zst). "-" stands for standard input or output.

@@ -65,7 +65,8 @@ def train(
     force: Annotated[
         bool,
         Opt(
-            "--force", "Overwrite --out: a finished model, a checkpoint of another recipe, or foreign files."
+            "--force",
+            "Overwrite --out: a finished model, a checkpoint of another recipe, or files of other programs.",
         ),
     ] = False,
     run: Annotated[Run, Only("device", "max_line")],

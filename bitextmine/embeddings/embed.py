@@ -305,7 +305,9 @@ class _Job:
             return False
         usual = store.embedding_paths(self.source)[0]
         if options.out is None and options.cache is None and npy != usual and usual.exists():
-            log.info("%s: has vectors of another model; those of %s go to %s", usual, encoder.name, npy.name)
+            log.info(
+                "%s: has vectors of another model; writing those of %s to %s", usual, encoder.name, npy.name
+            )
         if not options.force and reason not in (None, "not embedded yet"):
             log.info("%s: embedding again: %s", npy, reason)
         cut = 0

@@ -29,7 +29,9 @@ Cache = Annotated[
         default="beside each corpus, or $BITEXTMINE_CACHE",
     ),
 ]
-Force = Annotated[bool, Opt("--force", "Embed again even if up to date, and overwrite foreign files.")]
+Force = Annotated[
+    bool, Opt("--force", "Embed again even if up to date, and overwrite files of other programs.")
+]
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,6 @@ class IndexOptions(Options):
     seed: Annotated[
         int, Opt("--seed", "Random seed of the training rows and the recall sample.", ge=0, le=2**32 - 1)
     ] = 1
-    force: Annotated[bool, Opt("--force", "Build again even if up to date, and overwrite foreign files.")] = (
-        False
-    )
+    force: Annotated[
+        bool, Opt("--force", "Build again even if up to date, and overwrite files of other programs.")
+    ] = False

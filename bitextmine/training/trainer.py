@@ -27,7 +27,8 @@ def train(recipe: Recipe, out: Path, run: Run | None = None, *, force: bool = Fa
     run. ``out/work`` holds the token cache and the checkpoint, and may be removed afterwards. Under torchrun the
     processes share the work of each step, and only the first one writes; they must see the same files.
 
-    ``force`` overwrites a finished model without its checkpoint, a checkpoint of another recipe, and foreign files.
+    ``force`` overwrites a finished model without its checkpoint, a checkpoint of another recipe, and files of other
+    programs.
 
     Raises:
         BitextmineError: the recipe, the corpora or the disk are at fault, the checkpoint is of another recipe, or the
