@@ -10,7 +10,7 @@ from typing import IO, Any
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import cannot_write, put_in_place
-from bitextmine.files.journal import Journal, journal_folder, last_record, remove_folder
+from bitextmine.files.journal import Journal, journal_folder, remove_folder
 from bitextmine.files.location import ORIGIN, Location, origin_path
 from bitextmine.files.output import Destination
 
@@ -68,19 +68,20 @@ def open_outputs(output: str, ids: bool, identity: Mapping[str, Any]) -> Iterato
         raise cannot_write(e, output) from None
     try:
         with journal_folder(part, _JOB, identity) as journal:
-            parts = _Parts(part, journal, output, ids)
             try:
-                yield parts
-            finally:
-                parts.close()
-            parts.finish()
-    except BitextmineError:
-        if last_record(part / "journal") is None:
-            remove_folder(part, _JOB)
-        raise
+                parts = _Parts(part, journal, output, ids)
+                try:
+                    yield parts
+                finally:
+                    parts.close()
+                parts.finish()
+            except BitextmineError:
+                if not len(journal):
+                    remove_folder(part, _JOB)
+                raise
+            remove_folder(part, _JOB)  # while it is locked: another run may begin there afterwards
     except OSError as error:
         raise cannot_write(error, output) from None
-    remove_folder(part, _JOB)
 
 
 class _Parts(Output):
@@ -125,7 +126,7 @@ class _Parts(Output):
                 if name.compression or name.is_stream or Path(name).is_symlink():
                     with open(made, "rb") as source, name.open() as out:
                         shutil.copyfileobj(source, out)
-                elif made.exists():  # or a run that was killed here has moved it
+                elif made.exists() or not Path(name).exists():  # or a run that was killed here has moved it
                     put_in_place(made, Path(name))
 
     def _all(self) -> Iterator[IO[bytes]]:

@@ -740,3 +740,17 @@ def test_tables_are_named_and_no_text(bm, tmp_path, text, named):
             assert bm("split", name, "--lang", "en", "--from", "text").out
         else:
             assert bm("split", name, "--lang", "en").out == text
+
+
+def test_a_second_run_leaves_the_first_alone(tmp_path):
+    from bitextmine.documents.corpora import open_outputs
+    from bitextmine.errors import BitextmineError
+
+    out = tmp_path / "out.en"
+    with open_outputs(str(out), False, {}) as parts:
+        with pytest.raises(BitextmineError, match="another process"), open_outputs(str(out), False, {}):
+            pass
+        parts.write("en", "One.", "a")
+        parts.save({"finished": True})
+    assert out.read_text() == "One.\n"
+    assert not (tmp_path / "out.en.split.part").exists()
