@@ -89,7 +89,7 @@ class _Entry(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("types", ctypes.c_char_p), ("size", ctypes.c_int64)]
 
 
-class _Table(ctypes.Structure):
+class _Interface(ctypes.Structure):
     """`interface` of compiled.h."""
 
     _fields_ = [("version", ctypes.c_int32), ("count", ctypes.c_int64), ("entries", ctypes.POINTER(_Entry))]
@@ -97,7 +97,7 @@ class _Table(ctypes.Structure):
 
 def _functions(library: ctypes.CDLL) -> dict[str, str]:
     """Return the functions of a library with the letters of what they return and take."""
-    table = _Table.in_dll(library, "bitextmine_interface")
+    table = _Interface.in_dll(library, "bitextmine_interface")
     entries = table.entries[: table.count]
     return {entry.name.decode(): entry.types.decode() for entry in entries if entry.types}
 
@@ -149,7 +149,7 @@ def load(module: Module) -> ctypes.CDLL:
         raise Refused(f"{path}: not a library for this machine ({e})") from None
     stale = f"{path}: compiled from another version of bitextmine"
     try:
-        version = _Table.in_dll(library, "bitextmine_interface").version
+        version = _Interface.in_dll(library, "bitextmine_interface").version
     except ValueError:
         raise Refused(f"{stale}: no table of its functions") from None
     if version != module.version:

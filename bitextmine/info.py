@@ -80,7 +80,7 @@ def _names_model(source: Source) -> bool:
 
 
 def _npy(file: Path) -> Path:
-    """Return the place of an embedding, given that, its manifest or its unfinished file."""
+    """Return the path of an embedding, given that, its manifest or its unfinished file."""
     return file.with_suffix({".json": ".npy", ".part": ""}.get(file.suffix, file.suffix))
 
 
@@ -133,8 +133,8 @@ def _model(path: str) -> dict[str, str]:
     from bitextmine.shipped import SHIPPED
 
     folder = Path(path)
-    known = (folder / "config.json").exists() or foreign_kind(folder) is not None
-    if folder.is_dir() and not known:
+    is_model = (folder / "config.json").exists() or foreign_kind(folder) is not None
+    if folder.is_dir() and not is_model:
         raise BitextmineError(
             f"{path}: a folder, and no model: there is no config.json in it; name a file in it"
         )

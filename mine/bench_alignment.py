@@ -34,7 +34,7 @@ from peers import peer_encoder
 
 from bitextmine.alignment.aligner import Aligner
 from bitextmine.alignment.documents import match_documents
-from bitextmine.alignment.evidence import Evidence
+from bitextmine.alignment.evidence import PieceEvidence
 from bitextmine.alignment.second import SecondJudge
 from bitextmine.alignment.windows import Windows, make_windows
 from bitextmine.encoder import Encoder, as_encoder, load_encoder
@@ -170,7 +170,7 @@ Method = Callable[[Made, Windows, Windows], list[Pair]]
 
 def ours(encoder: Encoder, second: Encoder | None = None) -> Method:
     again = None if second is None else SecondJudge(second, Run())
-    aligner = Aligner(evidence=Evidence.of(encoder), second=again)
+    aligner = Aligner(evidence=PieceEvidence.of(encoder), second=again)
     return lambda made, src, tgt: [(link.src, link.tgt) for link in aligner.align(src, tgt).links]
 
 

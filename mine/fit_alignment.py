@@ -24,7 +24,7 @@ from scipy.optimize import minimize
 from bitextmine.alignment import aligner as search
 from bitextmine.alignment.aligner import Aligner
 from bitextmine.alignment.costs import Costs, Prices, level_of, of_steps
-from bitextmine.alignment.evidence import Evidence
+from bitextmine.alignment.evidence import PieceEvidence
 from bitextmine.alignment.program import kinds
 from bitextmine.alignment.windows import make_windows
 from bitextmine.encoder import Encoder, load_encoder
@@ -166,7 +166,7 @@ def main() -> None:
     command.add_argument("folder", type=Path)
     encoder = load_encoder("europe5")
     aligner, paths = (
-        Aligner(evidence=Evidence.of(encoder)),
+        Aligner(evidence=PieceEvidence.of(encoder)),
         sorted(command.parse_args().folder.glob("*.gold")),
     )
     documents = [read_document(path, encoder, aligner) for path in paths]

@@ -13,7 +13,7 @@ import numpy as np
 from bitextmine.alignment.aligner import Aligner, Points, Settings
 from bitextmine.alignment.anchors import Marks, fixed_points
 from bitextmine.alignment.documents import match_documents
-from bitextmine.alignment.evidence import Evidence
+from bitextmine.alignment.evidence import PieceEvidence
 from bitextmine.alignment.formats import AlignedDocument, Content, open_links
 from bitextmine.alignment.inputs import (
     DocumentPair,
@@ -115,28 +115,28 @@ class Summary:
             were = "was" if len(self.cut) == 1 else "were"
             lines.append(
                 f"{counted(len(self.cut), 'document')} {were} not one sentence per line and {were} split "
-                f"({_some(self.cut)}). Line numbers refer to the split sentences; --presplit keeps the lines."
+                f"({_and_more(self.cut)}). Line numbers refer to the split sentences; --presplit keeps the lines."
             )
         if self.alone:
-            lines.append(f"{counted(len(self.alone), 'document')} without a partner: {_some(self.alone)}")
+            lines.append(f"{counted(len(self.alone), 'document')} without a partner: {_and_more(self.alone)}")
         if self.empty:
             pairs = counted(len(self.empty), "pair")
-            lines.append(f"warning: {pairs} of documents with an empty side: {_some(self.empty)}")
+            lines.append(f"warning: {pairs} of documents with an empty side: {_and_more(self.empty)}")
         if self.doubtful:
             several = counted(len(self.doubtful), "pair")
             subject = "these two do" if self.documents == 1 else f"the documents of {several} do"
             lines.append(
-                f"warning: {subject} not look like translations of each other: {_some(self.doubtful)}; check the "
+                f"warning: {subject} not look like translations of each other: {_and_more(self.doubtful)}; check the "
                 "files, and that the encoder knows their languages"
             )
         if self.excerpts:
-            lines.append(f"warning: {_some(self.excerpts)}: an excerpt?")
+            lines.append(f"warning: {_and_more(self.excerpts)}: an excerpt?")
         if self.second:
             lines.append(self.second)
         return "\n".join([*lines, self.signature])
 
 
-def _some(names: Sequence[str]) -> str:
+def _and_more(names: Sequence[str]) -> str:
     rest = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
@@ -311,7 +311,7 @@ class _Work:
         self.reader = Reader(options.langs, options.presplit, run, options.origin)
         second = None if options.second is None else SecondJudge(as_encoder(options.second, run.device), run)
         settings = Settings(max_size=options.max_size)
-        self.aligner = Aligner(settings, Evidence.of(self.encoder), second)
+        self.aligner = Aligner(settings, PieceEvidence.of(self.encoder), second)
         self._hashes = {"model": self.encoder.hash}
         if second is not None:
             self._hashes["second"] = second.encoder.hash

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from bitextmine.alignment.clock import by_time, fit_clock
 from bitextmine.alignment.costs import USUAL_LEVEL, Costs, Prices, level_of, of_steps
-from bitextmine.alignment.evidence import Evidence, missed_names
+from bitextmine.alignment.evidence import PieceEvidence, missed_names
 from bitextmine.alignment.program import Band, Lattice, Path, cheapest, kinds
 from bitextmine.alignment.second import SecondJudge
 from bitextmine.alignment.windows import Floats, Form, Windows
@@ -102,7 +102,7 @@ class Aligner:
     """Aligns documents by the vectors of their windows, and by their pieces and a second encoder if there are such."""
 
     settings: Settings = field(default_factory=Settings)
-    evidence: Evidence | None = None
+    evidence: PieceEvidence | None = None
     second: SecondJudge | None = None
 
     def align(
@@ -137,7 +137,9 @@ class Aligner:
         links = list(map(Link, x, y, _log_odds(best).tolist()))
         return Alignment(_without_bare(links, src.form, tgt.form))
 
-    def _find(self, src: Windows, tgt: Windows, fixed: Points | None, tick: Progress, name: str) -> Found:
+    def _find(
+        self, src: Windows, tgt: Windows, fixed: Points | None, tick: Progress, name: str
+    ) -> AlignedPath:
         """Return the cheapest alignment of two documents, neither of them empty."""
         n, m, settings = len(src), len(tgt), self.settings
         costs = Costs(src, tgt, kinds(settings.max_size))
@@ -170,7 +172,7 @@ class Aligner:
             lattice = costs.lattice(band, distances, prices, level, missed)
         path = cheapest(lattice)
         lost = np.zeros(len(path), dtype=np.float32) if missed is None else of_steps(path, lattice, missed)
-        return Found(path, of_steps(path, lattice, distances), lost)
+        return AlignedPath(path, of_steps(path, lattice, distances), lost)
 
 
 def _without_bare(links: list[Link], src: Form | None, tgt: Form | None) -> list[Link]:
@@ -198,23 +200,23 @@ def probability(log_odds: float) -> float:
     return 0.0 if log_odds <= LOWEST else 1 / (1 + math.exp(-log_odds))
 
 
-def _log_odds(alignment: Found) -> NDArray[np.float64]:
+def _log_odds(best: AlignedPath) -> NDArray[np.float64]:
     """Return the scores (steps,) of a path's links; `LOWEST` for a sentence left out."""
-    path = alignment.path
+    path = best.path
     sentences = (np.diff(path.x) + np.diff(path.y)).astype(np.float64)
-    likeness = np.nan_to_num(1 - alignment.distance.astype(np.float64), nan=0.0)
+    likeness = np.nan_to_num(1 - best.distance.astype(np.float64), nan=0.0)
     # Sentences without a partner because the other document is shorter do not count against the rest.
     shorter = 2 * min(int(path.x[-1]), int(path.y[-1]))
     whole = np.full(len(path), min(1.0, float(likeness @ sentences) / max(1, shorter)))
-    lost = np.nan_to_num(alignment.missed.astype(np.float64), nan=0.0) / sentences
+    lost = np.nan_to_num(best.missed.astype(np.float64), nan=0.0) / sentences
     odds = np.stack([likeness, whole, lost, np.ones(len(path))], axis=1) @ np.array(_WEIGHTS)
-    return np.where(np.isnan(alignment.distance), LOWEST, np.clip(odds, LOWEST + 0.001, HIGHEST))
+    return np.where(np.isnan(best.distance), LOWEST, np.clip(odds, LOWEST + 0.001, HIGHEST))
 
 
 # --- from coarse to fine ---
 
 
-class Found(NamedTuple):
+class AlignedPath(NamedTuple):
     """A path, and of each of its steps the distance and the missed evidence (NaN for a sentence left out)."""
 
     path: Path
@@ -311,7 +313,7 @@ def _columns(wide: Band, narrow: Band, values: Floats) -> Floats:
     return out
 
 
-def _missed(evidence: Evidence, src: Windows, tgt: Windows, costs: Costs, band: Band) -> Floats:
+def _missed(evidence: PieceEvidence, src: Windows, tgt: Windows, costs: Costs, band: Band) -> Floats:
     """Return the evidence that each step from each node of a band misses, (n + m + 1, width, kinds)."""
     assert src.pieces is not None and tgt.pieces is not None
     x, y = band.nodes(0, len(band.low))

@@ -39,11 +39,11 @@ def match_documents(src: Sequence[Windows], tgt: Sequence[Windows]) -> list[tupl
         best = np.argsort(-likeness, axis=axis, kind="stable").take(range(count), axis=axis)
         np.put_along_axis(candidates, best, True, axis=axis)
     score = np.full(likeness.shape, -np.inf)
-    queries = [[_some(side, _SENTENCES) for side in sides] for sides in (src, tgt)]
+    queries = [[_sampled(side, _SENTENCES) for side in sides] for sides in (src, tgt)]
     for i in range(len(src)):
-        whole = _some(src[i], _OTHERS)
+        whole = _sampled(src[i], _OTHERS)
         for j in np.flatnonzero(candidates[i]).tolist():
-            forward = _nearest(queries[0][i], _some(tgt[j], _OTHERS))
+            forward = _nearest(queries[0][i], _sampled(tgt[j], _OTHERS))
             score[i, j] = (forward + _nearest(queries[1][j], whole)) / 2
     return _best_first(score)
 
@@ -58,7 +58,7 @@ def _means(side: Sequence[Windows]) -> Floats:
     return unit_rows(rows)
 
 
-def _some(windows: Windows, most: int) -> Floats:
+def _sampled(windows: Windows, most: int) -> Floats:
     """Return all sentence vectors, or some of a long document, evenly spaced."""
     rows = windows.vectors(1, 0, len(windows))
     return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]

@@ -36,7 +36,7 @@ class WeightedPieces(NamedTuple):
     weight: NDArray[np.int32]
 
 
-class Evidence:
+class PieceEvidence:
     """Compares the pieces of sentences.
 
     Args:
@@ -49,7 +49,7 @@ class Evidence:
         self._weight = np.rint(norms / max(float(norms.mean()), 1e-12) * _WEIGHT).astype(np.int32)
 
     @classmethod
-    def of(cls, encoder: Encoder) -> Evidence | None:
+    def of(cls, encoder: Encoder) -> PieceEvidence | None:
         """Return the comparison for an encoder; None if it has no vectors of pieces."""
         return cls(encoder.network) if isinstance(encoder.network, PieceRows) else None
 
@@ -87,7 +87,7 @@ class Evidence:
 def missed_names(
     src_names: Pieces, tgt_names: Pieces, pairs: NDArray[np.int64], sizes: int
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the evidence in names that each sentence misses, as `Evidence.missed` returns that in pieces."""
+    """Return the evidence in names that each sentence misses, as `PieceEvidence.missed` returns that in pieces."""
     src, tgt = (
         WeightedPieces(names, np.full(len(names.ids), _NAME * _WEIGHT, dtype=np.int32))
         for names in (src_names, tgt_names)

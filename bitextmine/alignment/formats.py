@@ -105,8 +105,8 @@ class AlignedDocument:
     def __iter__(self) -> Iterator[LinkedText]:
         return iter(self.links)
 
-    def __getitem__(self, place: int) -> LinkedText:
-        return self.links[place]
+    def __getitem__(self, index: int) -> LinkedText:
+        return self.links[index]
 
     def __repr__(self) -> str:
         return f"<AlignedDocument: {counted(len(self), 'link')}, {self.signature}>"
@@ -188,8 +188,8 @@ def open_links(
         return
     first = ["document"] if content.named else []
     names = [*first, "src", "tgt", *(["src_origin", "tgt_origin"] if content.origin else [])]
-    place = len(first)
-    outline = Outline(names, place, place + 1, langs, added=("score",), header=True, floats=("score",))
+    width = len(first)
+    outline = Outline(names, width, width + 1, langs, added=("score",), header=True, floats=("score",))
     with open_pairs(output, outline, FORMATS[format]) as writer:
 
         def write(document: AlignedDocument) -> None:

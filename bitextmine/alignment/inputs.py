@@ -2,7 +2,6 @@
 
 import itertools
 import logging
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -291,7 +290,7 @@ def _read_folder(folder: Source) -> list[Part]:
     with explained(f"{folder}: cannot list the folder"):
         paths = sorted(p for p in folder.path.iterdir() if _is_document(p))
     for path in paths:
-        file = replace(folder, text=os.fspath(path))
+        file = replace(folder, text=str(path))
         name = _document_name(file)
         if name in parts:
             raise BitextmineError(

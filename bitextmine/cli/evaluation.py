@@ -143,8 +143,8 @@ def evaluate_mining(
     corpora = None
     if src_file is not None and tgt_file is not None:
         corpora = Source.of(src_file, run), Source.of(tgt_file, run)
-    mined_pairs, known = Source.of(mined, run), Source.of(gold, run)
-    show(evaluate_file(mined_pairs, known, corpora, seed=seed, resamples=resamples), form)
+    mined_pairs, gold_pairs = Source.of(mined, run), Source.of(gold, run)
+    show(evaluate_file(mined_pairs, gold_pairs, corpora, seed=seed, resamples=resamples), form)
 
 
 @command(
@@ -176,8 +176,8 @@ def evaluate_align(
     from bitextmine.evaluation.alignment import evaluate_alignment
     from bitextmine.files.source import Source
 
-    links, known = ([Source.of(path, run) for path in paths] for paths in (aligned, golds))
-    show(evaluate_alignment(links, known, resamples=resamples, seed=seed), form)
+    links, gold_links = ([Source.of(path, run) for path in paths] for paths in (aligned, golds))
+    show(evaluate_alignment(links, gold_links, resamples=resamples, seed=seed), form)
 
 
 @command(

@@ -100,8 +100,8 @@ class _Shards:
 
 def _rows_of(kept: Kept, shard: Shard, side: int) -> VectorRows:
     """Return a shard's rows on a worker, checked to be the driver's; those of the last task are kept per `side`."""
-    place = (shard.npy, shard.first, shard.count, shard.digest)
-    if kept.get(f"place {side}") != place:
+    span = (shard.npy, shard.first, shard.count, shard.digest)
+    if kept.get(f"span {side}") != span:
         here = f"a worker on {socket.gethostname()}"
         try:
             vectors: Any = VectorFile(shard.npy)
@@ -114,13 +114,13 @@ def _rows_of(kept: Kept, shard: Shard, side: int) -> VectorRows:
         else:
             rows = VectorRows(vectors[:0], vectors.dtype)
         checked = kept.setdefault("checked", set())
-        if len(rows) != shard.count or (place not in checked and _digest(rows, 0, len(rows)) != shard.digest):
+        if len(rows) != shard.count or (span not in checked and _digest(rows, 0, len(rows)) != shard.digest):
             raise BitextmineError(
                 f"{here}: {shard.npy} has other vectors there than on the machine that runs the command, or they "
                 "changed meanwhile; nodes must share the folder, under the same path"
             )
-        checked.add(place)
-        kept[f"place {side}"], kept[f"rows {side}"] = place, rows
+        checked.add(span)
+        kept[f"span {side}"], kept[f"rows {side}"] = span, rows
     there: VectorRows = kept[f"rows {side}"]
     return there
 

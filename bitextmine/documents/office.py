@@ -95,7 +95,7 @@ class _Paragraphs:
 
     def __init__(self, markup: _Markup, longest: int) -> None:
         self._markup, self._longest = markup, longest
-        self._found: list[str] = []
+        self._collected: list[str] = []
         self._text: list[str] = []
         self._size = 0  # of the text
         self._outer: list[list[str]] = []  # texts of the blocks around a nested one
@@ -156,7 +156,7 @@ class _Paragraphs:
 
     def taken(self) -> list[str]:
         """Return the paragraphs since the last call."""
-        paragraphs, self._found = self._found, []
+        paragraphs, self._collected = self._collected, []
         return paragraphs
 
     def _is_skipped(self, tag: str, name: str, attributes: Mapping[str, str]) -> bool:
@@ -172,7 +172,7 @@ class _Paragraphs:
         if len(self._outer) > 1:
             self._after += lines
         else:
-            self._found += lines + self._after
+            self._collected += lines + self._after
             self._after = []
 
 
@@ -348,7 +348,6 @@ def _decoded(raw: bytes) -> str:
 
 
 def _read_xml(markup: _Markup, file: IO[bytes], longest: int) -> Iterator[str]:
-    """Yield paragraphs of a part."""
     target = _OfficeParagraphs(markup, longest)
     parser = ElementTree.XMLParser(target=target)
     while block := file.read(_PIECE):

@@ -43,13 +43,13 @@ def paragraphs(lines: Iterable[str], width: int = 0) -> Iterator[str]:
     Words that are divided there are put together, without the hyphen unless the text up to here has them with it.
     """
     compounds: set[str] = set()
-    known = width > 0
+    stated = width > 0
     for block in _blocks(lines):
         longest = max(map(len, block))
-        if longest > _WRAPPED and not known:
+        if longest > _WRAPPED and not stated:
             yield from block
         else:
-            if not known:  # the widest block so far: one of two lines does not show the margin
+            if not stated:  # the widest block so far: one of two lines does not show the margin
                 width = max(width, longest)
             for line in block:
                 if ("-" in line or "\u2010" in line) and len(compounds) < _MOST_COMPOUNDS:

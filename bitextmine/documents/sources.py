@@ -212,7 +212,6 @@ def _subtitles(file: File, blocks: Iterable[bytes], options: SplitOptions) -> Do
 
 
 def _records(blocks: Iterable[bytes], name: str, text_field: str) -> Iterator[Document]:
-    """Yield a document for each line of JSON."""
     lines = itertools.chain.from_iterable(block.removesuffix(b"\n").split(b"\n") for block in blocks)
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -241,7 +240,6 @@ def text_document(text: str, name: str, url: str = "") -> Document:
 
 
 def _table(file: File, text_field: str) -> Iterator[Document]:
-    """Yield a document for each row of Parquet."""
     rows = PARQUET.load("parquet:parquet_records")(file.source)
     for number, row in enumerate(rows, start=1):
         yield _record(row.content, f"{file.name}#{number}", text_field)

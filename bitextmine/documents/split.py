@@ -275,12 +275,12 @@ class Splitter:
         done = out.done if out is not None else {}
         skip, written = done.get("documents", 0), done.get("paragraphs", 0)
         unsaved = 0
-        for number, document in enumerate(self._met()):
+        for number, document in enumerate(self._unread()):
             self._documents = number
             if number < skip:
                 continue
             try:
-                for text, changed in self._told(document):
+                for text, changed in self._in_language(document):
                     self._paragraphs += 1
                     if number == skip and self._paragraphs <= written:
                         continue
@@ -307,7 +307,7 @@ class Splitter:
         at = {"documents": self._documents, "paragraphs": self._paragraphs, "finished": finished}
         out.save({**at, "report": self.report.to_json()})
 
-    def _met(self) -> Iterator[Document]:
+    def _unread(self) -> Iterator[Document]:
         """Yield the documents of all files, showing progress."""
         total = sum(file.size for file in self._files)
         before = shown = 0
@@ -347,7 +347,7 @@ class Splitter:
             kind = type(error) if isinstance(error, NoDocument) else Damaged
             raise kind(str(error).removeprefix(f"{path}: ")) from None
 
-    def _told(self, document: Document) -> Iterator[tuple[str, list[str]]]:
+    def _in_language(self, document: Document) -> Iterator[tuple[str, list[str]]]:
         """Find the language of a document; yield its paragraphs and the steps that changed them, if it is wanted."""
         texts = self._cleaned(document)
         head = list(itertools.islice(texts, _SAMPLE))

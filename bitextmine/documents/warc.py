@@ -145,8 +145,8 @@ def _warc_record(source: _Source) -> WarcRecord | None:
     if not (length.isdecimal() and length.isascii() and len(length) <= _LONGEST_LENGTH):
         return None
     kind = headers.get("warc-type", "").lower()
-    known = WarcRecord(kind, headers.get("warc-target-uri", "").strip("<>"), *_media(headers))
-    return _with_content(source, head.end(), int(length), known, (_AFTER_WARC, _NEXT_WARC))
+    record = WarcRecord(kind, headers.get("warc-target-uri", "").strip("<>"), *_media(headers))
+    return _with_content(source, head.end(), int(length), record, (_AFTER_WARC, _NEXT_WARC))
 
 
 def _arc_record(source: _Source) -> WarcRecord | None:
@@ -165,7 +165,7 @@ def _with_content(
     source: _Source,
     start: int,
     length: int,
-    known: WarcRecord,
+    bare: WarcRecord,
     marks: tuple[re.Pattern[bytes], re.Pattern[bytes]],
 ) -> WarcRecord | None:
     """Return a record with its content, which begins at `start`; None if it does not end where it should.
@@ -175,30 +175,30 @@ def _with_content(
     after, following = marks
     if length > source.longest:
         source.fill(start + _LONGEST_HEAD)
-        record = replace(_parsed(known, bytes(source.data[start : start + _LONGEST_HEAD])), content=None)
+        record = replace(_parsed(bare, bytes(source.data[start : start + _LONGEST_HEAD])), content=None)
         source.drop(start)
         return record if source.skip(length, following) else None
     end = start + length
     source.fill(end + _LONGEST_AFTER)
     if len(source.data) < end or not after.match(source.data, end, end + _LONGEST_AFTER):
         return None
-    record = _parsed(known, bytes(source.data[start:end])) if known.kind in CONTENT_KINDS else known
+    record = _parsed(bare, bytes(source.data[start:end])) if bare.kind in CONTENT_KINDS else bare
     source.drop(end)
     return record
 
 
-def _parsed(known: WarcRecord, content: bytes) -> WarcRecord:
+def _parsed(record: WarcRecord, content: bytes) -> WarcRecord:
     """Return a record with its content, parted from the HTTP headers if it has them."""
-    if known.media_type != "application/http" and not content.startswith(b"HTTP/"):
-        return replace(known, content=content)
+    if record.media_type != "application/http" and not content.startswith(b"HTTP/"):
+        return replace(record, content=content)
     end = _END_OF_HEAD.search(content, 0, _LONGEST_HEAD)
     if end is None:
-        return replace(known, media_type="", is_http=True, content=content)
+        return replace(record, media_type="", is_http=True, content=content)
     headers = _headers(content[: end.end()])
     media_type, charset = _media(headers)
     status = content[:64].split(b"\n")[0].split(b" ", 2)[1:2]
     code = int(status[0]) if status and status[0].strip().isdigit() else None
-    return WarcRecord(known.kind, known.url, media_type, charset, True, code, headers, content[end.end() :])
+    return WarcRecord(record.kind, record.url, media_type, charset, True, code, headers, content[end.end() :])
 
 
 def _headers(head: bytes) -> dict[str, str]:

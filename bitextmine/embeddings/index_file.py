@@ -36,7 +36,7 @@ _CHEAP = 1 << 28  # bytes of an index whose checksum is compared at each use
 
 
 def index_paths(npy_path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """Return the places of an index: ``corpus.fr.npy`` -> ``corpus.fr.faiss``, ``corpus.fr.faiss.json``."""
+    """Return the paths of an index: ``corpus.fr.npy`` -> ``corpus.fr.faiss``, ``corpus.fr.faiss.json``."""
     path = local_path(npy_path, "vectors are mapped into memory, which only a file of this machine can be")
     file = path.with_suffix(".faiss") if path.suffix == ".npy" else Path(f"{path}.faiss")
     return file, Path(f"{file}.json")

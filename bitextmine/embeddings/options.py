@@ -36,7 +36,7 @@ Force = Annotated[
 
 @dataclass(frozen=True)
 class EmbedOptions(Options):
-    """The place of an embedding, and when it is made again.
+    """The path of an embedding, and when it is made again.
 
     Attributes:
         out, cache: the .npy, or a folder for embeddings, instead of beside the corpus (`store`).

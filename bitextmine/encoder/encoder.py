@@ -200,13 +200,13 @@ def load_encoder(
     weights = read_weights(config, folder / WEIGHTS)
     own = folder_hash(folder, check=True)
     # By default a GPU gets no sums: they take less time than looking up the words, and it would wait for text.
-    place = run.device_name if config.layers or run.device != "auto" else "cpu"
-    if not config.layers and place == "cpu":
+    device_name = run.device_name if config.layers or run.device != "auto" else "cpu"
+    if not config.layers and device_name == "cpu":
         network = PieceSums(weights, config)
     else:
         from bitextmine.encoder.network import DeviceSums, Transformer
 
-        here = dataclasses.replace(run, device=place)
+        here = dataclasses.replace(run, device=device_name)
         network = (Transformer if config.layers else DeviceSums)(config, weights, here, precision)
     stated = config.max_pieces, run, config.languages, config.pairs
     return Encoder(network, tokenizer, name, known or own, *stated, folder, load_again)

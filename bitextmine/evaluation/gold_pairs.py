@@ -149,7 +149,8 @@ def _columns(cells: Sequence[str], at: str) -> tuple[tuple[int, int, int], bool,
     """Return the columns of sentences and score, and flags: all rows have as many cells; this is a header."""
     names = [cell.strip().lower() for cell in cells]
     named = [
-        next((names.index(name) for name in known if name in names), None) for known in (FIRST, SECOND, SCORE)
+        next((names.index(name) for name in variants if name in names), None)
+        for variants in (FIRST, SECOND, SCORE)
     ]
     if named[0] is not None and named[1] is not None and named[2] is not None:
         return (named[0], named[1], named[2]), True, True

@@ -5,7 +5,6 @@ threshold. Here the threshold is tuned on one half of the source sentences and a
 "BUCC" is another task: nearest neighbours among gold sentences alone.)
 """
 
-import os
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -217,6 +216,6 @@ def evaluate_mining(
         text = Corpus(path)
         groups.append(unique_lines(text.lines()).line_to_row)
         for where, lines in zip((mined, gold), numbers, strict=True):
-            check_line_numbers(os.fspath(where), lines, text.name, len(groups[-1]))
+            check_line_numbers(str(where), lines, text.name, len(groups[-1]))
     both = (groups[0], groups[1]) if groups else None
     return score_mining(pairs, standard, both, seed=seed, resamples=resamples)

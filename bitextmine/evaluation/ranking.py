@@ -124,13 +124,13 @@ def rank_in_pool(
         rows = np.ascontiguousarray(pool[targets])
         wide = most if second is None else max(most, candidates)
         back, back_ids = search_one(rows, src_pool, wide, search, progress=bar.update)
-    place = np.searchsorted(targets, chosen)
+    column_of = np.searchsorted(targets, chosen)
 
     def first(kind: Margin, width: int) -> NDArray[np.int64]:
         mean_src = neighbourhood_mean(sim[:, :width], ids[:, :width])
         mean_tgt = neighbourhood_mean(back[:, :width], back_ids[:, :width])
         cos = np.where(there, sim[:, :candidates].astype(np.float64), -np.inf)
-        return _first(margin(cos, mean_src[:, None], mean_tgt[np.where(there, place, 0)], kind), chosen)
+        return _first(margin(cos, mean_src[:, None], mean_tgt[np.where(there, column_of, 0)], kind), chosen)
 
     def log_odds(
         pairs: ScoredPairs, rows: NDArray[np.int64], sim: NDArray, ids: NDArray

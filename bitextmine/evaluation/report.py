@@ -62,13 +62,13 @@ def cut_note(cut: int, noun: str, most: int) -> tuple[str, ...]:
 Z95 = 1.959963984540054  # the 97.5% point of the normal distribution
 
 
-def wilson(successes: int, trials: int, z: float = Z95) -> tuple[float, float]:
+def wilson(successes: int, trials: int) -> tuple[float, float]:
     """Return Wilson's score interval (1927) of a share: (low, high) from 0 to 1; (0, 1) without a trial."""
     if not 0 <= successes <= trials:
         raise ValueError(f"{successes} successes in {trials} trials")
     if trials == 0:
         return 0.0, 1.0
-    p = successes / trials
+    p, z = successes / trials, Z95
     middle = p + z * z / (2 * trials)
     half = z * math.sqrt(p * (1 - p) / trials + z * z / (4 * trials * trials))
     scale = 1 + z * z / trials

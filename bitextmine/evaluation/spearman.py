@@ -64,8 +64,8 @@ def _correlations(x: _Column, y: _Column, times: NDArray[np.int64]) -> NDArray[n
 
 def interval(resampled: NDArray[np.float64]) -> tuple[float, float]:
     """Return the middle 95% of correlations, those that are NaN left out."""
-    known = resampled[~np.isnan(resampled)]
-    if not len(known):
+    defined = resampled[~np.isnan(resampled)]
+    if not len(defined):
         return -1.0, 1.0
-    low, high = np.quantile(known, [0.025, 0.975])
+    low, high = np.quantile(defined, [0.025, 0.975])
     return float(low), float(high)

@@ -113,8 +113,8 @@ def write_tokenizer(model: Path, path: Path, *, max_pieces: int) -> None:
     usual = rules.add_dummy_prefix and rules.remove_extra_whitespaces and rules.escape_whitespaces
     unigram = proto.trainer_spec.model_type == proto.trainer_spec.UNIGRAM
     unknown = protocol.ModelProto.SentencePiece.UNKNOWN
-    known = {protocol.ModelProto.SentencePiece.NORMAL, unknown}
-    if not unigram or not usual or set(kinds) != known or kinds.count(unknown) != 1:
+    supported = {protocol.ModelProto.SentencePiece.NORMAL, unknown}
+    if not unigram or not usual or set(kinds) != supported or kinds.count(unknown) != 1:
         raise BitextmineError(
             f"{model}: not a plain unigram vocabulary, as 'bitextmine train' makes them: the tokenizers library would "
             "cut text in other ways"

@@ -35,7 +35,7 @@ def cannot_write(error: OSError, path: str | os.PathLike[str], remedy: str = ELS
     elif error.errno in REFUSED or isinstance(error, FileNotFoundError):
         missing = isinstance(error, FileNotFoundError)
         reason = f"{'no file can be made' if missing else reason.lower()} in {folder}; {remedy}"
-    return BitextmineError(f"{os.fspath(path)}: cannot write: {reason}")
+    return BitextmineError(f"{path}: cannot write: {reason}")
 
 
 # --- files that are whole under their names ---
@@ -61,7 +61,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 def _check_regular(path: Path) -> None:
     """Raise OSError for a device or a named pipe, which no file may replace."""
     if path.exists() and not path.is_file() and not path.is_dir():
-        raise FileExistsError(errno.EEXIST, "it is no regular file", os.fspath(path))
+        raise FileExistsError(errno.EEXIST, "it is no regular file", str(path))
 
 
 @contextlib.contextmanager
@@ -84,9 +84,9 @@ def staging(path: str | os.PathLike[str], ending: str = "tmp") -> Iterator[tuple
 
 
 @contextlib.contextmanager
-def staging_folder(path: str | os.PathLike[str], ending: str = "tmp") -> Iterator[Path]:
+def staging_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a new folder beside `path`, named, locked and removed like the file of `staging`."""
-    temporary, fd = _claim(Path(path), ending, folder=True)
+    temporary, fd = _claim(Path(path), "tmp", folder=True)
     try:
         yield temporary
     finally:
@@ -185,7 +185,7 @@ def open_locked(path: str | os.PathLike[str]) -> int:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         if _flock(fd) is False:
             os.close(fd)
-            raise BlockingIOError(errno.EWOULDBLOCK, "another process holds it", os.fspath(path))
+            raise BlockingIOError(errno.EWOULDBLOCK, "another process holds it", str(path))
         if _is_at(fd, path):
             return fd
         os.close(fd)

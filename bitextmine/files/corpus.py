@@ -178,7 +178,7 @@ class Corpus:
         """
         if self.source is None:
             raise BitextmineError(f"{self.name}: only a corpus in a file has an origin beside it")
-        beside = replace(self.source, text=os.fspath(origin_path(self.source)))
+        beside = replace(self.source, text=str(origin_path(self.source)))
         origins = Corpus(beside, self.lang)
         if len(origins) != len(self):
             raise BitextmineError(
@@ -281,7 +281,7 @@ def _corpora(directory: AnyPath) -> dict[str, list[Location]]:
     """Return the files of a folder whose names tell a language, by language, sorted."""
     by_language: dict[str, list[Location]] = {}
     with explained(f"{directory}: cannot list the folder", "; check --dir"):
-        for path in sorted([*directory.iterdir()], key=os.fspath):
+        for path in sorted([*directory.iterdir()], key=str):
             file = Location.of(path)
             if file.lang and not path.name.startswith(".") and path.is_file():
                 by_language.setdefault(file.lang, []).append(file)

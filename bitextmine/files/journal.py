@@ -116,11 +116,11 @@ class Journal:
     def __len__(self) -> int:
         return len(self._starts)
 
-    def __getitem__(self, place: int) -> dict[str, Any]:
+    def __getitem__(self, index: int) -> dict[str, Any]:
         """Return a record by number; negative numbers count from the last one."""
-        place = range(len(self))[place]
-        stop = self._starts[place + 1] if place + 1 < len(self) else self._end
-        line = os.pread(self._fd, stop - self._starts[place], self._starts[place])
+        index = range(len(self))[index]
+        stop = self._starts[index + 1] if index + 1 < len(self) else self._end
+        line = os.pread(self._fd, stop - self._starts[index], self._starts[index])
         record: dict[str, Any] = json.loads(line[9:])
         return record
 

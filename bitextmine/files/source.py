@@ -264,7 +264,7 @@ def decode_lines(raw: bytes, errors: str, name: str, lines_before: int) -> str:
     return text.removeprefix("\ufeff") if lines_before == 0 else text
 
 
-def some_lines(lines: Iterable[str], most: int) -> Iterator[list[str]]:
+def grouped_lines(lines: Iterable[str], most: int) -> Iterator[list[str]]:
     """Yield lines in lists of `most`, fewer for long lines, so no list fills the memory."""
     block: list[str] = []
     size = 0
@@ -284,6 +284,6 @@ def line_digest(lines: Iterable[str]) -> str:
     It is the same for a .gz and its plain text.
     """
     digest = hashlib.sha256()
-    for block in some_lines(lines, 4096):
+    for block in grouped_lines(lines, 4096):
         digest.update("\n".join([*block, ""]).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()

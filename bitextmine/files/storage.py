@@ -191,7 +191,6 @@ class Remote(os.PathLike[str]):
             self._ask("look there", check)
 
     def _error(self, e: Exception, what: str) -> BitextmineError:
-        """Return the message for an error of the driver."""
         if isinstance(e, FileNotFoundError):
             try:
                 self._check_bucket()
@@ -211,14 +210,14 @@ AnyPath = Path | Remote
 
 def _send(fs: Any, path: str, source: Path, scheme: str) -> None:
     if scheme in _OBJECT_STORES:
-        fs.put_file(os.fspath(source), path)
+        fs.put_file(str(source), path)
         return
     folder, _, name = path.rpartition("/")
     staged = f"{folder}/.{name}.sending"
     if folder:
         fs.makedirs(folder, exist_ok=True)
     try:
-        fs.put_file(os.fspath(source), staged)
+        fs.put_file(str(source), staged)
         fs.mv(staged, path)
     except BaseException:
         with contextlib.suppress(Exception):

@@ -86,7 +86,6 @@ def score(
 
 
 def _stated(options: Stated, src_lang: str | None, tgt_lang: str | None) -> Stated:
-    """Return options with the languages."""
     src, tgt = language_code("src_lang", src_lang), language_code("tgt_lang", tgt_lang)
     return replace(options, src=src or options.src, tgt=tgt or options.tgt)
 

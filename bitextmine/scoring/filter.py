@@ -206,17 +206,17 @@ class Joiner:
         cells = [block.texts(column, rows) for column in self._columns]
         scores = [np.nan] * len(rows) if self._score is None else block.numbers(self._score, rows).tolist()
         for src, tgt, *origins, score in zip(*cells, scores, strict=True):
-            src_place, tgt_place = (_PLACE.fullmatch(origin) for origin in origins)
-            if src_place is None or tgt_place is None:
+            src_origin, tgt_origin = (_PLACE.fullmatch(origin) for origin in origins)
+            if src_origin is None or tgt_origin is None:
                 continue
-            names = self._name(src_place), self._name(tgt_place)
-            src_texts, tgt_texts, means = self._joined.setdefault(names, ({}, {}, []))
-            for texts, place, text in ((src_texts, src_place, src), (tgt_texts, tgt_place, tgt)):
-                texts.setdefault((int(place[2]), int(place[3])), text)
-            means.append(score)
+            names = self._name(src_origin), self._name(tgt_origin)
+            src_texts, tgt_texts, pair_scores = self._joined.setdefault(names, ({}, {}, []))
+            for texts, origin, text in ((src_texts, src_origin, src), (tgt_texts, tgt_origin, tgt)):
+                texts.setdefault((int(origin[2]), int(origin[3])), text)
+            pair_scores.append(score)
 
-    def _name(self, place: re.Match[str]) -> str:
-        return place[1] if self._unit == "document" else f"{place[1]} {place[2]}.1"
+    def _name(self, origin: re.Match[str]) -> str:
+        return origin[1] if self._unit == "document" else f"{origin[1]} {origin[2]}.1"
 
     def write(self, out: Writer) -> int:
         """Write the joined pairs, in the order of their first sentence pairs; return their number.

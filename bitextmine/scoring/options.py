@@ -36,7 +36,6 @@ MEANINGS = {
     "key": "hash shared by pairs that differ only in case, digits and punctuation",
 }
 DUPLICATES = tuple(level.value for level in Dedup)
-JOINS = ("paragraph", "document")
 
 _FOLDER = resources.files("bitextmine.scoring") / "presets"
 PRESETS = tuple(

@@ -82,7 +82,7 @@ def load_rules(path: str | os.PathLike[str]) -> RuleSet:
 
     Beside them stand duplicates = "exact|near|none" and if_present = [columns]. BitextmineError for anything else.
     """
-    return _rules(read_toml(path), os.fspath(path), Path(path).stem)
+    return _rules(read_toml(path), str(path), Path(path).stem)
 
 
 def load_preset(name: str) -> RuleSet:

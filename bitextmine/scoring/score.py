@@ -181,10 +181,10 @@ class NormalBlock:
         lines = [line.split(b"\t") for line in self._block.lines(without)]
         good = good_rows(self._block).tolist()
         for side in self._sides:
-            place = side - sum(at < side for at in without)
+            column = side - sum(at < side for at in without)
             for row, text in zip(good, self.texts(side, good), strict=True):
-                end = "\r" if lines[row][place].endswith(b"\r") else ""
-                lines[row][place] = (one_cell(text) + end).encode("utf-8", "replace")
+                end = "\r" if lines[row][column].endswith(b"\r") else ""
+                lines[row][column] = (one_cell(text) + end).encode("utf-8", "replace")
         return list(map(b"\t".join, lines))
 
     def values(self, floats: Collection[int], integers: Collection[int]) -> list[list[Any]]:
@@ -211,10 +211,10 @@ def _replaced(table: Table, names: Sequence[str]) -> list[str]:
     if not table.names:
         return []
     there = [name for name in names if name in table.layout.names]
-    for place in (table.layout.src, table.layout.tgt):
-        if table.names[place] in there:
+    for column in (table.layout.src, table.layout.tgt):
+        if table.names[column] in there:
             raise BitextmineError(
-                f"{table.source}: column {place + 1}, a text, is called '{table.names[place]}' like "
+                f"{table.source}: column {column + 1}, a text, is called '{table.names[column]}' like "
                 "one of the scores; rename it in the header, or leave that score out of --columns"
             )
     return [f"replaced, as the header has them already: {', '.join(there)}"] if there else []

@@ -161,9 +161,9 @@ class Index:
                 f"the index holds vectors of {self.dim} numbers, the queries are {dim} wide; make both with the same "
                 "model"
             )
-        if (known := self.facts.get("rows", rows)) != rows:
+        if (indexed := self.facts.get("rows", rows)) != rows:
             raise BitextmineError(
-                f"the index is of {known} rows, the vectors beside it are {rows}; build the index again"
+                f"the index is of {indexed} rows, the vectors beside it are {rows}; build the index again"
             )
 
     @property

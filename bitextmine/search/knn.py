@@ -47,14 +47,14 @@ def knn(x: ArrayLike, y: ArrayLike, k: int, *, normalize: bool = False, run: Run
     >>> import numpy as np
     >>> x = np.eye(2)
     >>> y = np.array([[0.6, 0.8], [1.0, 0.0], [0.0, 1.0]])
-    >>> found = knn(x, y, 2)
-    >>> found.fwd_id
+    >>> neighbours = knn(x, y, 2)
+    >>> neighbours.fwd_id
     array([[1, 0],
            [2, 0]])
-    >>> found.fwd_sim
+    >>> neighbours.fwd_sim
     array([[1. , 0.6],
            [1. , 0.8]], dtype=float32)
-    >>> found.bwd_id
+    >>> neighbours.bwd_id
     array([[1, 0],
            [0, 1],
            [1, 0]])
@@ -73,7 +73,6 @@ def knn(x: ArrayLike, y: ArrayLike, k: int, *, normalize: bool = False, run: Run
 
 
 def _matrix(rows: ArrayLike, name: str, normalize: bool) -> NDArray[Any]:
-    """Return the rows as float16 or float32."""
     try:
         matrix = np.asarray(plain_array(rows))
     except ValueError as error:  # rows of different lengths

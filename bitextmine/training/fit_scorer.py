@@ -117,10 +117,10 @@ def fit_scorer(
     fitting, run = fitting or Fitting(), run or Run()
     recipe, root = dataclasses.replace(trained.recipe, max_line=run.max_line), Path(trained.folder)
     model = root if trained.model is None else trained.model
-    place = resolve(model) / SCORER if out is None else Path(out)
-    if place.is_dir() or (place.is_file() and not force):
-        raise BitextmineError(f"{place}: the file exists; name another one, or pass --force to overwrite it")
-    destination = Destination.of(place)
+    target = resolve(model) / SCORER if out is None else Path(out)
+    if target.is_dir() or (target.is_file() and not force):
+        raise BitextmineError(f"{target}: the file exists; name another one, or pass --force to overwrite it")
+    destination = Destination.of(target)
     destination.check()
     recipe = find_corpora(recipe)
     encoder = load_encoder(model, "cpu")
@@ -129,7 +129,7 @@ def fit_scorer(
     tokenizer, own = Tokenizer(root / TOKENIZER, recipe.model.transliterate), encoder.tokenizer
     if not isinstance(own, Tokenizer) or own.pieces() != tokenizer.pieces():
         raise BitextmineError(
-            f"{tokenizer.path}: not the vocabulary of {os.fspath(model)}; name an encoder that has it with --model"
+            f"{tokenizer.path}: not the vocabulary of {model}; name an encoder that has it with --model"
         )
     weights, names = fitting.corpora, [corpus.name for corpus in recipe.data.corpora]
     if weights == Fitting().corpora and not any(name.startswith(tuple(weights)) for name in names):
@@ -170,9 +170,9 @@ def fit_scorer(
             bar.update(1)
     measured = _measured(tasks, margin)
     scorer = Scorer(margin, _piece_network(tasks), cut, SHARE)
-    with summed(place), destination.open() as file:
+    with summed(target), destination.open() as file:
         file.write(save(scorer.arrays()))
-    return place, scorer, measured
+    return target, scorer, measured
 
 
 @dataclasses.dataclass(frozen=True)

@@ -46,19 +46,19 @@ def check_model_output(out: Path, force: bool) -> None:
 
 
 @contextlib.contextmanager
-def staged_folder(place: Path) -> Iterator[Path]:
+def staged_folder(target: Path) -> Iterator[Path]:
     """Yield a folder to fill; it gets its name when complete, unless another run was faster. OSError passes through."""
-    with staging_folder(place) as part:
+    with staging_folder(target) as part:
         yield part
         for path in part.iterdir():
             with path.open("rb") as file:
                 sync_file(file)
         try:
-            part.replace(place)
+            part.replace(target)
         except OSError:
-            if not place.exists():
+            if not target.exists():
                 raise
-        sync_folder(place.parent)
+        sync_folder(target.parent)
 
 
 # --- the log -------------------------------------------------------------------------------------------------

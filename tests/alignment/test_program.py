@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bitextmine.alignment.aligner import LOWEST, Aligner, Settings
 from bitextmine.alignment.costs import Costs, Prices
-from bitextmine.alignment.evidence import REACH, Evidence, missed_names
+from bitextmine.alignment.evidence import REACH, PieceEvidence, missed_names
 from bitextmine.alignment.program import Band, Lattice, cheapest, kinds, marginals
 from bitextmine.alignment.windows import Form, Windows
 from bitextmine.compiled import library
@@ -127,7 +127,7 @@ def test_the_evidence_missed_is_that_of_the_definition(seed):
         Pieces.from_lists([rng.integers(0, 40, rng.integers(0, 9)).tolist() for _ in range(count)])
         for count in (12, 15)
     ]
-    evidence = Evidence(network)
+    evidence = PieceEvidence(network)
     sides = [evidence.side(part) for part in pieces]
     # Each sentence with consecutive ones of the other document, not all of them.
     pairs = np.array([(i, j) for i in range(12) for j in range(15) if abs(i - j) < 6])

@@ -34,7 +34,7 @@ def open_parquet(source: Source, columns: Columns) -> RecordRows:
         BitextmineError: here or while reading: no file, a damaged one, or one without columns.
     """
     file = _opened(source)
-    with _told(source, "damaged Parquet file"):
+    with _explained(source, "damaged Parquet file"):
         schema = _with_text(file.schema_arrow.empty_table()).schema
     names = schema.names
     if not names or len(set(names)) < len(names):
@@ -77,7 +77,7 @@ def open_dataset(source: Source, columns: Columns) -> RecordRows:
 def _dataset_records(path: Path) -> Iterator[Record]:
     if path.suffix == ".parquet":
         return parquet_records(Source.of(path))
-    with _told(path, "not a file of a data set"):
+    with _explained(path, "not a file of a data set"):
         return _records(path, iter(pyarrow.ipc.open_stream(pyarrow.memory_map(str(path)))))
 
 
@@ -92,7 +92,7 @@ def _opened(source: Source, **options: Any) -> Any:
     path = source.path
     if not path.is_file():
         raise BitextmineError(f"{source}: no such file; check the path")
-    with _told(source, "not a Parquet file"):
+    with _explained(source, "not a Parquet file"):
         return pyarrow.parquet.ParquetFile(path.open() if isinstance(path, Remote) else path, **options)
 
 
@@ -135,7 +135,7 @@ def _longest_in_dictionary(file: Any, source: Source, group: int, column: str) -
 def _records(path: str | os.PathLike[str], batches: Iterator[Any]) -> Iterator[Record]:
     """Yield the rows of batches as values by name, text in place of bytes."""
     while True:
-        with _told(path, "damaged Parquet file"):
+        with _explained(path, "damaged Parquet file"):
             batch = next(batches, None)
             if batch is None:
                 return
@@ -148,7 +148,7 @@ def _records(path: str | os.PathLike[str], batches: Iterator[Any]) -> Iterator[R
 
 
 @contextlib.contextmanager
-def _told(path: str | os.PathLike[str], problem: str) -> Iterator[None]:
+def _explained(path: str | os.PathLike[str], problem: str) -> Iterator[None]:
     """Turn the errors of pyarrow into a message about the file."""
     try:
         yield

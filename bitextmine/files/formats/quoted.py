@@ -39,7 +39,6 @@ def _lines(source: Source) -> Iterator[str]:
 
 
 def _rows(lines: Iterator[str], delimiter: str, source: Source) -> Iterator[list[bytes]]:
-    """Yield rows as tab-separated lines."""
     csv.field_size_limit(source.max_line)
     rows = csv.reader(itertools.chain(lines, [_END]), delimiter=delimiter)
     line = 0

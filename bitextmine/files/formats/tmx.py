@@ -1,4 +1,4 @@
-"""TMX 1.4b (https://www.gala-global.org/tmx-14b): its vocabulary, and a writer."""
+"""TMX 1.4b (https://www.gala-global.org/tmx-14b): its elements, and a writer."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from bitextmine.files.formats.cells import Added, cell_text, cells_of, one_cell
 from bitextmine.files.formats.names import TMX
 from bitextmine.files.formats.protocol import Outline
 from bitextmine.files.formats.records import TRANSLATION, RecordWriter
-from bitextmine.files.formats.xml import Unit, Vocabulary, sub_units, text_of
+from bitextmine.files.formats.xml import Unit, UnitFormat, sub_units, text_of
 from bitextmine.version import __version__
 
 # What XML 1.0 has no way to write.
@@ -57,7 +57,7 @@ def _plain(text: str) -> str:
     return _NOT_XML.sub("\ufffd", one_cell(text))
 
 
-class Tmx(Vocabulary):
+class Tmx(UnitFormat):
     """TMX: texts by language, properties by type."""
 
     name, root, unit, parents = "TMX", "tmx", "tu", ("body",)

@@ -7,13 +7,13 @@ from xml.etree.ElementTree import Element
 from bitextmine.files.formats.columns import Columns
 from bitextmine.files.formats.records import RecordRows
 from bitextmine.files.formats.tmx import Tmx
-from bitextmine.files.formats.xml import Unit, UnitStream, Vocabulary, sub_units, text_of
+from bitextmine.files.formats.xml import Unit, UnitFormat, UnitStream, sub_units, text_of
 from bitextmine.files.source import Source
 
 _CONFIRMED = {"1": "yes", "0": "no"}
 
 
-class Xliff(Vocabulary):
+class Xliff(UnitFormat):
     """The segments that have a source, by language, each with its state.
 
     Segments of 1.x are those that ``seg-source`` and ``target`` mark, or else whole units; matches from other documents
@@ -104,5 +104,5 @@ def open_units(source: Source, columns: Columns) -> RecordRows:
     stream = UnitStream(source, (Tmx(), Xliff()))
     records = iter(stream)
     first = list(itertools.islice(records, 1))  # the languages are declared before it
-    declared, fields = stream.vocabulary.declared, stream.vocabulary.columns
+    declared, fields = stream.format.declared, stream.format.columns
     return RecordRows(source, itertools.chain(first, records), columns, declared, fields=fields)

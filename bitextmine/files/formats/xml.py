@@ -40,7 +40,7 @@ class Unit(NamedTuple):
     bad: str = ""
 
 
-class Vocabulary:
+class UnitFormat:
     """The elements of a format of translation units.
 
     Attributes:
@@ -70,13 +70,13 @@ class UnitStream:
     BitextmineError, while reading: no such format, declared entities, or a unit larger than the longest line.
 
     Attributes:
-        vocabulary: that of the file, once its first element has been read.
+        format: that of the file, once its first element has been read.
     """
 
-    def __init__(self, source: Source, vocabularies: Sequence[Vocabulary]) -> None:
+    def __init__(self, source: Source, formats: Sequence[UnitFormat]) -> None:
         self._source, self._name, self._most = source, str(source), source.max_line
-        self._vocabularies = {vocabulary.root: vocabulary for vocabulary in vocabularies}
-        self.vocabulary = vocabularies[0]
+        self._formats = {format.root: format for format in formats}
+        self.format = formats[0]
         self._above: list[
             tuple[str, dict[str, str]]
         ] = []  # open elements outside units, with their attributes
@@ -132,14 +132,14 @@ class UnitStream:
     def _damage(self, error: Exception, buffer: bytes) -> int:
         """Make a bad row of what was being read; return the place from which to look for the next unit."""
         if isinstance(error, _Unclosed):
-            reason, at, line = f"<{self.vocabulary.unit}> without an end", error.index, error.line
+            reason, at, line = f"<{self.format.unit}> without an end", error.index, error.line
         else:
             reason = f"not well-formed XML ({expat.ErrorString(self._parser.ErrorCode)})"
             at, line = self._parser.ErrorByteIndex + 1, self._parser.ErrorLineNumber
         at, line = at - self._origin, line + self._lines
         if not self._any:
             raise BitextmineError(
-                f"{self._name}: line {line}: {reason}; is it a whole {self.vocabulary.name} file?"
+                f"{self._name}: line {line}: {reason}; is it a whole {self.format.name} file?"
             ) from None
         at = min(max(at, 0), len(buffer))
         self._lines = line - 1
@@ -149,12 +149,12 @@ class UnitStream:
 
     def _resume(self, buffer: bytes, start: int) -> int:
         """Begin a new parser at the next unit, or at what holds units; without one in the buffer, there is none."""
-        tags = "|".join((self.vocabulary.unit, *self.vocabulary.parents))
+        tags = "|".join((self.format.unit, *self.format.parents))
         match = re.compile(rf"<(?:[\w.-]+:)?({tags})[\s/>]".encode()).search(buffer, start)
         at = match.start() if match else max(start, len(buffer) - _TAG_BYTES)
         self._lines += buffer.count(b"\n", start, at)
         if match:
-            if match[1].decode() in self.vocabulary.parents:
+            if match[1].decode() in self.format.parents:
                 del self._above[1:]
             self._parser = self._new_parser()
             self._parser.StartElementHandler = self._parser.EndElementHandler = None
@@ -179,15 +179,15 @@ class UnitStream:
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         local = tag.rpartition(":")[2] if ":" in tag else tag
         if not self._any:
-            if local not in self._vocabularies:
-                known = " or ".join(f"{v.name} with <{v.root}>" for v in self._vocabularies.values())
-                raise self._wrong(f"the file begins with <{local[:60]}>, and {known}")
-            self.vocabulary = self._vocabularies[local]
+            if local not in self._formats:
+                readable = " or ".join(f"{v.name} with <{v.root}>" for v in self._formats.values())
+                raise self._wrong(f"the file begins with <{local[:60]}>, and {readable}")
+            self.format = self._formats[local]
         self._any = True
         self._depth += 1
         if self._depth > _DEEPEST:
             raise self._wrong(f"more than {_DEEPEST} elements inside each other")
-        if local == self.vocabulary.unit:
+        if local == self.format.unit:
             if self._tree is not None:
                 raise _Unclosed(self._parser.CurrentByteIndex, self._parser.CurrentLineNumber)
             self._tree, self._size, self._texts, self._undeclared = TreeBuilder(), 0, [], ""
@@ -198,7 +198,7 @@ class UnitStream:
             self._tree.start(local, attributes)
         else:
             try:
-                self.vocabulary.begin(local, attributes)
+                self.format.begin(local, attributes)
             except ValueError as e:
                 raise self._wrong(str(e)) from None
             self._above.append((tag, attributes))
@@ -210,10 +210,10 @@ class UnitStream:
                 self._above.pop()
             return
         element = self._tree.end(tag.rpartition(":")[2] if ":" in tag else tag)
-        if element.tag != self.vocabulary.unit:
+        if element.tag != self.format.unit:
             return
         self._tree = None
-        for texts, values, bad in self.vocabulary.units(element, [attrs for _, attrs in self._above]):
+        for texts, values, bad in self.format.units(element, [attrs for _, attrs in self._above]):
             if self._undeclared:
                 bad = f"the entity '&{self._undeclared};' is not declared in this file"
             record = Record({TRANSLATION: texts, **values}, self._size)

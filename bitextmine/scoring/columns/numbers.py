@@ -54,9 +54,9 @@ def number_agreement(src: str, tgt: str) -> float:
     10 h 30), as the last two digits of a year, by value (2 million = 2000000 = 200万, 3 pm = 15:00, ½ = 0.5), in words
     (in English, French, German, Spanish, Italian and the stated languages) or as a Roman numeral. Then
 
-        agreement = (found + lone / 2) / (found + lone + clash)
+        agreement = (shared + lone / 2) / (shared + lone + clash)
 
-    where ``found`` counts the matched numbers, ``clash`` the pairs left on both sides, and ``lone`` those left on one
+    where ``shared`` counts the matched numbers, ``clash`` the pairs left on both sides, and ``lone`` those left on one
     side only: a number left out is half as bad as one contradicted.
     """
     return float(agreement(np.array([number_counts(src, tgt)]))[0])
@@ -70,7 +70,7 @@ def agreement(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def number_counts(src: str, tgt: str, langs: tuple[str, str] = ("", "")) -> tuple[int, int, int]:
-    """Return the counts of `number_agreement`: found, lone and clash; `langs` are the languages of both, or ""."""
+    """Return the counts of `number_agreement`: shared, lone and clash; `langs` are the languages of both, or ""."""
     src, tgt = fold_lookalikes(src[:_CHARACTERS]), fold_lookalikes(tgt[:_CHARACTERS])
     if not (_DIGIT.search(src) or _DIGIT.search(tgt)):  # most pairs
         return 0, 0, 0
@@ -273,20 +273,20 @@ def word_values(text: str, lang: str = "") -> list[int]:
     """
     row = language(lang)
     code = "" if row is None else row.code
-    known = _words(code)
+    values = _words(code)
     tokens = [_plain(token) for token in _LETTERS.findall(text)]
     pairs = list(map(operator.add, tokens, tokens[1:]))
     triples = map(operator.add, pairs, tokens[2:])
-    simple = [known[word] for word in (*tokens, *pairs, *triples) if word in known]
-    return [*simple, *_composed(tokens, known, code)]
+    simple = [values[word] for word in (*tokens, *pairs, *triples) if word in values]
+    return [*simple, *_composed(tokens, values, code)]
 
 
-def _composed(tokens: list[str], known: dict[str, int], code: str) -> Iterator[int]:
+def _composed(tokens: list[str], values: dict[str, int], code: str) -> Iterator[int]:
     """Yield the numbers of two words or more that are sums of multiples of powers of ten."""
     total = section = words = 0
     skipped = False
-    for part in (*(part for token in _joined(tokens, known) for part in _split(token, known, code)), ""):
-        power, value = _power(part, code) if part else None, known.get(part)
+    for part in (*(part for token in _joined(tokens, values) for part in _split(token, values, code)), ""):
+        power, value = _power(part, code) if part else None, values.get(part)
         if power is not None:
             section = max(1, section) * 10**power
             if power > 2:
@@ -305,22 +305,22 @@ def _composed(tokens: list[str], known: dict[str, int], code: str) -> Iterator[i
         skipped = False
 
 
-def _joined(tokens: list[str], known: dict[str, int]) -> Iterator[str]:
+def _joined(tokens: list[str], values: dict[str, int]) -> Iterator[str]:
     """Yield the tokens, those that make a number word together as one: lima puluh, vingt et un."""
     at = 0
     while at < len(tokens):
-        size = next((n for n in (3, 2) if "".join(tokens[at : at + n]) in known), 1)
+        size = next((n for n in (3, 2) if "".join(tokens[at : at + n]) in values), 1)
         yield "".join(tokens[at : at + size])
         at += size
 
 
-def _split(token: str, known: dict[str, int], code: str) -> list[str]:
+def _split(token: str, values: dict[str, int], code: str) -> list[str]:
     """Return the number words that a word consists of: drei, hundert, tausend; the word if it is none."""
-    if token in known or _power(token, code) is not None:
+    if token in values or _power(token, code) is not None:
         return [token]
     parts = [part.removeprefix("und") for part in _scales(code)[2].split(token[:_LONGEST_WORD])]
     parts = [part for part in parts if part]
-    return parts if all(part in known or _power(part, code) is not None for part in parts) else [token]
+    return parts if all(part in values or _power(part, code) is not None for part in parts) else [token]
 
 
 def roman_value(word: str) -> int:

@@ -117,7 +117,6 @@ class Sampler:
         return dataclasses.replace(pairs, src=src, tgt=tgt, edited=edited)
 
     def _next(self, corpus: int) -> np.ndarray:
-        """Return the next rows (m,) int64 of a corpus."""
         n, size = len(self.caches[corpus].train), self._size(corpus)
         positions = np.arange(self.drawn[corpus], self.drawn[corpus] + size)
         self.drawn[corpus] += size

@@ -2,7 +2,6 @@
 
 import itertools
 import logging
-import os
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -47,9 +46,9 @@ def open_vocabulary(
         BitextmineError: as `train_vocabulary`, or a corpus cannot be read.
     """
     path, latin = work / TOKENIZER, recipe.model.transliterate
-    given = start.folder / TOKENIZER if start else recipe.vocabulary.tokenizer
-    if given:
-        source = Tokenizer(recipe.path(os.fspath(given)) if start is None else given).path
+    if start or recipe.vocabulary.tokenizer:
+        given = start.folder / TOKENIZER if start else recipe.path(recipe.vocabulary.tokenizer)
+        source = Tokenizer(given).path
         if source.resolve() != path.resolve():
             with replacing(path) as file:
                 file.write(source.read_bytes())
@@ -151,13 +150,13 @@ def train_vocabulary(recipe: Recipe, path: Path, lines: Iterable[str]) -> None:
         ) from None
 
 
-def unknown_shares(caches: Sequence[PairCache], tokenizer: Tokenizer, pairs: int = 2_000) -> dict[str, float]:
-    """Return, by language, the unknown share of the pieces with letters, of up to ``pairs`` pairs of each corpus."""
+def unknown_shares(caches: Sequence[PairCache], tokenizer: Tokenizer) -> dict[str, float]:
+    """Return, by language, the unknown share of the pieces with letters, of up to 2,000 pairs of each corpus."""
     lettered = np.array([any(map(str.isalpha, piece)) for piece in tokenizer.pieces()])
     lettered[0] = True  # the unknown piece
     counts: dict[str, np.ndarray] = {}
     for cache in caches:
-        sample = cache.train.take(np.arange(min(len(cache.train), pairs)))
+        sample = cache.train.take(np.arange(min(len(cache.train), 2_000)))
         for lang, side in zip(cache.corpus.langs, (sample.src, sample.tgt), strict=True):
             counts[lang] = counts.get(lang, 0) + np.bincount(side.ids, minlength=len(lettered)) * lettered
     return {lang: float(count[0] / max(1, count.sum())) for lang, count in counts.items()}

@@ -108,7 +108,7 @@ def _adam_rows(p: Tensor, state: dict[str, Any], grad: Tensor | None, rows: Tens
         at, each = rows.contiguous().numpy(), factors.contiguous().numpy()
         given = None if grad is None else grad.numpy()
 
-        def some(part: np.ndarray) -> None:
+        def step(part: np.ndarray) -> None:
             a, b = int(part[0]), int(part[1])
             mine = None if given is None else given[a:b]
             library.adam_rows(w, m, v, mine, at[a:b], b - a, w.shape[1], each[a:b])
@@ -116,7 +116,7 @@ def _adam_rows(p: Tensor, state: dict[str, Any], grad: Tensor | None, rows: Tens
         threads = torch.get_num_threads()
         cuts = np.linspace(0, len(at), threads + 1).astype(np.int64)
         with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(some, np.stack([cuts[:-1], cuts[1:]], axis=1)))
+            list(pool.map(step, np.stack([cuts[:-1], cuts[1:]], axis=1)))
         return
     keep1, keep2, move, eps = factors.T[:, :, None]
     m, v = tables[1][rows], tables[2][rows]

@@ -25,13 +25,13 @@ def recipe_of(content: Mapping[str, Any]) -> Recipe:
         ("data.corpora: ", table, PairCorpus) for table in (corpora if isinstance(corpora, list) else [])
     ]
     for where, table, kind in tables:
-        known = [field.name for field in dataclasses.fields(kind) if field.name not in ("base", "max_line")]
+        keys = [field.name for field in dataclasses.fields(kind) if field.name not in ("base", "max_line")]
         for key in table if isinstance(table, Mapping) else ():
-            if key not in known:
+            if key not in keys:
                 if removed := REMOVED.get(f"{where}{key}"):
                     raise BitextmineError(f"recipe: '{where}{key}' was removed: {removed}; leave it out")
                 owner = where.rstrip(".: ") or "the recipe"
-                raise BitextmineError(f"recipe: unknown key '{where}{key}'; {owner} takes {', '.join(known)}")
+                raise BitextmineError(f"recipe: unknown key '{where}{key}'; {owner} takes {', '.join(keys)}")
     try:
         return msgspec.convert(content, Recipe)
     except msgspec.ValidationError as e:
