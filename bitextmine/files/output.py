@@ -58,9 +58,9 @@ class Destination(Location):
             self.path.check_writable()
             return
         target = Path(os.path.realpath(self.path))
+        named = target if self.path.is_symlink() and not target.is_symlink() else self
         try:
-            if target.is_dir():
-                raise IsADirectoryError
+            _check_file(target)
             if not target.parent.is_dir():
                 raise FileNotFoundError
             with contextlib.suppress(FileNotFoundError):
@@ -72,7 +72,7 @@ class Destination(Location):
                 code = errno.EROFS if read_only else errno.EACCES
                 raise OSError(code, os.strerror(code))
         except OSError as e:
-            raise cannot_write(e, self, remedy) from None
+            raise cannot_write(e, named, remedy) from None
 
     @contextlib.contextmanager
     def open(self) -> Iterator[BinaryIO]:
@@ -117,12 +117,20 @@ class Destination(Location):
         target = Path(self.text if self.is_special else os.path.realpath(self.text))
         with contextlib.ExitStack() as stack:
             try:
-                if target.is_dir():
-                    raise IsADirectoryError
+                if not self.is_special:
+                    _check_file(target)
                 file = stack.enter_context(target.open("ab") if self.is_special else replacing(target))
             except OSError as e:
                 raise cannot_write(e, self) from None
             yield file
+
+
+def _check_file(target: Path) -> None:
+    """Raise OSError for a folder, and for a link that leads back to itself."""
+    if target.is_dir():
+        raise IsADirectoryError
+    if target.is_symlink():  # though links have been followed
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
 def _mute_stdout(e: OSError) -> None:

@@ -133,6 +133,19 @@ def test_an_output_appears_only_when_complete(tmp_path, suffix):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_links_that_lead_nowhere_stay(tmp_path):
+    for name, leads, problem in (
+        ("loop", "loop", "Too many levels"),
+        ("out", "gone/x", "there is no folder .*gone"),
+    ):
+        (tmp_path / name).symlink_to(leads)
+        with pytest.raises(BitextmineError, match=problem):
+            Destination.of(tmp_path / name).check()
+    with pytest.raises(BitextmineError, match="Too many levels"), Destination.of(tmp_path / "loop").open():
+        pass
+    assert (tmp_path / "loop").readlink() == Path("loop")
+
+
 def test_an_output_keeps_links_and_permissions(tmp_path):
     target, link = tmp_path / "target.tsv", tmp_path / "link.tsv"
     target.write_bytes(b"old")
