@@ -21,8 +21,9 @@ from harness import parser, table
 from peers import peer_encoder
 
 from bitextmine.encoder import load_encoder
+from bitextmine.evaluation.options import RankingOptions
 from bitextmine.evaluation.pools import Queries, read_queries
-from bitextmine.evaluation.ranking import RankingOptions, rank_in_pool
+from bitextmine.evaluation.ranking import rank_in_pool
 from bitextmine.run import Run
 
 PIVOT = "en"
@@ -96,11 +97,12 @@ def _errors(vectors: np.ndarray, line_of: dict[str, int], asked: Queries, other:
             np.unique([line_of[line] for line in asked[lang]], return_inverse=True) for lang in (src, tgt)
         )
         source, target = (np.ascontiguousarray(vectors[some]) for some in (src_rows, tgt_rows))
-        found = rank_in_pool(
+        nearest = rank_in_pool(
             np.arange(len(source)), source, target, RankingOptions(K, CANDIDATES, CANDIDATES), Run("cpu")
         )
         wrong += [
-            100 * float((first[queries] != answers).mean()) / 2 for first in (found.cosine, found.ratio)
+            100 * float((first[queries] != answers).mean()) / 2
+            for first in (nearest["cosine"], nearest[f"ratio-{K}"])
         ]
     return f"{wrong[0]:.2f} / {wrong[1]:.2f}"
 

@@ -52,7 +52,7 @@ def open_outputs(output: str, ids: bool, identity: Mapping[str, Any]) -> Iterato
     Raises:
         BitextmineError: an output cannot be written; lines in two languages without ``{lang}``.
     """
-    destination = Destination(output.replace(_PLACE, "xx"))
+    destination = Destination(output.replace(_PLACE, "LANG"))
     if destination.is_stream:
         with destination.open() as out:
             yield Output(out, ids, output)

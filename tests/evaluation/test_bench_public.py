@@ -1,4 +1,4 @@
-"""The benchmark of public figures, on folders laid out as the benchmarks are published."""
+"""The benchmarks of public figures and beside other encoders, on small files laid out as they expect them."""
 
 import json
 import subprocess
@@ -48,3 +48,18 @@ def test_plain_clones_are_measured(root, tmp_path):
     (tmp_path / "NTREX/NTREX-128/newstest2019-ref.fra.txt").write_text("une ligne\n")
     done = subprocess.run(script, capture_output=True, text=True, check=False)
     assert "NTREX is not parallel" in done.stderr
+
+
+def test_errors_beside_other_encoders(root, tmp_path):
+    """Of 40 rows one has the translation of another: one error in each direction, by cosine and by ratio margin."""
+    rows = [
+        line.split("\t") for line in (root / "mine/samples/source/parallel-1.tsv").read_text().splitlines()
+    ]
+    pairs = [(row[1], row[4]) for row in rows if row[1] != "en"][:40]
+    pairs[0] = (pairs[0][0], pairs[1][1])
+    queries = tmp_path / "queries.tsv"
+    queries.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in [("en", "fr"), *pairs]), encoding="utf-8")
+    script = [sys.executable, root / "train/bench_peers.py", queries]
+    done = subprocess.run(script, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "| en-fr | 40 | 2.50 / 2.50 |" in done.stdout
