@@ -68,7 +68,7 @@ def fit_clock(src: Times, tgt: Times) -> Clock | None:
         else:
             offset = float(np.median(y[close] - slope * x[close]))
     offsets = tgt - slope * src
-    lines = [*_others(offsets, 0, first), (first, last, offset), *_others(offsets, last, len(src))]
+    lines = [*_other_lines(offsets, 0, first), (first, last, offset), *_other_lines(offsets, last, len(src))]
     changes = [(src[before[1] - 1] + src[after[0]]) / 2 for before, after in pairwise(lines)]
     return Clock(slope, np.array([line[2] for line in lines]), np.array(changes))
 
@@ -102,7 +102,7 @@ def _stretch(close: NDArray[np.bool_]) -> tuple[int, int, int]:
     return first, last, int(np.count_nonzero(close[first:last]))
 
 
-def _others(offsets: Times, first: int, last: int) -> list[tuple[int, int, float]]:
+def _other_lines(offsets: Times, first: int, last: int) -> list[tuple[int, int, float]]:
     """Return the first link, the end and the offset of each line through some of the links `first` .. `last`."""
     if last - first < _FEWEST_AFTER_CHANGE:
         return []
@@ -114,7 +114,7 @@ def _others(offsets: Times, first: int, last: int) -> list[tuple[int, int, float
     if count < _FEWEST_AFTER_CHANGE or 2 * count < end - begin:
         return []
     begin, end = first + begin, first + end
-    return [*_others(offsets, first, begin), (begin, end, offset), *_others(offsets, end, last)]
+    return [*_other_lines(offsets, first, begin), (begin, end, offset), *_other_lines(offsets, end, last)]
 
 
 def spans(times: Times, sizes: int) -> list[tuple[Times, Times]]:

@@ -27,7 +27,7 @@ _PAIRS = 1 << 14
 # A candidate stands out from its ends' best so many candidates, itself among them: the runner-up is the one to beat.
 _RIVALS = 2
 # Return the vectors, (n, d) and (m, d), of increasing rows of the source pool (n,) and of the pool (m,).
-Vectors = Callable[[NDArray[np.int64], NDArray[np.int64]], tuple[NDArray, NDArray]]
+VectorsOf = Callable[[NDArray[np.int64], NDArray[np.int64]], tuple[NDArray, NDArray]]
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def rank_in_pool(
     options: RankingOptions,
     run: Run,
     rescorer: Callable[[NDArray[np.int64], NDArray[np.int64]], Rescorer] | None = None,
-    second: Vectors | None = None,
+    second: VectorsOf | None = None,
 ) -> Ranked:
     """Rank a pool (m, d) for the rows (q,) of src_pool (n, d), from which target neighbourhoods are taken.
 
@@ -171,7 +171,7 @@ def rank_in_pool(
 
 
 def _rank_by_both(
-    query_rows: NDArray[np.int64], pairs: ScoredPairs, second: Vectors, weight: float
+    query_rows: NDArray[np.int64], pairs: ScoredPairs, second: VectorsOf, weight: float
 ) -> Ranked:
     """Return the first target of each query (q,) by the second margin alone, and by both.
 

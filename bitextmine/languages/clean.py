@@ -150,7 +150,7 @@ def _without_markup(text: str) -> str:
     for _ in range(2):  # twice: &amp;lt;p&amp;gt; is common
         before = text
         if "<" in text:
-            text = _TAG.sub(_gap, _without_scripts(text))
+            text = _TAG.sub(lambda tag: "" if tag["inline"] else " ", _without_scripts(text))
         text = _decoded(text)
         if text == before:
             break
@@ -177,10 +177,6 @@ def _without_scripts(text: str) -> str:
 
 def _decoded(text: str) -> str:
     return _ENTITY.sub(lambda match: html.unescape(match[0]), text) if "&" in text else text
-
-
-def _gap(tag: re.Match[str]) -> str:
-    return "" if tag["inline"] else " "
 
 
 def _repaired(text: str, is_garbled: bool = False) -> str:

@@ -21,7 +21,7 @@ from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.atomic import replacing
 from bitextmine.languages.codes import UNDETERMINED
 from bitextmine.run import Run
-from bitextmine.training.data.cache import MORE_ROOM, LineFilter, PairCache
+from bitextmine.training.data.cache import CHUNK_PAIRS, MORE_ROOM, LineFilter, PairCache
 from bitextmine.training.data.pairfile import TokenPairs
 from bitextmine.training.data.pairs import pair_chunks
 from bitextmine.training.data.sampling import PairSource
@@ -29,7 +29,6 @@ from bitextmine.training.recipe import PairCorpus, Recipe
 
 log = logging.getLogger(__name__)
 
-CHUNK_PAIRS = 25_000
 # Sentences that a teacher encodes at a time: it sorts them by length, and a killed run loses at most these.
 BLOCK = 2048
 

@@ -258,10 +258,10 @@ def _by_header(names: Sequence[str]) -> tuple[dict[str, int], tuple[str, str]]:
     if len(codes) > 2:  # of three, "id" is a number and not Indonesian
         codes = [at for at in codes if lower[at] != "id"]
     first = int(lower[:1] == ["id"] and codes[:1] == [1])
-    others = names[first + 2 :]
-    if len(names) > 2 and codes[:2] == [first, first + 1] and all(map(_COLUMN.fullmatch, others)):
+    rest = names[first + 2 :]
+    if len(names) > 2 and codes[:2] == [first, first + 1] and all(map(_COLUMN.fullmatch, rest)):
         codes = codes[:2]  # as `score` writes them for two files
-        if any(is_short_code(name) and name != "id" and language(name) for name in others):
+        if any(is_short_code(name) and name != "id" and language(name) for name in rest):
             return roles, ("", "")  # three languages
     elif len(codes) != 2 or len(names) != 2 + ("score" in roles):
         return roles, ("", "")

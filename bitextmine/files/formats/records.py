@@ -179,7 +179,7 @@ class RecordRows:
                 raise BitextmineError(
                     f"{name}: the key '{twice[0]}' stands beside '{TRANSLATION}', whose texts have that name; rename it"
                 )
-        self._others = tuple(extras)
+        self._extras = tuple(extras)
         names += extras
         if not names:
             self.layout = Layout(2, ("src", "tgt"), {"src": 0, "tgt": 1})  # not one row can be read
@@ -197,7 +197,7 @@ class RecordRows:
 
     def _row(self, content: Mapping[str, Any]) -> list[Any]:
         texts = self._translations.texts(content.get(TRANSLATION))
-        return [*texts, *(content.get(key) for key in self._others)]
+        return [*texts, *(content.get(key) for key in self._extras)]
 
     def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[RecordBlock]:
         """Yield the rows in blocks."""
@@ -216,7 +216,7 @@ class RecordRows:
     def _block(self, records: Sequence[Record], start: int) -> RecordBlock:
         places = [self.layout.places[role] for role in ("src", "tgt") if role in self.layout.places]
         langs = self._translations.langs
-        codes = [*langs, *self._others]
+        codes = [*langs, *self._extras]
         rows, bad, untranslated = [], {}, []
         for at, record in enumerate(records):
             row = [record.raw] if record.content is None else self._row(record.content)

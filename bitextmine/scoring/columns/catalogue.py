@@ -28,7 +28,7 @@ from bitextmine.scoring.options import WINDOW, default_columns
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
     from bitextmine.languages.identify import Languages
-    from bitextmine.scoring.columns.neighbourhood import Around, Neighbourhood, Vectors
+    from bitextmine.scoring.columns.neighbourhood import Around, Neighbourhood, PairVectors
     from bitextmine.scoring.columns.quality import Quality
 
 # The texts on each side that a margin, or a median of lengths, needs to mean anything.
@@ -152,7 +152,7 @@ class PairTexts:
         return src, tgt
 
     @cached_property
-    def vectors(self) -> Vectors:
+    def vectors(self) -> PairVectors:
         """Return the unit vectors of both sides, (n, d) each."""
         encoder, tokens = self.tools.encoder, self.tools.batch_tokens
         assert encoder is not None

@@ -12,7 +12,7 @@ from bitextmine.mining.margin import neighbourhood_mean
 from bitextmine.search.exact import search_both, search_one
 
 # Unit vectors of the sources and of the targets, float32 (n, d) each.
-Vectors = tuple[NDArray[np.float32], NDArray[np.float32]]
+PairVectors = tuple[NDArray[np.float32], NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Neighbourhood:
         self._texts: list[list[str]] = [[], []]
         self._vectors: list[NDArray[np.float32]] = []
 
-    def around(self, src: Sequence[str], tgt: Sequence[str], vectors: Vectors) -> Around:
+    def around(self, src: Sequence[str], tgt: Sequence[str], vectors: PairVectors) -> Around:
         """Return the neighbourhoods of the next pairs of the stream."""
         self.remember(src, tgt, vectors)
         copies = set(self._texts[0]).intersection(self._texts[1])
@@ -66,7 +66,7 @@ class Neighbourhood:
             both.append(around)
         return Around(both[0], both[1], size)
 
-    def remember(self, src: Sequence[str], tgt: Sequence[str], vectors: Vectors) -> None:
+    def remember(self, src: Sequence[str], tgt: Sequence[str], vectors: PairVectors) -> None:
         """Add pairs to the window."""
         dropped = max(0, len(self._texts[0]) - max(0, self.window - len(src)))
         before = self._vectors or [side[:0] for side in vectors]
