@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from bitextmine.encoder.encoder import Encoder
-from bitextmine.languages.codes import UNDETERMINED, is_stated, same_code
+from bitextmine.languages.codes import UNDETERMINED, code_problem, is_stated, same_code
 from bitextmine.languages.identify import Languages, is_installed
 from bitextmine.languages.scripts import count_scripts, scripts_of
 from bitextmine.shipped import SHIPPED, languages_of
@@ -78,7 +78,9 @@ def unfamiliar(encoder: Encoder, lang: str, lines: Sequence[str]) -> str | None:
 
 
 def _advice(lang: str, name: str) -> str:
-    """Return the advice to use a packaged encoder that knows a language, or the warning that none does."""
+    """Return the advice to correct a code, or to use a packaged encoder that knows the language, or that none does."""
+    if problem := code_problem(lang):
+        return problem
     for other in SHIPPED:
         if other != name and same_code(lang) in map(same_code, languages_of(other)):
             return f"use --model {other}, which was"
