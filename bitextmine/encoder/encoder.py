@@ -159,7 +159,7 @@ def refuse(corpus: str = "") -> NoReturn:
     before = f"{corpus}: " if corpus else ""
     raise BitextmineError(
         f"{before}--model precomputed encodes nothing: it stands for vectors that another tool made of a whole corpus; "
-        "take them in first with 'bitextmine embed CORPUS --vectors FILE', or name an encoder"
+        "import them first with 'bitextmine embed CORPUS --vectors FILE', or name an encoder"
     )
 
 
