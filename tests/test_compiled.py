@@ -107,7 +107,7 @@ def test_structures_have_the_sizes_of_the_table(root, monkeypatch):
     monkeypatch.setattr(compiled, "_PACKAGE", root / "bitextmine")
     if (library := compiled.library("search")) is None:
         pytest.skip("no compiled search here")
-    table = compiled._Table.in_dll(library, "bitextmine_interface")
+    table = compiled._Interface.in_dll(library, "bitextmine_interface")
     assert [entry.size for entry in table.entries[: table.count] if not entry.types] == [
         ctypes.sizeof(TileArguments)
     ]
