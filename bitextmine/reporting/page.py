@@ -6,7 +6,8 @@ The template escapes every value in one place, `_shown`, so text of a file canno
 import math
 import os
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
@@ -16,20 +17,22 @@ from markupsafe import Markup, escape
 
 from bitextmine.arguments import a_path
 from bitextmine.console import counted, nice_step
+from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.columns import Columns
+from bitextmine.files.json_toml import read_json
 from bitextmine.files.output import Destination, keep_apart
 from bitextmine.files.source import Source
+from bitextmine.files.storage import to_path
 from bitextmine.languages.codes import is_code
 from bitextmine.mining.options import parse_threshold
-from bitextmine.reporting import flags
-from bitextmine.reporting.counts import ScoreCounts
-from bitextmine.reporting.provenance import Provenance, load_provenance
-from bitextmine.reporting.survey import SEED, Survey, survey
-from bitextmine.signature import signature
+from bitextmine.reporting import survey as limits
+from bitextmine.reporting.survey import SEED, Scores, Survey, survey
+from bitextmine.signature import parse_signature, signature
 
 # A text ends at whichever comes first; the second keeps the file small whatever is in the text.
 _CELL_CHARACTERS, _CELL_BYTES = 240, 900
 _LONGEST_VALUE = 2000  # characters of anything else
+_MOST = 50  # notes and parts of a signature that a page shows
 
 _JOINERS = "\u200c\u200d"  # part of the spelling of some scripts and emoji
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -76,6 +79,79 @@ def write_report(
     return surveyed.rows
 
 
+@dataclass
+class Provenance:
+    """The origin of a file of pairs: the manifest beside it.
+
+    Attributes:
+        name, manifest: the names of the file and of its manifest, the latter empty without one.
+        pairs: how many it states; None for nothing that can be a number of pairs.
+        signature, parts: its signature.
+        threshold: the score where mining cut the file; None: not cut, or not known.
+        threshold_by: the rule that chose it.
+        notes: remarks for people in the manifest.
+        problem: the reason why a manifest was not used.
+    """
+
+    name: str
+    manifest: str = ""
+    pairs: int | None = None
+    signature: str = ""
+    parts: Mapping[str, str] = field(default_factory=dict)
+    threshold: float | None = None
+    threshold_by: str = "from the manifest"
+    notes: list[str] = field(default_factory=list)
+    problem: str = ""
+
+    def language(self, side: str) -> str:
+        """Return the language of a side (src, tgt), empty if not known."""
+        language = self.parts.get(side, "")
+        return language if is_code(language) else ""
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return the parts of the signature."""
+        return [(key.replace("_", " "), value) for key, value in list(self.parts.items())[:_MOST]]
+
+
+def load_provenance(source: Source, manifest: str | os.PathLike[str] | None = None) -> Provenance:
+    """Read the manifest of a mined file: the given one, else FILE.json beside the file.
+
+    Raises:
+        BitextmineError: the given manifest is missing or describes no pairs. One that stands beside the file is skipped
+            in that case, with a note.
+    """
+    origin = Provenance(str(source) if source.is_standard else source.path.name)
+    beside = to_path(manifest if manifest is not None else f"{source.text}.json")
+    if manifest is None and (source.is_standard or not beside.is_file()):
+        return origin
+    try:
+        content = read_json(beside)
+        mark = content.get("signature")
+        if content.get("kind") != "bitext" or not isinstance(mark, str):
+            raise BitextmineError(f"{beside}: describes {content.get('kind')!r}, not a file of mined pairs")
+        try:
+            origin.parts = parse_signature(mark)
+        except BitextmineError as error:
+            raise BitextmineError(f"{beside}: {error}") from None
+    except BitextmineError as error:
+        if manifest is not None:
+            raise
+        origin.problem = f"The manifest beside the file was not used: {error}."
+        return origin
+    origin.manifest, origin.signature = beside.name, mark
+    pairs, cut, notes = (content.get(key) for key in ("pairs", "threshold", "notes"))
+    if isinstance(pairs, int) and not isinstance(pairs, bool) and abs(pairs) < 1e15:
+        origin.pairs = pairs
+    value = cut.get("value") if isinstance(cut, Mapping) else None
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300:
+        origin.threshold = float(value)
+    if rule := origin.parts.get("threshold_by"):
+        origin.threshold_by = f"set by mining ({rule})"
+    if isinstance(notes, list):
+        origin.notes = [note for note in notes if isinstance(note, str)][:_MOST]
+    return origin
+
+
 def render(survey: Survey, origin: Provenance) -> str:
     """Return the report as HTML, below 300 KB whatever is in the file."""
     environment = jinja2.Environment(
@@ -92,7 +168,6 @@ def render(survey: Survey, origin: Provenance) -> str:
         "counted": counted,
         "number": number,
         "share": _share,
-        "shares": _shares,
     }
     template = environment.from_string(
         resources.files(__package__).joinpath("report.html.j2").read_text(encoding="utf-8")
@@ -104,9 +179,8 @@ def render(survey: Survey, origin: Provenance) -> str:
         s=survey,
         origin=origin,
         langs=langs,
-        chart=histogram_chart(survey.scores, survey.threshold) if survey.scores.total else None,
-        thresholds=thresholds(survey.scores, survey.threshold) if survey.scores.total else [],
-        limits=flags,
+        chart=histogram_chart(survey.scores, survey.threshold) if len(survey.scores.values) else None,
+        limits=limits,
         lines=survey.malformed.rows + int(survey.table.rows.header_line),
         mark=signature(
             task="report",
@@ -163,10 +237,6 @@ def _share(part: float, whole: float) -> str:
     return f"{percent:.1f}%" if part == whole or percent < 99.95 else "> 99.9%"
 
 
-def _shares(shares: Iterable[tuple[str, float]]) -> str:
-    return ", ".join(f"{name} {_share(part, 1)}" for name, part in list(shares)[:4] if part >= 0.001)
-
-
 # Steps are round numbers, so there are between two fifths of these and all of them.
 _BARS = 80
 _SCALE = 1e6  # scores are printed with six decimals
@@ -179,7 +249,7 @@ def number(value: float) -> str:
     return f"{value:.4f}"
 
 
-def histogram_chart(scores: ScoreCounts, threshold: float | None) -> dict[str, Any]:
+def histogram_chart(scores: Scores, threshold: float | None) -> dict[str, Any]:
     """Return 32 to 80 bars over nearly all scores (at least one); the threshold, if it is near, is an edge."""
     low, high = scores.quantile(0.001), scores.quantile(0.999)
     lowest, highest = scores.quantile(0), scores.quantile(1)
@@ -197,8 +267,8 @@ def histogram_chart(scores: ScoreCounts, threshold: float | None) -> dict[str, A
     first, last = math.floor((low - start) / step + 1e-9), math.floor((high - start) / step + 1e-9) + 1
     edges = np.array([round(start + i * step, 9) for i in range(first, last + 1)])
     counts = np.histogram(scores.values, edges)[0]
-    below = scores.total - scores.at_least(float(edges[0]))
-    above = max(scores.total - int(counts.sum()) - below, 0)
+    below = len(scores.values) - scores.at_least(float(edges[0]))
+    above = max(len(scores.values) - int(counts.sum()) - below, 0)
     top = max(int(counts.max()), 1)
     unit = 1000 / len(counts)
     bars = [
@@ -224,17 +294,6 @@ def histogram_chart(scores: ScoreCounts, threshold: float | None) -> dict[str, A
         "x": _labels(low, high, 10),
         "y": _labels(0, top, 4, least=1),
     }
-
-
-def thresholds(scores: ScoreCounts, threshold: float | None) -> Sequence[float]:
-    """Return round thresholds that cover most of the scores, and the one in use, ascending."""
-    low, high = scores.quantile(0.05), scores.quantile(0.99)
-    if threshold is not None and scores.quantile(0) <= threshold <= scores.quantile(1):
-        low, high = min(low, threshold), max(high, threshold)
-    step = nice_step(max((high - low) / 16, 1 / _SCALE))
-    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    steps = {round(i * step, 9) for i in range(first, last + 1)}
-    return sorted(steps if threshold is None else steps | {threshold})
 
 
 def _labels(low: float, high: float, about: int, least: float = 0) -> list[dict[str, Any]]:

@@ -1,7 +1,6 @@
 """Counting in one pass, against plain Python that keeps everything."""
 
 import math
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -9,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bitextmine.console import nice_step
-from bitextmine.reporting.counts import Fewest, KeyCounter, Sample, ScoreCounts
+from bitextmine.reporting.survey import Fewest, Sample, Scores
 
 scores = st.lists(st.integers(-3_000_000, 3_000_000).map(lambda n: n / 1_000_000), min_size=1, max_size=60)
 
 
 def counted(values, block=7):
-    found = ScoreCounts()
+    found = Scores()
     for start in range(0, len(values), block):
         found.add(np.array(values[start : start + block]))
     return found
@@ -24,7 +23,7 @@ def counted(values, block=7):
 @given(scores, st.integers(-3_000_000, 3_000_000))
 def test_counts_at_six_decimals_are_exact(values, threshold):
     found = counted(values)
-    assert found.total == len(values)
+    assert len(found.values) == len(values)
     for t in (threshold / 1_000_000, *values):
         assert found.at_least(t) == sum(v >= t for v in values)
     for share in (0, 0.1, 0.5, 0.9, 1):
@@ -34,24 +33,11 @@ def test_counts_at_six_decimals_are_exact(values, threshold):
 
 def test_extreme_scores_and_none():
     found = counted([1e300, -1e300, 1.06, 1.06, 0.0])
-    assert (found.quantile(0), found.quantile(1), found.total) == (-1e300, 1e300, 5)
+    assert (found.quantile(0), found.quantile(1), len(found.values)) == (-1e300, 1e300, 5)
     assert [found.at_least(t) for t in (-1e308, 0, 1.06, 1.060001, 1e300)] == [5, 4, 3, 1, 1]
-    nothing = ScoreCounts()
+    nothing = Scores()
     assert math.isnan(nothing.quantile(0.5))
     assert nothing.at_least(0) == 0
-
-
-@given(st.lists(st.lists(st.integers(0, 30), max_size=20), max_size=12), st.integers(1, 12))
-def test_repeats_are_never_too_many_and_not_much_too_few(blocks, limit):
-    found = KeyCounter(limit)
-    for block in blocks:
-        found.add(block)
-    exact = Counter(key for block in blocks for key in block)
-    counts = found.get(range(31))
-    for key, count in enumerate(counts):
-        assert exact[key] - found.missed <= count <= exact[key]
-    assert found.missed == 0 or len(exact) > limit
-    assert found.total(2) == sum(count for count in counts if count > 1)
 
 
 @pytest.mark.parametrize("block", [1, 3, 1000])
@@ -78,7 +64,7 @@ def test_fewest_keeps_the_first_of_the_lowest(blocks, size):
         at += len(block)
     values = [v for block in blocks for v in block]
     expected = sorted((i for i, v in enumerate(values) if not math.isnan(v)), key=lambda i: (values[i], i))
-    assert list(found) == expected[:size]
+    assert found.items == expected[:size]
 
 
 @pytest.mark.parametrize(("wanted", "step"), [(0.011, 0.02), (0.2, 0.2), (3, 5), (7, 10), (1e-6, 1e-6)])
