@@ -36,7 +36,7 @@ _LAZY = {
     "knn": "bitextmine.search.knn",
     "load_encoder": "bitextmine.encoder",
     "FilteredPairs": "bitextmine.scoring.api",
-    "export": "bitextmine.exporting.export:export_encoder",
+    "export": "bitextmine.exporting:export_encoder",
     "filter": "bitextmine.scoring.api",
     "report": "bitextmine.reporting:write_report",
     "score": "bitextmine.scoring.api",

@@ -17,7 +17,7 @@ from bitextmine.evaluation.report import FileName
 from bitextmine.evaluation.retrieval import Distractors
 from bitextmine.evaluation.sts import StsReport
 from bitextmine.executor import Executor
-from bitextmine.exporting.export import export_encoder as export
+from bitextmine.exporting import export_encoder as export
 from bitextmine.files.formats.columns import Columns
 from bitextmine.mining.bitext import Bitext
 from bitextmine.mining.bitext import MinedPair

@@ -59,4 +59,4 @@ print(f"P@1 {(found.fwd_id[:, 0] == range(len(pairs))).mean():.2f}")
 # A folder for sentence-transformers, with a model card.
 
 # %%
-print(bitextmine.export(model, folder / "exported", to="sentence-transformers", force=True))
+print(bitextmine.export(model, folder / "exported", force=True))

@@ -11,7 +11,6 @@ from bitextmine.arguments import key_value
 from bitextmine.cli.declared import Only, command
 from bitextmine.cli.shell import Command, program
 from bitextmine.declarations import Kind, Opt
-from bitextmine.exporting import Target
 from bitextmine.mining.options import CorpusOptions
 from bitextmine.run import Run
 from bitextmine.search.options import SEARCH_MEMORY
@@ -210,29 +209,18 @@ def fit_scorer(
     click.echo(f"\n{path}: scorer {scorer.hash}")
 
 
-@command(
-    program,
-    "export",
-    example=(
-        "bitextmine export europe5 --to sentence-transformers exported",
-        "bitextmine export model --to onnx exported",
-    ),
-)
+@command(program, "export", example="bitextmine export europe5 exported")
 def export(
     *,
     model: Annotated[str, Opt("MODEL")],
     out: Annotated[str, Opt("OUT")],
-    to: Target,
     force: Annotated[bool, Opt("--force", "Write into OUT even if it is not empty.")] = False,
 ) -> None:
-    """Export an encoder to another library, with the same vectors.
+    """Export an encoder to sentence-transformers, with the same vectors.
 
-    sentence-transformers: any encoder made by 'bitextmine train', and the packaged ones. Loading it needs bitextmine
-    and trust_remote_code=True (OUT holds no code). OUT/README.md is a model card for the Hugging Face Hub.
-
-    onnx: encoders with a unigram vocabulary and without n-grams (model.ngrams = 0), so not the packaged ones: no
-    tokenizer for ONNX Runtime makes n-grams across pieces.
+    MODEL is made by 'bitextmine train', or a packaged encoder. Loading OUT needs bitextmine and trust_remote_code=True
+    (OUT holds no code). OUT/README.md is a model card for the Hugging Face Hub.
     """
-    from bitextmine.exporting.export import export_encoder
+    from bitextmine.exporting import export_encoder
 
-    click.echo(str(export_encoder(model, out, to=to, force=force)))
+    click.echo(str(export_encoder(model, out, force=force)))

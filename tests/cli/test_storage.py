@@ -73,7 +73,7 @@ def test_urls_where_a_local_path_is_needed(bitextmine, there, here, env):
         ("train", "--pairs", "x.en-fr.tsv", "--out", "s3://bucket/model"),
         ("mine", "corpus.en", "corpus.fr", "--cache", "s3://bucket/cache"),
         ("evaluate", "retrieval", "--queries", "q.tsv", "--distractors", "s3://bucket/d"),
-        ("export", "s3://bucket/model", "--to", "onnx", "out"),
+        ("export", "s3://bucket/model", "out"),
         ("embed", "corpus.en", "--out", "s3://bucket/x.npy"),
     ):
         told = " ".join(bitextmine(*args, code=2, **run).err.split())
