@@ -71,6 +71,10 @@ class Tokenizer:
         """Number of pieces in the vocabulary, without n-grams."""
         return int(self._model.get_piece_size())
 
+    def names(self) -> list[str]:
+        """Return the vocabulary as the model names it, piece i for id i."""
+        return list(self._names)
+
     def pieces(self) -> list[str]:
         """Return the vocabulary, piece i for id i; the unknown piece is an empty string."""
         names = list(self._names)
