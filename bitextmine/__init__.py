@@ -33,7 +33,7 @@ _LAZY = {
     "StsReport": "bitextmine.evaluation.sts",
     "evaluate_retrieval": "bitextmine.evaluation.retrieval",
     "evaluate_sts": "bitextmine.evaluation.sts",
-    "knn": "bitextmine.search.knn",
+    "knn": "bitextmine.search.exact",
     "load_encoder": "bitextmine.encoder",
     "FilteredPairs": "bitextmine.scoring.api",
     "export": "bitextmine.exporting:export_encoder",

@@ -174,7 +174,6 @@ def knn(
     y: ArrayLike,
     k: int,
     *,
-    normalize: bool = False,
     device: str = 'auto',
     memory: int | str | None = None,
     threads: int | None = None,

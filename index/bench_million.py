@@ -25,12 +25,12 @@ def search(files: list[Path], k: int) -> None:
     from bitextmine.embeddings.store import open_embedding
     from bitextmine.run import Run
     from bitextmine.search.exact import search_both
-    from bitextmine.search.indexed import Indexed, search_both_indexed
+    from bitextmine.search.indexed import Indexed, Recall, search_both_indexed
 
     vectors = [open_embedding(file)[0] for file in files]
     sides = [Indexed(v, load_index(index_paths(file)[0])) for v, file in zip(vectors, files, strict=True)]
-    notes: list[str] = []
-    cost = timed(lambda: notes.append(str(search_both_indexed(*sides, k, Run())[1])))
+    recalls: list[Recall] = []
+    cost = timed(lambda: recalls.extend(search_both_indexed(*sides, k, Run())[1]))
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     first = np.ascontiguousarray(vectors[0][:EXACT_ROWS])
     exact = timed(lambda: search_both(first, vectors[1], k))
@@ -40,7 +40,7 @@ def search(files: list[Path], k: int) -> None:
             {
                 "search": [cost.seconds, cost.cpu, int(status["VmHWM"].split()[0]) / 1024],
                 "exact": [exact.seconds * times, exact.cpu * times, None],
-                "note": notes[0],
+                "note": "; ".join(map(str, recalls)),
             }
         )
     )

@@ -74,7 +74,7 @@ def test_examples_in_the_documentation():
     examples = {
         "mining.mine": 4,
         "scoring.api": 6,
-        "search.knn": 3,
+        "search.exact": 3,
         "evaluation.retrieval": 3,
         "evaluation.sts": 3,
     }

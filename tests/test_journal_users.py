@@ -14,9 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bitextmine.embeddings.store import Manifest
-from bitextmine.embeddings.writer import EmbeddingWriter
-
 # Each argument, a folder and a number, is a run of the script there in a process of its own, which dies at so many
 # writes, syncs and renames (0: never). Its modules are loaded once for all runs.
 _RUNS = """
@@ -101,23 +98,6 @@ with checkpoint.Checkpoint("search.part") as saved:
 """
 
 
-def _embedding(folder):
-    rows = np.random.default_rng(2).standard_normal((3000, 16)).astype(np.float16)
-    about = {"corpus": "x.fr", "text_sha256": "a" * 64, "model": "m", "model_hash": "0" * 16}
-    with EmbeddingWriter(folder / "x.fr.npy", *rows.shape, about) as writer:
-        writer.write(0, rows)
-        writer.finish(Manifest(rows=len(rows), dim=16, lang="fr", **about))
-
-
-_INDEX = """
-from bitextmine.embeddings.index_file import index_corpus
-from bitextmine.search import build_index
-from bitextmine.search.options import IndexOptions
-build_index._ADD_ROWS = 700
-index_corpus("x.fr.npy", IndexOptions("IVF16,SQ8"))
-"""
-
-
 def _documents(folder):
     (folder / "texts").mkdir()
     for number, lang in enumerate(("en", "fr") * 4):
@@ -143,7 +123,6 @@ USERS = {
         ("corpus.en", "corpus.fr", "corpus.en.origin.tsv", "corpus.fr.origin.tsv", "report.txt"),
         (*range(1, 12), 14, 17, 19, 20, 21),
     ),
-    "index": User(_embedding, _INDEX, ("x.fr.faiss",), (1, 2, 3, 4, 6, 9, 12, 16, 20, 24)),
 }
 
 

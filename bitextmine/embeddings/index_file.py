@@ -4,7 +4,6 @@ import contextlib
 import hashlib
 import logging
 import os
-import shutil
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,19 +14,16 @@ import msgspec
 from bitextmine.console import Progress, counted, silent
 from bitextmine.embeddings.store import Manifest, open_embedding
 from bitextmine.errors import BitextmineError, explained
-from bitextmine.files.atomic import sync_folder
-from bitextmine.files.journal import folder_head, is_foreign
+from bitextmine.files.atomic import staging, sync_file, sync_folder
 from bitextmine.files.json_toml import read_json, write_json
 from bitextmine.files.output import Destination
 from bitextmine.files.overwrite import Made, check_ours, foreign
 from bitextmine.files.storage import local_path
 from bitextmine.run import Run
-from bitextmine.search.build_index import JOB, build_on_disk, make_plan
-from bitextmine.search.faiss_index import Index, reason
-from bitextmine.search.faiss_library import faiss
-from bitextmine.search.indexed import Indexed
+from bitextmine.search.build_index import build_index
+from bitextmine.search.faiss_index import Index, faiss, reason
+from bitextmine.search.indexed import Indexed, Recall, draw, tune
 from bitextmine.search.options import INDEX_KINDS, IndexOptions
-from bitextmine.search.recall import Recall, draw, tune
 from bitextmine.version import __version__
 
 log = logging.getLogger(__name__)
@@ -52,26 +48,25 @@ def check_index_output(npy_path: str | os.PathLike[str], *, force: bool = False)
         Destination.of(manifest).check("index the corpus with --cache, in another folder")
     if force:
         return
-    part, instead = Path(f"{file}.part"), "index a copy of the corpus elsewhere"
+    instead = "index a copy of the corpus elsewhere"
     check_ours(manifest, Made.INDEX, instead)
-    if is_foreign(part, "index"):
-        raise foreign(part, "is not the folder of an unfinished index", instead)
-    if file.exists() and not manifest.exists() and folder_head(part) is None:
+    if file.exists() and not manifest.exists():
         raise foreign(file, f"has no {manifest.name} beside it that says what it is", instead)
     check_ours(file, Made.FAISS, instead)
 
 
-def _put_in_place(built: Path, file: Path, facts: dict[str, Any]) -> dict[str, Any]:
-    """Move an index to its name, the manifest last, and return the facts with its size and checksum."""
-    manifest = Path(f"{file}.json")
+def _put_in_place(staged: Path, file: Path, facts: dict[str, Any]) -> dict[str, Any]:
+    """Move an index to its name, after its manifest, and return the facts with its size and checksum.
+
+    At no time does the manifest lie beside another index, nor an index without one.
+    """
     facts = {"kind": "index", "version": __version__, **facts}
-    facts |= {"bytes": built.stat().st_size, "sha256": _checksum(built)}
-    with explained(f"{file}: cannot write"):
-        manifest.unlink(missing_ok=True)  # an index without a manifest is not mistaken for another's
-        sync_folder(file.parent)
-        built.replace(file)
-        sync_folder(file.parent)
-    write_json(manifest, facts)
+    facts |= {"bytes": staged.stat().st_size, "sha256": _checksum(staged)}
+    file.unlink(missing_ok=True)
+    sync_folder(file.parent)
+    write_json(Path(f"{file}.json"), facts)
+    staged.replace(file)
+    sync_folder(file.parent)
     return facts
 
 
@@ -196,24 +191,18 @@ def _identity(embedding: Manifest) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class IndexReport:
-    """The result of `index_corpus`: the file, its manifest's facts, and the seconds it took (0 if it was up to date).
-
-    `resumed` counts the vectors that an interrupted run had encoded.
-    """
+    """The result of `index_corpus`: the file, the facts of its manifest, the seconds it took (0 if up to date)."""
 
     path: Path
     facts: dict[str, Any]
     seconds: float = 0.0
     built: bool = False
-    resumed: int = 0
 
     def to_table(self) -> str:
         """Return a few lines for a person."""
         facts, recall = self.facts, self.facts["recall"]
         turned = "".join(f", {name} {value}" for name, value in facts.get("effort", {}).items())
         done = f"built in {self.seconds:.1f} s" if self.built else "up to date"
-        if self.resumed:
-            done += f", {counted(self.resumed, 'vector')} of it by a run before"
         size = facts["bytes"] / facts["distinct_rows"]
         k = min(recall["k"], facts["distinct_rows"])  # of the nearest, and there are no more
         more = f", recall@{k} {_percent(recall['at_k'])}" if k > 1 else ""
@@ -239,11 +228,10 @@ def index_corpus(
     """Build the index of an embedding beside it, unless one of these vectors and kind is there.
 
     Its recall is measured against exact search on a seeded sample of its own rows, each left out of its own answer;
-    nprobe (IVF) or efSearch (HNSW) is raised until recall@1 reaches the target. The work lies in CORPUS.faiss.part
-    until it is complete, and an interrupted run resumes. Every run makes the same index (HNSW apart) and the same
-    manifest. `progress` is called with the number of rows added.
+    nprobe (IVF) or efSearch (HNSW) is raised until recall@1 reaches 99%. Every run makes the same index (HNSW apart)
+    and the same manifest. `progress` is called with the number of rows added.
     """
-    options, memory = options or IndexOptions(), (run or Run()).memory_budget
+    options, run = options or IndexOptions(), run or Run()
     vectors, embedding = open_embedding(npy_path)
     file, manifest = index_paths(npy_path)
     _check_name(file)
@@ -251,25 +239,22 @@ def index_corpus(
         return IndexReport(file, read_json(manifest))
     check_index_output(npy_path, force=options.force)
     begin = time.perf_counter()
-    plan = make_plan(vectors, options.kind, seed=options.seed)
-    part = Path(f"{file}.part")
-    head = folder_head(part)
-    if options.force and (head is None or head.job != JOB):  # of another program
-        shutil.rmtree(part, ignore_errors=True)
-    identity = {"embedding": _identity(embedding)}
-    built = build_on_disk(vectors, plan, part, identity, memory=memory, progress=progress)
+    index = build_index(vectors, options.kind, memory=run.memory, progress=progress)
     seconds = time.perf_counter() - begin
-    index = Index(_read(built.file), plan.facts())
-    sample = draw(vectors, options.k, seed=options.seed)
-    recall, effort = tune(Indexed(vectors, index), sample, options.recall_target), index.effort()
-    tuned = {
-        "effort": {} if effort is None else {effort[0]: effort[1]},
-        "rescored_per_neighbour": index.factor,
-        "recall": asdict(recall),
-    }
-    facts = _put_in_place(built.file, file, {**plan.facts(), **identity, **tuned, "faiss": faiss.__version__})
-    shutil.rmtree(part, ignore_errors=True)
-    return IndexReport(file, facts, seconds, True, built.resumed)
+    with explained(f"{file}: cannot write"), staging(file) as (staged, out):
+        # Before its effort is set, which the manifest says.
+        faiss.write_index(index.faiss, faiss.PyCallbackIOWriter(out.write))  # type: ignore[attr-defined]
+        sync_file(out)
+        recall, effort = tune(Indexed(vectors, index), draw(vectors)), index.effort()
+        facts = {
+            **index.facts,
+            "embedding": _identity(embedding),
+            "effort": {} if effort is None else {effort[0]: effort[1]},
+            "rescored_per_neighbour": index.factor,
+            "recall": asdict(recall),
+            "faiss": faiss.__version__,
+        }
+        return IndexReport(file, _put_in_place(staged, file, facts), seconds, True)
 
 
 def open_index(npy_path: str | os.PathLike[str], run: Run | None = None) -> Index:

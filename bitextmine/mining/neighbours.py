@@ -82,7 +82,8 @@ def _through_indexes(
     ]
     kinds = dict.fromkeys(str(side.index.facts["factory"]) for side in sides)
     way = f"index-{'/'.join(kinds)}"
-    if all(side.index.exact and not side.index.on_gpu for side in sides):
+    # Every line of the other side would be compared with every vector of a flat index: do it once, for both directions.
+    if any(side.index.exact and not side.index.on_gpu for side in sides):
         n, m = (len(side.vectors) for side in sides)
         return _exactly(src, tgt, k, work, scaled(progress, n, n + m), None), way
     neighbours, _ = search_both_indexed(sides[0], sides[1], k, run, progress)

@@ -41,7 +41,7 @@ from bitextmine.mining.margin import LOG_ODDS, BestBothWays, best_candidates, ca
 from bitextmine.mining.options import MiningOptions, Retrieval
 from bitextmine.mining.pairing import ScoredPairs, retrieve
 from bitextmine.mining.threshold import Estimate
-from bitextmine.search.exact import search_self
+from bitextmine.search.exact import search_one
 from bitextmine.search.neighbours import Neighbours
 
 # Scores candidates anew: takes them, the neighbours, and how many of these count (see `scorer`).
@@ -97,7 +97,7 @@ def search_within(vectors: NDArray, k: int, margin: str, seed: int = 1) -> Decoy
     rows = np.sort(np.random.default_rng(seed).permutation(len(vectors))[:SAMPLE])
     some = np.ascontiguousarray(vectors[rows])
     n = len(some)
-    sim, ids = search_self(some, min(k + 1, n))
+    sim, ids = search_one(some, some, min(k + 1, n))
     own = ids == np.arange(n)[:, None]
     own[~own.any(axis=1), -1] = True  # many equal rows: itself is not among them, and the last goes
     sim, ids = (array[~own].reshape(n, -1) for array in (sim, ids))

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from bitextmine.arguments import plain_array, whole_number
 from bitextmine.console import Progress, silent
+from bitextmine.declarations import keywords
 from bitextmine.errors import BitextmineError
+from bitextmine.run import Run
 from bitextmine.search.checkpoint import Checkpoint
 from bitextmine.search.fused import FusedSearch, compiled_runs, instruction_set
 from bitextmine.search.neighbours import Neighbours, TopK
 from bitextmine.search.options import Engine, SearchOptions
 from bitextmine.search.rows import Groups, VectorRows, Vectors, check_pair, scan, unfold
-from bitextmine.system import budget, size
+from bitextmine.system import available, budget, size
 
 if TYPE_CHECKING:
     from bitextmine.search.blocks import BlockSearch
@@ -62,26 +65,14 @@ def search_one(
     *,
     progress: Progress = silent,
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return the k nearest rows of `pool` per row of `queries`, as `search_both`: (similarity, id) (n, k)."""
+    """Return the k nearest rows of `pool` per row of `queries`, as `search_both`: (similarity, id) (n, k).
+
+    If both are one array, a row is its own neighbour, and the compiled search multiplies every two rows once.
+    """
     options = replace(options, names=("queries", "pool"))
     folded = fold(queries, pool, k, options.names)
     best, _ = _search(folded, k, False, options, progress, None)
     return unfold(best.sim, best.id, *folded.groups)
-
-
-def search_self(
-    rows: Vectors, k: int, options: SearchOptions = _AS_IT_COMES
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return the k nearest rows of each row of a matrix, itself among them: `search_one` of it in itself.
-
-    The compiled search multiplies every two rows once.
-    """
-    dtype = check_pair(rows, rows, *options.names)
-    groups, digest = scan(rows, options.names[0])
-    side = VectorRows(rows, dtype, None if groups is None else groups.first)
-    folded = Folded(side, side, (groups, groups), digest)
-    best, _ = _search(folded, k, False, options, silent, None)
-    return unfold(best.sim, best.id, groups, groups)
 
 
 @dataclass(frozen=True)
@@ -104,9 +95,13 @@ def fold(x: Vectors, y: Vectors, k: int, names: tuple[str, str]) -> Folded:
     dtype = check_pair(x, y, *names)
     if k < 1:
         raise BitextmineError(f"k must be at least 1, found {k}")
-    (x_groups, x_digest), (y_groups, y_digest) = scan(x, names[0]), scan(y, names[1])
-    rows_x = VectorRows(x, dtype, None if x_groups is None else x_groups.first)
-    rows_y = VectorRows(y, dtype, None if y_groups is None else y_groups.first)
+
+    def folded(vectors: Vectors, name: str) -> tuple[VectorRows, Groups | None, str]:
+        groups, digest = scan(vectors, name)
+        return VectorRows(vectors, dtype, None if groups is None else groups.first), groups, digest
+
+    rows_x, x_groups, x_digest = first = folded(x, names[0])
+    rows_y, y_groups, y_digest = first if y is x else folded(y, names[1])
     return Folded(rows_x, rows_y, (x_groups, y_groups), f"{x_digest} {y_digest}")
 
 
@@ -118,7 +113,7 @@ def _search(
     progress: Progress,
     checkpoint: Checkpoint | None,
 ) -> tuple[TopK, TopK]:
-    """Return the neighbours between distinct rows; no rows of y's unless `both`. If x is y, each pair is met once."""
+    """Return the neighbours between distinct rows; no rows of y's unless `both`."""
     x, y, memory = sides.x, sides.y, options.memory
     done, of, total, back = 0, len(x), len(x.vectors), len(y) * both
     answer = 12 * k * (of + back) + sum(_unfolding(each, k) for each in sides.groups)
@@ -139,7 +134,7 @@ def _search(
         log.info("search: %s of %s lines are done, going on", f"{total * done // of:,}", f"{total:,}")
         progress(total * done // of)
     step = min(options.block_rows or engine.block_rows, engine.block_rows)
-    if x is y:
+    if x is y and not both:  # each pair is met once
         step, both, bwd = engine.block_rows, True, fwd
     while done < of:
         start, done = done, min(done + step, of)
@@ -181,3 +176,75 @@ def open_engine(
     from bitextmine.search.blocks import BlockSearch
 
     return BlockSearch(x, y, options, memory), BlockSearch.least_memory(x)
+
+
+# --- for arrays of any kind ---
+
+
+@keywords
+def knn(x: ArrayLike, y: ArrayLike, k: int, *, run: Run) -> Neighbours:
+    """Return the k rows of y with the largest inner product for each row of x, and the k rows of x for each of y.
+
+    Vectors are taken as they are: for cosines divide each by its length. Those of `bitextmine embed` and of encoders
+    have length 1.
+
+    Args:
+        x: one vector per row, shape (n, d), or anything that np.asarray turns into one. float16 stays float16 if y is
+            float16 too; everything else is compared as float32 (float64 is rounded to it).
+        y: the same, shape (m, d).
+        k: neighbours per row, 1 or more.
+        run: or its fields: ``device``, ``threads``, and ``memory``, the bytes that the search may take besides x and y
+            (default: half of what is free).
+
+    Returns:
+        Neighbours: fwd_sim (n, k) float32 and fwd_id (n, k) int64, rows of y; bwd_sim (m, k) float32 and bwd_id (m, k)
+        int64, rows of x. Each row goes from the highest similarity to the lowest; of equal similarities the lower
+        id comes first. Where the other side has fewer than k rows, what is missing is id -1 with similarity -inf.
+        A similarity is the inner product in float64, rounded once to float32. The result does not depend on device,
+        memory or threads.
+
+    Raises:
+        BitextmineError: x or y is no matrix of real numbers, holds a NaN, an infinity or a number beyond float32, is so
+            long a vector (1e12) that products overflow; different d, d = 0; too little memory; a device that is not
+            there. UsageError, one of them: k, memory or threads is no whole number from 1, device no name of one.
+
+    >>> import numpy as np
+    >>> x = np.eye(2)
+    >>> y = np.array([[0.6, 0.8], [1.0, 0.0], [0.0, 1.0]])
+    >>> neighbours = knn(x, y, 2)
+    >>> neighbours.fwd_id
+    array([[1, 0],
+           [2, 0]])
+    >>> neighbours.fwd_sim
+    array([[1. , 0.6],
+           [1. , 0.8]], dtype=float32)
+    >>> neighbours.bwd_id
+    array([[1, 0],
+           [0, 1],
+           [1, 0]])
+    """
+    how = SearchOptions(run.device_name, run.memory, run.threads, names=("x", "y"))
+    neighbours = whole_number("k", k)
+    a, b = _matrix(x, "x"), _matrix(y, "y")
+    result = 12 * neighbours * (len(a) + len(b))  # float32 and int64
+    if result > available():
+        raise BitextmineError(
+            f"k = {neighbours}: the result alone takes {size(result)}, and {size(available())} of memory is free; ask "
+            "for fewer neighbours"
+        )
+    return search_both(a, b, neighbours, how)
+
+
+def _matrix(rows: ArrayLike, name: str) -> NDArray[Any]:
+    try:
+        matrix = np.asarray(plain_array(rows))
+    except ValueError as error:  # rows of different lengths
+        raise BitextmineError(f"{name}: not a matrix of numbers ({error})") from None
+    if matrix.ndim != 2:
+        raise BitextmineError(
+            f"{name}: expected one vector a row (2 dimensions), found {matrix.ndim} dimension(s)"
+        )
+    if matrix.dtype.kind not in "fiu":
+        raise BitextmineError(f"{name}: expected real numbers, found {matrix.dtype}")
+    with np.errstate(over="ignore", invalid="ignore"):  # the search names the row
+        return matrix if matrix.dtype in (np.float16, np.float32) else matrix.astype(np.float32)

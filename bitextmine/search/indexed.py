@@ -1,11 +1,11 @@
-"""Search through an index of vectors, one way or in both directions: similarities are exact, some neighbours missed."""
+"""Search through indexes: similarities are exact, some neighbours are missed; the share that is found is measured."""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,17 +16,19 @@ from bitextmine.run import Run
 from bitextmine.search.exact import search_one
 from bitextmine.search.faiss_index import Index
 from bitextmine.search.lists import Lists, Router, search_lists
-from bitextmine.search.neighbours import Neighbours, TopK, shares_of
+from bitextmine.search.neighbours import Neighbours, TopK, best_first
 from bitextmine.search.options import SearchOptions
 from bitextmine.search.products import rescore
-from bitextmine.search.rows import Groups, VectorRows, Vectors, check_finite, check_pair, scan, unfold
+from bitextmine.search.rows import Groups, VectorRows, Vectors, check_pair, scan, unfold
 
 log = logging.getLogger(__name__)
 
-TARGET, SAMPLE = 0.99, 2000  # the recall@1 to reach, on so many rows of each side
-_LEAST_BY_LIST = 8  # queries per list from which going list by list pays
-_BLOCK_ROWS = 1 << 12
+TARGET = 0.99  # the recall@1 to reach
+K = 4  # neighbours that the recall of an index counts
+_SAMPLE = 2000  # rows of each side that the recall of a search in both directions is measured on
 _MERGE_ROWS = 1 << 15
+_MOST_RESCORED = 64  # candidates per neighbour
+_LITTLE = 0.002
 
 
 @dataclass(frozen=True)
@@ -52,25 +54,16 @@ class Indexed:
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Return the k nearest vectors that the index finds: (similarity (n, k), row (n, k)) as `search_one`.
 
-        A flat index is searched by `search_one`, an inverted file list by list if there are queries enough; of any
-        other, several times k candidates are rescored. Missing neighbours are -1 with -inf. `progress` is called with
-        the number of queries done.
+        A flat index is searched by `search_one`; of any other, several times k candidates are rescored. Missing
+        neighbours are -1 with -inf. `progress` is called with the number of queries done.
         """
         run, index, pool = run or Run(), self.index, self.vectors
-        dtype = check_pair(queries, pool, "queries", "indexed vectors")
+        check_pair(queries, pool, "queries", "indexed vectors")
         if k < 1:
             raise BitextmineError(f"k must be at least 1, found {k}")
         if index.exact and not index.on_gpu:
             options = SearchOptions(memory=run.memory, threads=run.threads)
             return search_one(queries, pool, k, options, progress=progress)
-        ivf = index.inverted
-        if ivf is not None and not index.on_gpu and len(queries) * ivf.nprobe >= _LEAST_BY_LIST * ivf.nlist:
-            for start in range(0, len(queries), _BLOCK_ROWS):
-                check_finite(queries[start : start + _BLOCK_ROWS], "queries", start)
-            rows = VectorRows(queries, dtype)
-            best, _ = search_lists(rows, self.lists, int(ivf.nprobe), k, run, progress, both=False)
-            index.check_mapped()
-            return unfold(best.sim, best.id, None, self.groups)
         ids = index.candidates(queries, min(max(1, index.rows), index.factor * k + 16), progress)
         if self.rows is not None:
             ids = np.where(ids < 0, -1, self.rows[ids])
@@ -117,7 +110,7 @@ class Indexed:
 
 def search_both_indexed(
     x: Indexed, y: Indexed, k: int, run: Run, progress: Progress = silent
-) -> tuple[Neighbours, dict[str, Any]]:
+) -> tuple[Neighbours, list[Recall]]:
     """Return the neighbours of `search_both`, found by the indexes of both sides: some may be missed.
 
     With two inverted files, x's rows are compared with the lists of y that are near them and y's rows with the lists of
@@ -126,84 +119,65 @@ def search_both_indexed(
     direction: a few dozen lists instead of hundreds for one pass. Other indexes, and those on GPUs, are asked one by
     one as they were tuned.
 
-    `progress` is called with the queries done, of n + m. Also returns the kind of search with its measured recall.
+    `progress` is called with the queries done, of n + m. Also returns the recall of both directions on these samples;
+    of other indexes none.
     """
     on_gpu = x.index.on_gpu or y.index.on_gpu
     if x.index.inverted is None or y.index.inverted is None or on_gpu:
         forward = y.search(x.vectors, k, run=run, progress=progress)
-        backward = x.search(y.vectors, k, run=run, progress=progress)
-        return Neighbours(*forward, *backward), {"search": "each index"}
+        return Neighbours(*forward, *x.search(y.vectors, k, run=run, progress=progress)), []
     check_pair(x.vectors, y.vectors, "source vectors", "target vectors")
-    sample = _Sample(x, y, k)
-    share = sample.enough()
-    x_lists, y_lists = len(x.lists.centres), len(y.lists.centres)
-    in_y, in_x = (max(1, round(share * count)) for count in (y_lists, x_lists))
+    random = np.random.default_rng(1)
+    samples = [_sample(these, those, k, random) for these, those in ((x, y), (y, x))]
+    share = max(sample.share for sample in samples)
+    in_y, in_x = (max(1, round(share * len(side.lists.centres))) for side in (y, x))
     fwd_here, bwd_there = search_lists(x.distinct, y.lists, in_y, k, run, progress)
     bwd_here, fwd_there = search_lists(y.distinct, x.lists, in_x, k, run, progress)
-    assert bwd_there is not None
-    assert fwd_there is not None
     for side in (x, y):
         side.index.check_mapped()
-    best = _united(fwd_here, fwd_there, x.lists.order), _united(bwd_here, bwd_there, y.lists.order)
-    recall = sample.recall(*best)
-    how = {
-        "search": "lists of both",
-        "nprobe": {"source": in_x, "target": in_y},
-        "lists": {"source": x_lists, "target": y_lists},
-        "recall": recall,
-    }
-    ways = recall["forward"], recall["backward"]
-    log.info(
-        "search: %d of %d and %d of %d lists; found on samples of %s and %s lines: %.2f%% and %.2f%% of the nearest, "
-        "%.2f%% and %.2f%% of the %d nearest",
-        *(in_y, y_lists, in_x, x_lists),
-        *(f"{way['sample']:,}" for way in ways),
-        *(100 * way[at] for at in ("at_1", "at_k") for way in ways),
-        k,
-    )
-    fwd, bwd = best
+    fwd, bwd = _united(fwd_here, fwd_there, x.lists.order), _united(bwd_here, bwd_there, y.lists.order)
+    recalls = [
+        _recall(best.sim[sample.rows], sample.sim) for sample, best in zip(samples, (fwd, bwd), strict=True)
+    ]
+    for way, recall, lists, side in zip(("source", "target"), recalls, (in_y, in_x), (y, x), strict=True):
+        log.info(
+            "search: %d of %d lists for each %s line; found on a sample of %s: %.2f%% of the nearest, %.2f%% of the %d "
+            "nearest",
+            *(lists, len(side.lists.centres), way, f"{recall.sample:,}"),
+            *(100 * recall.at_1, 100 * recall.at_k, k),
+        )
     return Neighbours(
         *unfold(fwd.sim, fwd.id, x.groups, y.groups), *unfold(bwd.sim, bwd.id, y.groups, x.groups)
-    ), how
+    ), recalls
 
 
-class _Sample:
-    """A seeded sample of both sides with its exact neighbours, to measure how near the right lists are."""
+class _Sample(NamedTuple):
+    """Rows (s,) of a side, the exact similarities (s, k) of their neighbours, and the share of lists that finds these.
 
-    def __init__(self, x: Indexed, y: Indexed, k: int) -> None:
-        random = np.random.default_rng(1)
-        self._drawn: list[tuple[NDArray[np.int64], NDArray[np.float32]]] = []
-        self._shares: list[NDArray[np.float64]] = []
-        for these, those in ((x, y), (y, x)):
-            drawn = np.sort(random.permutation(len(these.distinct))[:SAMPLE])
-            rows = these.distinct.take(drawn)
-            sim, ids = search_one(rows, those.vectors, k)
-            if those.groups is not None:
-                ids = np.where(ids < 0, -1, those.groups.of[ids])
-            real = (ids[:, 0] >= 0) & (sim[:, 0] > 0)
-            drawn, rows, best = drawn[real], rows[real], ids[real, 0]
-            self._drawn.append((drawn, sim[real]))
-            forth = Router(those.lists.centres).ranks(rows, those.lists.of(best))
-            back = Router(these.lists.centres).ranks(those.distinct.take(best), these.lists.of(drawn))
-            shares = forth / len(those.lists.centres), back / len(these.lists.centres)
-            self._shares.append(np.minimum(*shares))
+    It is the least share that reaches TARGET one way or the other, and a standard error of it more.
+    """
 
-    def enough(self) -> float:
-        """Return the least share of the lists that finds the target, and a standard error of it more, both ways."""
-        least = []
-        for shares in filter(len, self._shares):
-            wanted = min(1.0, TARGET + float(np.sqrt(TARGET * (1 - TARGET) / len(shares))))
-            at = min(len(shares) - 1, int(np.ceil(wanted * len(shares))) - 1)
-            least.append(float(np.sort(shares)[at]))
-        return min(1.0, max(least, default=1.0))
+    rows: NDArray[np.int64]
+    sim: NDArray[np.float32]
+    share: float
 
-    def recall(self, fwd: TopK, bwd: TopK) -> dict[str, dict[str, float]]:
-        """Return the share of the samples' neighbours found, by similarity, so that a tie counts as found."""
-        out = {}
-        for name, best, (drawn, sim) in zip(("forward", "backward"), (fwd, bwd), self._drawn, strict=True):
-            at_1, at_k = shares_of(best.sim[drawn], sim)
-            out[name] = {"at_1": at_1, "at_k": at_k, "sample": len(drawn)}
-        return out
+
+def _sample(x: Indexed, y: Indexed, k: int, random: np.random.Generator) -> _Sample:
+    drawn = np.sort(random.permutation(len(x.distinct))[:_SAMPLE])
+    rows = x.distinct.take(drawn)
+    sim, ids = search_one(rows, y.vectors, k)
+    if y.groups is not None:
+        ids = np.where(ids < 0, -1, y.groups.of[ids])
+    real = (ids[:, 0] >= 0) & (sim[:, 0] > 0)
+    drawn, rows, best = drawn[real], rows[real], ids[real, 0]
+    if not len(drawn):
+        return _Sample(drawn, sim[real], 1.0)
+    forth = Router(y.lists.centres).ranks(rows, y.lists.of(best))
+    back = Router(x.lists.centres).ranks(y.distinct.take(best), x.lists.of(drawn))
+    shares = np.minimum(forth / len(y.lists.centres), back / len(x.lists.centres))
+    wanted = min(1.0, TARGET + float(np.sqrt(TARGET * (1 - TARGET) / len(drawn))))
+    share = float(np.sort(shares)[int(np.ceil(wanted * len(drawn))) - 1])
+    return _Sample(drawn, sim[real], min(1.0, share))
 
 
 def _united(best: TopK, back: TopK, order: NDArray[np.int64]) -> TopK:
@@ -214,3 +188,100 @@ def _united(best: TopK, back: TopK, order: NDArray[np.int64]) -> TopK:
         seen = (ids[:, :, None] == best.id[rows][:, None, :]).any(axis=2)
         best.add(rows, np.where(seen, np.float32(-np.inf), sim), np.where(seen, -1, ids))
     return best
+
+
+# --- the recall of an index, and the effort that reaches a target ---
+
+
+@dataclass(frozen=True)
+class Recall:
+    """The share of queries whose best neighbour was found (at_1), and of the k best (at_k), by similarity."""
+
+    at_1: float
+    at_k: float
+    k: int
+    sample: int
+
+
+def _recall(sim: NDArray[np.float32], exact: NDArray[np.float32]) -> Recall:
+    """Return the recall of similarities (s, k) against the exact ones; a tie counts as found."""
+    there = ~np.isneginf(exact)
+    worst = np.where(there, exact, np.inf).min(axis=1, initial=np.inf)
+    hits = np.minimum((sim >= worst[:, None]).sum(axis=1), there.sum(axis=1)).sum()
+    has, total = there[:, 0], int(there.sum())
+    at_1 = float((sim[has, 0] >= exact[has, 0]).mean()) if has.any() else 1.0
+    return Recall(at_1, float(hits / total) if total else 1.0, exact.shape[1], len(exact))
+
+
+@dataclass(frozen=True)
+class OwnRows:
+    """Rows of a pool as queries, with the exact similarities of their neighbours there, themselves left out.
+
+    Shapes: vectors (s, d), sim (s, k), -inf if missing, and own (s,), the numbers of the rows.
+    """
+
+    vectors: Vectors
+    sim: NDArray[np.float32]
+    own: NDArray[np.int64]
+
+
+def draw(pool: Vectors, k: int = K, size: int = 1000) -> OwnRows:
+    """Return a seeded sample of the pool's rows; zero rows, which have only ties, are not drawn."""
+    drawn = np.sort(np.random.default_rng(1).permutation(len(pool))[:size])
+    own = drawn[(pool[drawn] != 0).any(axis=1)].astype(np.int64)
+    vectors = np.ascontiguousarray(pool[own])
+    sim, ids = search_one(vectors, pool, k + 1)
+    return OwnRows(vectors, _without(sim, ids, own, k), own)
+
+
+def measure(indexed: Indexed, sample: OwnRows) -> Recall:
+    """Return the recall of the index on a sample, rescoring included."""
+    k = sample.sim.shape[1]
+    sim, ids = indexed.search(sample.vectors, k + 1)
+    return _recall(_without(sim, ids, sample.own, k), sample.sim)
+
+
+def tune(indexed: Indexed, sample: OwnRows, target: float = TARGET) -> Recall:
+    """Set the least nprobe or efSearch, to about a tenth, whose recall@1 on the sample reaches the target.
+
+    If none does, it is the highest. Where more of it no longer helps, the codes lose the rest: then more candidates are
+    rescored.
+    """
+    index, below = indexed.index, 0
+    recall = measure(indexed, sample)
+    while recall.at_1 < target:
+        before, effort = recall, index.effort()
+        if effort is not None and effort[1] < effort[2]:
+            below = effort[1]
+            index.set_effort(min(2 * effort[1], effort[2]))
+            recall = measure(indexed, sample)
+        if recall.at_1 >= target:
+            break
+        more = effort is None or effort[1] >= effort[2] // 2 or recall.at_1 - before.at_1 < _LITTLE
+        if more and not index.lossless and index.factor < _MOST_RESCORED:
+            index.factor *= 2
+            recall = measure(indexed, sample)
+        elif effort is None or effort[1] >= effort[2]:
+            break
+    effort = index.effort()
+    if effort is None or not below or recall.at_1 < target:
+        return recall
+    high = effort[1]
+    while high - below > max(1, high // 10):
+        middle = (below + high) // 2
+        index.set_effort(middle)
+        less = measure(indexed, sample)
+        if less.at_1 >= target:
+            high, recall = middle, less
+        else:
+            below = middle
+    index.set_effort(high)
+    return recall
+
+
+def _without(
+    sim: NDArray[np.float32], ids: NDArray[np.int64], own: NDArray[np.int64], k: int
+) -> NDArray[np.float32]:
+    """Return the k best similarities of each row, less the row's own."""
+    mine = ids == own[:, None]
+    return best_first(np.where(mine, -np.inf, sim).astype(np.float32), np.where(mine, -1, ids), k)[0]

@@ -155,28 +155,20 @@ class Router:
 
 
 def search_lists(
-    queries: VectorRows,
-    lists: Lists,
-    probes: int,
-    k: int,
-    run: Run,
-    progress: Progress = silent,
-    *,
-    both: bool = True,
-) -> tuple[TopK, TopK | None]:
+    queries: VectorRows, lists: Lists, probes: int, k: int, run: Run, progress: Progress = silent
+) -> tuple[TopK, TopK]:
     """Return the k best rows for each query, among those of the `probes` lists whose centres are nearest to it.
 
-    With `both`, also the k best queries for each listed row, among those that its list was compared with. Similarities
-    are exact, order and ties as in `search_both`. The memory and threads of `run` do not change the result. `progress`
-    is called with the number of queries done.
+    Also returns the k best queries for each listed row, among those that its list was compared with. Similarities are
+    exact, order and ties as in `search_both`. The memory and threads of `run` do not change the result. `progress` is
+    called with the number of queries done.
 
     Returns:
         The queries' neighbours, with row numbers as in lists.order, and those of the listed rows, in that order, with
         query numbers.
     """
     router = Router(lists.centres, probes)
-    fwd = TopK.empty(len(queries), k)
-    bwd = TopK.empty(len(lists.order), k) if both else None
+    fwd, bwd = TopK.empty(len(queries), k), TopK.empty(len(lists.order), k)
     each = 6 * queries.dim + 24 * router.probes + 24 * k * (run.thread_count + 1)  # bytes
     # A multiple of ROUTE_ROWS: the lists of a row do not depend on the memory.
     step = max(_LEAST_ROWS, min(_MOST_ROWS, run.memory_budget // each)) // ROUTE_ROWS * ROUTE_ROWS
@@ -210,7 +202,7 @@ class _Block:
     at: NDArray[np.int32]
     begins: NDArray[np.int64]
     k: int
-    bwd: TopK | None
+    bwd: TopK
 
     def __post_init__(self) -> None:
         self._local, self._states = threading.local(), list[TopK]()
@@ -240,7 +232,7 @@ class _Block:
             self._states.append(state)
         a, b = int(self.lists.bounds[number]), int(self.lists.bounds[number + 1])
         cols = self.lists.fetch(number)
-        bwd = None if self.bwd is None else TopK(self.bwd.sim[a:b], self.bwd.id[a:b])
+        bwd = TopK(self.bwd.sim[a:b], self.bwd.id[a:b])
         first, last = int(self.begins[number]), int(self.begins[number + 1])
         for begin in range(first, last, _AT_ONCE):
             at = self.at[begin : min(begin + _AT_ONCE, last)]
@@ -250,28 +242,26 @@ class _Block:
         return number
 
     def _products(
-        self, rows: Vectors, cols: Vectors, fwd: TopK, bwd: TopK | None, base: int, at: NDArray[np.int32]
+        self, rows: Vectors, cols: Vectors, fwd: TopK, bwd: TopK, base: int, at: NDArray[np.int32]
     ) -> None:
         x, y = VectorRows(rows, rows.dtype), VectorRows(cols, cols.dtype)
         if self._compiled:
             # Queries of this block are numbered from its start on, above all that came before: ids stay comparable
             # until the numbers within the selection become those of the queries.
-            first = self.start if bwd is None else max(self.start, int(bwd.id.max(initial=-1)) + 1)
+            first = max(self.start, int(bwd.id.max(initial=-1)) + 1)
             engine = FusedSearch(x, y, self.k, _ALONE, 1 << 62, (first, base))
             engine.block(0, len(rows), fwd, bwd)
-            if bwd is not None:
-                new = bwd.id >= first
-                bwd.id[new] = self.start + at[bwd.id[new] - first]
+            new = bwd.id >= first
+            bwd.id[new] = self.start + at[bwd.id[new] - first]
             return
         from bitextmine.search.blocks import BlockSearch
 
         part, back = TopK.empty(len(rows), self.k), TopK.empty(len(cols), self.k)
-        BlockSearch(x, y, _ALONE, 1 << 30).block(0, len(rows), part, None if bwd is None else back)
+        BlockSearch(x, y, _ALONE, 1 << 30).block(0, len(rows), part, back)
         row, place = np.nonzero(part.id >= 0)
         fwd.merge(row, part.id[row, place] + base, part.sim[row, place])
-        if bwd is not None:
-            col, place = np.nonzero(back.id >= 0)
-            bwd.merge(col, self.start + at[back.id[col, place]].astype(np.int64), back.sim[col, place])
+        col, place = np.nonzero(back.id >= 0)
+        bwd.merge(col, self.start + at[back.id[col, place]].astype(np.int64), back.sim[col, place])
 
 
 def scaled(progress: Progress, steps: int, total: int) -> Progress:

@@ -37,16 +37,6 @@ def best_first(
     return sim, ids
 
 
-def shares_of(sim: NDArray[np.float32], exact: NDArray[np.float32]) -> tuple[float, float]:
-    """Return the recall@1 and recall@k of similarities (s, k) against the exact ones; a tie counts as found."""
-    there = ~np.isneginf(exact)
-    worst = np.where(there, exact, np.inf).min(axis=1, initial=np.inf)
-    hits = np.minimum((sim >= worst[:, None]).sum(axis=1), there.sum(axis=1)).sum()
-    has, total = there[:, 0], int(there.sum())
-    at_1 = float((sim[has, 0] >= exact[has, 0]).mean()) if has.any() else 1.0
-    return at_1, float(hits / total) if total else 1.0
-
-
 @dataclass(frozen=True)
 class TopK:
     """The k best so far for each of n rows: sim (n, k) float32 and id (n, k) int64, ordered as by `best_first`.

@@ -90,13 +90,10 @@ IndexType = Annotated[
 
 @dataclass(frozen=True)
 class IndexOptions(Options):
-    """How an index is built, and how its recall is measured.
+    """How an index is built.
 
     Attributes:
         kind: one of INDEX_KINDS or a FAISS factory string (`faiss_index.factory_string`).
-        recall_target: recall@1 to reach.
-        k: neighbours that the recall counts.
-        seed: of training rows and samples.
         force: build again, and write over files of other programs.
     """
 
@@ -107,19 +104,6 @@ class IndexOptions(Options):
             "Kind of index, or a FAISS factory string such as IVF1024,SQ8; auto: flat up to 250,000 lines, else ivf.",
         ),
     ] = "auto"
-    recall_target: Annotated[
-        float,
-        Opt(
-            "--recall --recall-target",
-            "Raise the search effort (nprobe, efSearch) until recall@1 reaches this share.",
-            ge=0,
-            le=1,
-        ),
-    ] = 0.99
-    k: Annotated[int, Opt("-k", "Neighbours to measure recall with.", ge=1)] = 4
-    seed: Annotated[
-        int, Opt("--seed", "Random seed of the training rows and the recall sample.", ge=0, le=2**32 - 1)
-    ] = 1
     force: Annotated[
         bool, Opt("--force", "Build again even if up to date, and overwrite files of other programs.")
     ] = False

@@ -65,16 +65,14 @@ def test_a_damaged_index_is_built_again_as_it_was(bm, indexed, damage):
 
 
 @pytest.mark.usefixtures("corpora")
-@pytest.mark.parametrize("suffix", ["", ".json", ".part/x"])
+@pytest.mark.parametrize("suffix", ["", ".json"])
 def test_foreign_files_instead_of_an_index(bm, tmp_path, suffix):
     name = f"corpus.fr.faiss{suffix}"
-    (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("IxFI" if name.endswith("faiss") else '{"kind": "notes"}')
     message = bm.refused("index", "corpus.en", "corpus.fr")
-    assert f"{name.partition('/')[0]}: " in message and "--force" in message
+    assert f"{name}: " in message and "--force" in message
     bm("index", "corpus.fr", "--force")
     assert json.loads((tmp_path / "corpus.fr.faiss.json").read_text())["kind"] == "index"
-    assert not (tmp_path / "corpus.fr.faiss.part").exists()
 
 
 @pytest.mark.parametrize("corpus", ["corpus.en", "corpus.fr"])

@@ -190,8 +190,7 @@ def test_a_text_that_changes_at_any_moment(bm, act, embedded, tmp_path):
 
 def test_an_index_that_is_truncated_during_the_search(here, act):
     """The lists are read from the file while they are searched; the next run builds a new index."""
-    for corpus, kind in (("corpus.en", "flat"), ("corpus.fr", "ivf")):
-        here("index", corpus, "--type", kind)
+    here("index", "corpus.en", "corpus.fr", "--type", "ivf")
     indexed = contents(here.folder)
     through = (*DEFAULT, "--search", "index")
     cut = "import os\nos.truncate('corpus.fr.faiss', os.path.getsize('corpus.fr.faiss') // 8)\n"

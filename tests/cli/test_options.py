@@ -44,7 +44,6 @@ WRONG = [  # a command, its option, values that it must refuse
     ("embed corpus.fr", "--out", ["", "vectors", ".npy"]),
     ("embed corpus.fr", "--device", ["cuda:", "cuda:x", "cuda:-1", ""]),
     ("index corpus.fr", "--type", ["nonsense", "", "IVF 1024"]),
-    ("index corpus.fr", "--recall-target", ["1.1", "nan"]),
     (MINE, "-k", ["0", "x", NINES]),
     (MINE, "--memory", ["20", f"{'9' * 400}G", f"{NINES}G"]),
     ("mine --src en", "--tgt", ["", "f", "corpus/fr"]),

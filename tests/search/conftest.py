@@ -1,13 +1,9 @@
-import tempfile
-from pathlib import Path
-
 import pytest
 import torch
 
+from bitextmine.search import build_index as building
 from bitextmine.search import fused
-from bitextmine.search.build_index import build_on_disk, make_plan
-from bitextmine.search.faiss_index import Index
-from bitextmine.search.faiss_library import faiss
+from bitextmine.search.faiss_index import faiss
 
 
 @pytest.fixture(autouse=True, scope="package")
@@ -37,12 +33,9 @@ def way(request, monkeypatch):
     return str(request.param)
 
 
-def build_index(vectors, kind="auto", *, seed=1):
+def build_index(vectors, kind="auto"):
     """As `index_corpus` builds it, with a modest effort."""
-    plan = make_plan(vectors, kind, seed=seed)
-    with tempfile.TemporaryDirectory() as folder:
-        made = faiss.read_index(str(build_on_disk(vectors, plan, Path(folder), {}, memory=1 << 30).file))
-    index = Index(made, plan.facts())
+    index = building.build_index(vectors, kind)
     if (effort := index.effort()) is not None:
         index.set_effort(min(8 if effort[0] == "nprobe" else 64, effort[2]))
     return index

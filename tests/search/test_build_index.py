@@ -1,121 +1,36 @@
-import errno
-from types import SimpleNamespace
 from unittest import mock
 
 import faiss
 import numpy as np
 import pytest
 
-from bitextmine.embeddings.index_file import index_paths, load_index
-from bitextmine.embeddings.store import open_embedding
 from bitextmine.errors import BitextmineError
-from bitextmine.files.journal import Journal, read_head
-from bitextmine.search import build_index as build
-from bitextmine.search.build_index import build_on_disk, make_plan
+from bitextmine.search import build_index as building
 from bitextmine.search.indexed import Indexed
 
-from ..embeddings.test_index_file import contents, embed, index_corpus
 from ..search import oracle
 from .conftest import build_index
 
 
-@pytest.fixture
-def npy(tmp_path):
-    return embed(tmp_path / "corpus.fr.npy", oracle.corpus(np.random.default_rng(0), 900, 32, 0.1, 0.02))
+@pytest.mark.parametrize(
+    "kind", ["ivf", "IVF8,SQ8", "IVF300,Flat", "IVF8_HNSW8,SQ8", "IVF8,PQ8x4", "OPQ8_32,IVF8,PQ8x4"]
+)
+def test_lists_are_those_that_faiss_assigns(kind, monkeypatch):
+    monkeypatch.setattr(building, "_ADD_ROWS", 200)
+    vectors = oracle.corpus(np.random.default_rng(0), 900, 32, 0.1, 0.02)
+    made = building.build_index(vectors, kind).faiss
+    index = faiss.clone_index(made)
+    index.reset()  # but stays trained
+    chosen = sorted({row.tobytes(): at for at, row in reversed([*enumerate(vectors)]) if row.any()}.values())
+    index.add_with_ids(vectors[chosen].astype(np.float32), np.array(chosen))
+    assert faiss.serialize_index(made).tobytes() == faiss.serialize_index(index).tobytes()
 
 
-@pytest.fixture(autouse=True)
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(build, "_ADD_ROWS", 200)
-
-
-@pytest.mark.parametrize("kind", ["ivf", "IVF8,SQ8", "IVF300,Flat", "IVF8_HNSW8,SQ8", "IVF8,PQ8x4"])
-@pytest.mark.parametrize("memory", [1 << 30, 20_000])
-def test_the_file_is_as_faiss_writes_it(npy, tmp_path, kind, memory):
-    """An index that FAISS itself adds the vectors to, with lists that it assigns."""
-    vectors, _ = open_embedding(npy)
-    plan = make_plan(vectors, kind)
-    made = build_on_disk(vectors, plan, tmp_path / "part", {}, memory=memory).file
-    index = faiss.read_index(str(tmp_path / "part" / "trained.faiss"))
-    index.add_with_ids(np.ascontiguousarray(vectors[plan.chosen], np.float32), plan.chosen)
-    faiss.write_index(index, str(tmp_path / "wanted.faiss"))
-    assert made.read_bytes() == (tmp_path / "wanted.faiss").read_bytes()
-
-
-def test_lists_are_mapped(npy):
-    found = load_index(index_corpus(npy, "ivf").path)
-    assert isinstance(faiss.downcast_InvertedLists(found.inverted.invlists), faiss.OnDiskInvertedLists)
-
-
-@pytest.mark.parametrize("damage", [None, "missing", "truncated", "another model"])
-def test_interrupted_work_is_taken_up(npy, damage, monkeypatch):
-    index_corpus(npy, "ivf")
-    wanted, part, seen = contents(npy), npy.parent / "corpus.fr.faiss.part", []
-
-    def stop(count):
-        seen.append(count)
-        if sum(seen) == 600:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        index_corpus(npy, "ivf", progress=stop, force=True)
-    if damage == "missing":
-        (part / "lists").unlink()
-    elif damage == "truncated":
-        (part / "codes").write_bytes((part / "codes").read_bytes()[:-1])
-    elif damage == "another model":
-        head = read_head(part / "journal")
-        head.identity["embedding"]["model_hash"] = "1" * 16
-        (part / "journal").unlink()
-        with Journal(part / "journal", head.job, head.identity):
-            pass
-    report = index_corpus(npy, "ivf", force=True)
-    assert report.resumed == (0 if damage else 600)
-    assert contents(npy) == wanted
-    assert not part.exists()
-
-
-def test_two_at_the_same_index(npy):
-    vectors, _ = open_embedding(npy)
-    part = npy.parent / "part"
-    part.mkdir()
-    (part / "journal").touch()
-    with (
-        Journal(part / "journal", build.JOB, {}),
-        pytest.raises(BitextmineError, match="another process is building"),
-    ):
-        build_on_disk(vectors, make_plan(vectors, "ivf"), part, {}, memory=1 << 30)
-
-
-def test_too_little_room(npy, monkeypatch):
-    with pytest.raises(
-        BitextmineError, match=r"HNSW32_SQ8: takes about .* of memory, .* may be used; use ivf"
-    ):
-        index_corpus(npy, "HNSW32_SQ8", memory=1000)
-    monkeypatch.setattr(build.shutil, "disk_usage", lambda _: SimpleNamespace(free=5000))
-    with pytest.raises(
-        BitextmineError, match=r"the index takes about [\d,]+ bytes, and [\d,]+ are to be had"
-    ):
-        index_corpus(npy, "ivf")
-    assert not index_paths(npy)[0].exists()
-
-
-def test_a_full_disk_half_way(npy, monkeypatch):
-    index_corpus(npy, "ivf")
-    wanted, real, calls = contents(npy), build.sync_file, []
-
-    def full(file):
-        calls.append(file)
-        if len(calls) == 6:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        real(file)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(build, "sync_file", full)
-        with pytest.raises(BitextmineError, match=r"No space left on device.*run index again to go on"):
-            index_corpus(npy, "ivf", force=True)
-    assert index_corpus(npy, "ivf", force=True).resumed == 400
-    assert contents(npy) == wanted
+def test_an_index_larger_than_the_memory_is_refused():
+    vectors = oracle.vectors(np.random.default_rng(0), 900, 32)
+    for kind in ("ivf", "HNSW32_SQ8"):
+        with pytest.raises(BitextmineError, match=r"takes about .* of memory, 1.* may be used; allow more"):
+            building.build_index(vectors, kind, memory=1000)
 
 
 def with_gpus(monkeypatch, move):

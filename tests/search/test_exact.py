@@ -1,5 +1,7 @@
 import functools
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from bitextmine.errors import BitextmineError
 from bitextmine.search import fused
 from bitextmine.search.blocks import BlockSearch
-from bitextmine.search.exact import open_engine, search_both, search_one, search_self
+from bitextmine.search.exact import knn, open_engine, search_both, search_one
 from bitextmine.search.neighbours import TopK
 from bitextmine.search.options import Arithmetic, Engine, SearchOptions
 from bitextmine.search.rows import VectorRows
@@ -130,27 +132,42 @@ def test_equal_rows_tie_exactly_and_go_by_id(method):
     assert len(np.unique(got.fwd_sim)) == len(np.unique(got.bwd_sim)) == 1
 
 
-@each_method
-def test_many_rows_within_the_error_of_the_arithmetic(method):
-    """A thousand near copies: int8 and bfloat16 cannot tell them apart, the answer must."""
-    rng = np.random.default_rng(2)
+def near_copies(rng):
+    """A thousand: int8 and bfloat16 cannot tell them apart, the answer must."""
     x = np.repeat(oracle.vectors(rng, 1, 96).astype(np.float32), 700, axis=0)
-    x += 2e-4 * rng.standard_normal(x.shape).astype(np.float32)
-    x = x.astype(np.float16)
-    y = np.concatenate([x[::-1], oracle.vectors(rng, 400, 96)])
-    assert_same(arrays(search(x, y, 5, **method)), oracle.both(x, y, 5))
+    x = (x + 2e-4 * rng.standard_normal(x.shape)).astype(np.float16)
+    return x, np.concatenate([x[::-1], oracle.vectors(rng, 400, 96)])
 
 
-@each_method
-def test_vectors_that_quantise_badly(method):
-    """One large component leaves the others a handful of the int8 levels."""
-    rng = np.random.default_rng(3)
-    x, y = (oracle.vectors(rng, n, 64).astype(np.float32) for n in (300, 1300))
+def one_large_component(rng):
+    """It leaves the others a handful of the int8 levels."""
+    x, y = (oracle.vectors(rng, n, 64, np.float32) for n in (300, 1300))
     for v in (x, y):
         v[:, 5] = 3
         v /= np.linalg.norm(v, axis=1, keepdims=True)
-    x, y = x.astype(np.float16), y.astype(np.float16)
-    assert_same(arrays(search(x, y, 4, **method)), oracle.both(x, y, 4))
+    return x.astype(np.float16), y.astype(np.float16)
+
+
+def vanishing_squares(rng):
+    """Lengths of such float32 rows are not zero, nor is what the arithmetic may be wrong by."""
+    x, y = (oracle.vectors(rng, n, 96, np.float32) for n in (90, 120))
+    y[::2] *= np.float32(1e-13)
+    return x * np.float32(1e-22), y
+
+
+def lengths_other_than_one(rng):
+    x, y = (oracle.vectors(rng, n, 48, np.float32) for n in (200, 1100))
+    x, y = (v * rng.uniform(0.01, 4, (len(v), 1)) for v in (x, y))
+    return x.astype(np.float16), y.astype(np.float16)
+
+
+@each_method
+@pytest.mark.parametrize(
+    "make", [near_copies, one_large_component, vanishing_squares, lengths_other_than_one]
+)
+def test_awkward_rows(method, make):
+    x, y = make(np.random.default_rng(2))
+    assert_same(arrays(search(x, y, 5, **method)), oracle.both(x, y, 5))
 
 
 @each_method
@@ -164,26 +181,6 @@ def test_float32_lengths_near_the_ends_of_the_range(method):
     y[5] *= np.float32(1e30)
     with pytest.raises(BitextmineError, match="vector of length"):
         search(x, y, 4, **method)
-
-
-@each_method
-def test_float32_rows_whose_squares_vanish(method):
-    """Their lengths are not zero, nor is what the arithmetic may be wrong by."""
-    rng = np.random.default_rng(18)
-    x, y = (oracle.vectors(rng, n, 96, np.float32) for n in (90, 120))
-    x *= np.float32(1e-22)
-    y[::2] *= np.float32(1e-13)
-    assert_same(arrays(search(x, y, 4, **method)), oracle.both(x, y, 4))
-
-
-@each_method
-def test_lengths_other_than_one(method):
-    rng = np.random.default_rng(4)
-    x, y = (oracle.vectors(rng, n, 48).astype(np.float32) for n in (200, 1100))
-    x *= rng.uniform(0.01, 4, (len(x), 1)).astype(np.float32)
-    y *= rng.uniform(0.01, 4, (len(y), 1)).astype(np.float32)
-    x, y = x.astype(np.float16), y.astype(np.float16)
-    assert_same(arrays(search(x, y, 4, **method)), oracle.both(x, y, 4))
 
 
 @pytest.mark.parametrize(("asked", "bits"), [("high", 10), ("medium", 7)])
@@ -247,7 +244,7 @@ def test_one_direction_is_half_of_both(method, block):
 @pytest.mark.parametrize("n", [1, 700, 2900])
 def test_a_matrix_in_itself(method, n):
     x, wanted = solved_itself(n)
-    got = search_self(x, 5, SearchOptions(**method, threads=3, block_rows=600))
+    got = search_one(x, x, 5, SearchOptions(**method, threads=3, block_rows=600))
     assert all(a.tobytes() == b.tobytes() for a, b in zip(got, wanted, strict=True))
 
 
@@ -288,19 +285,6 @@ def test_a_nan_is_named_by_its_line(value, dtype, side):
     pair[side][row, 3] = value
     with pytest.raises(BitextmineError, match=rf"{('source', 'target')[side]} vectors.*line {row + 1} .*NaN"):
         search_both(*pair, 2)
-
-
-def test_input_that_cannot_be_searched():
-    rng = np.random.default_rng(13)
-    x = oracle.vectors(rng, 5, 8)
-    with pytest.raises(BitextmineError, match=r"8.* 9"):
-        search_both(x, oracle.vectors(rng, 5, 9), 2)
-    with pytest.raises(BitextmineError, match="k must be at least 1, found 0"):
-        search_both(x, x, 0)
-    with pytest.raises(BitextmineError, match="2 dimensions"):
-        search_both(x[0], x, 2)
-    with pytest.raises(BitextmineError, match="int8"):
-        search_both(x.astype(np.int8), x, 2)
 
 
 def test_falls_back_to_torch_without_the_compiled_search(monkeypatch):
@@ -351,3 +335,59 @@ def test_plain_c_is_for_want_of_better(monkeypatch):
     monkeypatch.setattr("bitextmine.search.exact.instruction_set", lambda: "portable")
     engine, _ = open_engine(rows, rows, 2, SearchOptions(), 1 << 30)
     assert isinstance(engine, BlockSearch)
+
+
+# --- arrays of any kind ---
+
+
+@settings(max_examples=30)
+@given(
+    n=st.integers(0, 60),
+    m=st.integers(0, 60),
+    d=st.sampled_from([1, 3, 32, 70]),
+    k=st.integers(1, 8),
+    dtype=st.sampled_from([np.float16, np.float32, np.float64, np.int8]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_knn_equals_the_oracle(n, m, d, k, dtype, seed):
+    """On a grid, on which every way to sum is exact and many similarities are equal."""
+    rng = np.random.default_rng(seed)
+    x, y = (rng.integers(-3, 4, (size, d)).astype(dtype) for size in (n, m))
+    assert_same(arrays(knn(x, y, k)), oracle.both(x, y, k))
+
+
+def test_knn_takes_lists_and_tensors_and_leaves_them_alone():
+    rng = np.random.default_rng(2)
+    x, y = oracle.vectors(rng, 20, 8), oracle.vectors(rng, 30, 8)
+    want = oracle.both(x, y, 3)
+    assert_same(arrays(knn(x.tolist(), torch.from_numpy(y), 3)), want)
+    tensor = torch.from_numpy(x).requires_grad_()
+    assert_same(arrays(knn(tensor, y, 3)), want)
+    coarse = tensor.bfloat16()
+    assert_same(arrays(knn(coarse, y, 3)), arrays(knn(coarse.float().detach().numpy(), y, 3)))
+    x.flags.writeable = False
+    assert_same(arrays(knn(x, y, np.int64(3))), want)
+
+
+@pytest.mark.parametrize(
+    ("x", "k", "message"),
+    [
+        ([1.0, 2.0], 1, r"x: expected one vector a row \(2 dimensions\), found 1"),
+        ([[1.0, 2.0], [3.0]], 1, "x: not a matrix"),
+        ([[1j, 2]], 1, "x: expected real numbers, found complex128"),
+        ([[1.0, 2.0], [np.nan, 0.0]], 1, "x: the vector of line 2 holds a NaN"),
+        ([[1e13, 0.0]], 1, "a vector of length 1.0e[+]13"),
+        ([[1.0, 2.0, 3.0]], 1, "different dimensions: x 3, y 2"),
+        ([[1.0, 2.0]], 0, "k must be at least 1, found 0"),
+        ([[1.0, 2.0]], 10**12, r"k = 10{12}: the result alone takes"),
+    ],
+)
+def test_what_knn_refuses(x, k, message):
+    with pytest.raises(BitextmineError, match=message):
+        knn(x, [[1.0, 0.0]], k)
+
+
+@pytest.mark.parametrize("module", ["exact", "neighbours", "options"])
+def test_importing_it_imports_neither_faiss_nor_torch(module):
+    code = f"import sys, bitextmine.search.{module}; assert not {{'faiss', 'torch'}} & sys.modules.keys()"
+    subprocess.run([sys.executable, "-c", code], check=True)
