@@ -23,7 +23,7 @@ from opusfilter import CLEAN_HIGH, ConfigurationError, FilterABC
 
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError
-from bitextmine.files.formats.records import RecordBlock
+from bitextmine.files.formats.blocks import Block
 from bitextmine.run import Run
 from bitextmine.scoring.columns.catalogue import COLUMNS, Request, Tools, column_names
 from bitextmine.scoring.compute import PairRows, PairScorer
@@ -92,7 +92,7 @@ class BitextFilter(FilterABC):  # type: ignore[misc]  # the library has no types
     def accept(self, score: Mapping[str, Any]) -> bool:
         """Return True if all rules are passed; a pair without a value passes none on it."""
         columns = [rule.column for rule in self._judge.rules]
-        row = RecordBlock(columns, [[score[column] for column in columns]])
+        row = Block(columns, [[score[column] for column in columns]])
         return bool(self._judge.judge(row, Tools()).reason[0] < 0)
 
     def filter(self, pairs: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:

@@ -26,7 +26,7 @@ from bitextmine.encoder import folder as files
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import cannot_write, replacing
 from bitextmine.files.corpus import Corpus
-from bitextmine.files.formats.cells import one_cell
+from bitextmine.files.formats.blocks import one_cell
 from bitextmine.files.journal import Journal, read_head
 from bitextmine.mining.dedup import line_key
 from bitextmine.mining.texts import Pair, text_of

@@ -15,10 +15,8 @@ from bitextmine.alignment.aligner import Alignment, probability
 from bitextmine.alignment.inputs import DocumentPair
 from bitextmine.alignment.options import LINK_FORMATS, choose_format
 from bitextmine.console import counted
-from bitextmine.files.formats.cells import DECIMALS, Added, one_cell
+from bitextmine.files.formats.blocks import DECIMALS, Added, Block, Outline, one_cell
 from bitextmine.files.formats.names import FORMATS
-from bitextmine.files.formats.protocol import Outline
-from bitextmine.files.formats.records import RecordBlock
 from bitextmine.files.formats.table import open_pairs
 from bitextmine.files.output import Destination
 from bitextmine.languages.clean import clean
@@ -204,7 +202,7 @@ def open_links(
                 for pair in pairs
             ]
             scores = np.array([pair.score for pair in pairs], dtype=np.float64)
-            writer.write(RecordBlock(names, rows), None, [Added("score", scores)])
+            writer.write(Block(names, rows), None, [Added("score", scores)])
 
         yield write
 

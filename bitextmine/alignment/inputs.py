@@ -15,7 +15,7 @@ from bitextmine.documents.split import split
 from bitextmine.documents.subtitles import passages, read_subtitles
 from bitextmine.errors import BitextmineError, UsageError, explained
 from bitextmine.files.corpus import Corpus
-from bitextmine.files.formats.sniff import first_bytes
+from bitextmine.files.formats.names import first_bytes
 from bitextmine.files.location import ORIGIN, Location
 from bitextmine.files.source import Source
 from bitextmine.files.storage import AnyPath

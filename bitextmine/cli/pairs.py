@@ -101,9 +101,8 @@ Writes a header, then one output line per input line. Replaces a column that alr
 of columns or invalid UTF-8 stay in place, with empty scores. Columns see texts without markup, mojibake and control
 characters.
 
-Reads {INPUT_SUFFIXES}, folders of the library datasets, or two files, sources and translations line by line, such as
-corpus.en and corpus.de. Source and target are the first two columns, those that 'mine' and 'score' write, or those
-named by a header or by --scol and --tcol. --src and --tgt are not needed if the file states its languages, by its
+Reads {INPUT_SUFFIXES}, or two files, sources and translations line by line, such as corpus.en and corpus.de. Source and
+target are the first two columns, those that 'mine' and 'score' write, or those named by a header or by --scol and --tcol. --src and --tgt are not needed if the file states its languages, by its
 format, a header or the names of two files; given, they choose among these.
 
 \b

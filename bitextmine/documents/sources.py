@@ -22,8 +22,7 @@ from bitextmine.documents.paragraphs import paragraphs
 from bitextmine.documents.pdf import pdf_paragraphs
 from bitextmine.documents.subtitles import is_subtitles, passages, read_subtitles
 from bitextmine.errors import BitextmineError
-from bitextmine.files.formats.names import PARQUET
-from bitextmine.files.formats.sniff import sniff
+from bitextmine.files.formats.names import PARQUET, sniff
 from bitextmine.files.json_toml import parse_json
 from bitextmine.files.location import Location
 from bitextmine.files.source import MAGIC, Source, decoded_blocks

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.formats.cells import one_cell
+from bitextmine.files.formats.blocks import one_cell
 from bitextmine.files.location import COMPRESSION_SUFFIXES
 from bitextmine.files.source import Source
 from bitextmine.languages.codes import is_code

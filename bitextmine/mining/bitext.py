@@ -17,10 +17,8 @@ from bitextmine.display import Shown
 from bitextmine.embeddings.store import embedding_paths
 from bitextmine.errors import UsageError
 from bitextmine.files.corpus import Corpus
-from bitextmine.files.formats.cells import one_cell
+from bitextmine.files.formats.blocks import Block, Outline, one_cell
 from bitextmine.files.formats.names import output_format
-from bitextmine.files.formats.protocol import Outline
-from bitextmine.files.formats.records import RecordBlock
 from bitextmine.files.formats.table import check_pairs_output, open_pairs
 from bitextmine.files.json_toml import json_bytes
 from bitextmine.files.location import Location
@@ -154,7 +152,7 @@ class Bitext(Shown):
                     ]
                     for pair in self[start : start + _BLOCK]
                 ]
-                out.write(RecordBlock(names, rows, start + 1), None, ())
+                out.write(Block(names, rows, start + 1), None, ())
         if not destination.is_stream:
             with _manifest(destination).open() as file:
                 file.write(json_bytes(self.to_dict(), indent=2, sort_keys=False, allow_nan=True))

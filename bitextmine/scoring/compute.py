@@ -14,10 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.executor import Task
-from bitextmine.files.formats.cells import Added
+from bitextmine.files.formats.blocks import Added, Block, Rows
 from bitextmine.files.formats.columns import Layout
-from bitextmine.files.formats.protocol import Block
-from bitextmine.files.formats.records import RecordBlock
 from bitextmine.scoring.columns.catalogue import PairTexts, Request, Tools
 from bitextmine.scoring.forks import can_fork, mapped
 from bitextmine.scoring.options import WINDOW
@@ -33,15 +31,13 @@ _SAMPLE = 100  # pairs that load what all columns need
 _Texts = tuple[list[str], list[str]]  # sources and targets of the good rows of a block
 
 
-class PairRows:
+class PairRows(Rows):
     """Sentence pairs in memory as `Rows`, for functions that take files as well.
 
     Args:
         names: of the columns, src and tgt among them.
         rows: a list of values for each pair, None for no value; read once.
     """
-
-    header_line = False
 
     def __init__(self, names: Sequence[str], rows: Iterable[list[Any]]) -> None:
         rows = iter(rows)
@@ -54,7 +50,7 @@ class PairRows:
         """Yield the rows in blocks of `rows` (None: of a window); `most` is for files."""
         start = 1
         while part := list(itertools.islice(self._rows, rows or WINDOW)):
-            yield RecordBlock(self.layout.names, part, start)
+            yield Block(self.layout.names, part, start)
             start += len(part)
 
 

@@ -12,11 +12,8 @@ from numpy.typing import NDArray
 
 from bitextmine.console import aligned, counted
 from bitextmine.errors import BitextmineError
-from bitextmine.files.formats.cells import DECIMALS, Added, one_cell
-from bitextmine.files.formats.protocol import Outline
-from bitextmine.files.formats.records import RecordBlock
+from bitextmine.files.formats.blocks import DECIMALS, Added, Block, Outline, one_cell
 from bitextmine.files.formats.table import (
-    Block,
     Malformed,
     Table,
     Writer,
@@ -229,5 +226,5 @@ class Joiner:
             texts = (one_cell(join_sentences(side[place] for place in sorted(side))) for side in sides)
             rows.append([None if np.isnan(score) else round(score, DECIMALS), *texts, *names])
         for start in range(0, len(rows), _BLOCK):
-            out.write(RecordBlock(_JOINED, rows[start : start + _BLOCK], start + 1), None, ())
+            out.write(Block(_JOINED, rows[start : start + _BLOCK], start + 1), None, ())
         return len(rows)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError
-from bitextmine.files.formats.cells import one_cell
 from bitextmine.files.formats.names import MOSES, OUTPUT_SUFFIXES, Format
-from bitextmine.files.formats.protocol import SomeRows
 from bitextmine.files.formats.table import Block, Malformed, Table, check_pairs_output, open_pairs, open_table
 from bitextmine.files.output import Destination, keep_apart
 from bitextmine.files.source import Source
@@ -116,7 +113,7 @@ def score(
                 malformed.finish()
             if options.strict and malformed.first:
                 raise BitextmineError(f"{malformed.first}; without --strict its scores would stay empty")
-            out.write(NormalBlock(block, sides) if options.normalize else block, None, added)
+            out.write(_normal(block, sides) if options.normalize else block, None, added)
             bar.update(len(block))
         malformed.finish()
     notes += malformed.notes()
@@ -153,48 +150,10 @@ def open_scorer(
     return PairScorer(request, as_encoder(model, device), model, second, options.second)
 
 
-class NormalBlock:
-    """The rows of a block with their texts in normal form; malformed rows stay as they are."""
-
-    def __init__(self, block: Block, sides: tuple[int, int]) -> None:
-        self._block, self._sides = block, sides
-        self.start, self.width = block.start, block.width
-
-    def __len__(self) -> int:
-        return len(self._block)
-
-    def bad(self) -> dict[int, str]:
-        """Return the bad rows."""
-        return self._block.bad()
-
-    def texts(self, column: int, rows: SomeRows) -> list[str]:
-        """Return cells as texts."""
-        texts = self._block.texts(column, rows)
-        return list(map(clean, texts)) if column in self._sides else texts
-
-    def numbers(self, column: int, rows: SomeRows) -> NDArray[np.float64]:
-        """Return cells as numbers."""
-        return self._block.numbers(column, rows)
-
-    def lines(self, without: Collection[int] = ()) -> list[bytes]:
-        """Return rows as lines."""
-        lines = [line.split(b"\t") for line in self._block.lines(without)]
-        good = good_rows(self._block).tolist()
-        for side in self._sides:
-            column = side - sum(at < side for at in without)
-            for row, text in zip(good, self.texts(side, good), strict=True):
-                end = "\r" if lines[row][column].endswith(b"\r") else ""
-                lines[row][column] = (one_cell(text) + end).encode("utf-8", "replace")
-        return list(map(b"\t".join, lines))
-
-    def values(self, floats: Collection[int], integers: Collection[int]) -> list[list[Any]]:
-        """Return rows as values."""
-        rows, good = self._block.values(floats, integers), good_rows(self._block).tolist()
-        for side in self._sides:
-            for row, text in zip(good, self.texts(side, good), strict=True):
-                if isinstance(rows[row][side], str):
-                    rows[row][side] = text
-        return rows
+def _normal(block: Block, sides: tuple[int, int]) -> Block:
+    """Return a block with its texts in normal form; malformed rows stay as they are."""
+    good = good_rows(block).tolist()
+    return block.changed(good, {side: list(map(clean, block.texts(side, good))) for side in sides})
 
 
 def _stated_languages(table: Table) -> tuple[str, str] | None:

@@ -13,11 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.formats.cells import Added, one_cell
+from bitextmine.files.formats.blocks import Added, Block, Outline, one_cell
 from bitextmine.files.formats.columns import Columns
 from bitextmine.files.formats.names import JSONL, PARQUET, TMX, TSV, format_of, output_format
-from bitextmine.files.formats.protocol import Outline
-from bitextmine.files.formats.records import RecordBlock
 from bitextmine.files.formats.table import Malformed, open_pairs, open_table
 from bitextmine.files.location import Location
 from bitextmine.files.output import Destination
@@ -33,7 +31,7 @@ OUTLINE = Outline(NAMES, src=2, tgt=3, langs=("en", "fr"), header=True, **NUMBER
 def put(path, pairs):
     rows = [[1.5 + at, at + 1, src, tgt] for at, (src, tgt) in enumerate(pairs)]
     with open_pairs(path, OUTLINE) as out:
-        out.write(RecordBlock(OUTLINE.names, rows), None, ())
+        out.write(Block(OUTLINE.names, rows), None, ())
     return path
 
 
@@ -297,7 +295,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path, form):
             rows: list[list[Any]] = [
                 [1.0, at, "a sentence of some words " * 4, "b"] for at in range(start, start + 200)
             ]
-            out.write(RecordBlock(OUTLINE.names, rows), None, ())
+            out.write(Block(OUTLINE.names, rows), None, ())
 
     def peak(most):
         tracemalloc.start()
@@ -384,3 +382,23 @@ def test_stated_languages_choose_the_texts_of_translations(tmp_path):
     assert get(path, Columns(langs=("fr", "en"))) == [("b", "a")]
     with pytest.raises(BitextmineError, match="its languages are en, de, fr, not en and es"):
         open_table(path, Columns(langs=("en", "es")))
+
+
+def test_parquet_with_translations(bitextmine, tmp_path):
+    """As the library datasets writes and reads them: structs by language, whose order it sorts."""
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pairs = [("A cat.", "Eine Katze."), ("A dog.", "Ein Hund."), ("Two\nlines", "Zwei\nZeilen")]
+    rows = {"id": ["a", "b", "c"], "translation": [{"en": src, "de": tgt} for src, tgt in pairs]}
+    parquet.write_table(pyarrow.table(rows), tmp_path / "a.parquet")
+    columns = Columns(src="en", tgt="de")
+    assert open_table(tmp_path / "a.parquet", columns).langs() == ("en", "de")
+    assert get(tmp_path / "a.parquet", columns) == pairs
+    score = ("score", "a.parquet", "--scol", "en", "--tcol", "de", "--columns", "numbers", "-o", "out.jsonl")
+    bitextmine(*score, cwd=tmp_path)
+    bitextmine("filter", "out.jsonl", "--preset", "none", "-o", "kept.parquet", cwd=tmp_path)
+    kept = parquet.read_table(tmp_path / "kept.parquet").to_pydict()
+    assert kept == {**rows, "numbers": [1.0] * 3}
+    bitextmine("filter", "out.jsonl", "--min", "numbers=2", "-o", "none.parquet", cwd=tmp_path)
+    assert parquet.read_schema(tmp_path / "none.parquet").equals(
+        parquet.read_schema(tmp_path / "kept.parquet")
+    )

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.formats.cells import one_cell
+from bitextmine.files.formats.blocks import one_cell
 from bitextmine.files.formats.table import open_pairs, open_table
 from bitextmine.files.source import TwoFiles
 

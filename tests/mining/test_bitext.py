@@ -8,7 +8,7 @@ import pytest
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpus import Corpus
-from bitextmine.files.formats.cells import one_cell
+from bitextmine.files.formats.blocks import one_cell
 from bitextmine.mining.bitext import Bitext
 from bitextmine.mining.gold import read_gold, read_mined
 

@@ -4,7 +4,7 @@ import pytest
 
 import bitextmine
 from bitextmine.executor import LOCAL
-from bitextmine.files.formats.cells import cells_of
+from bitextmine.files.formats.blocks import cells_of
 from bitextmine.run import Run
 from bitextmine.scoring.filter import FilterOptions, filter_rows
 from bitextmine.scoring.options import MEANINGS

@@ -1,17 +1,20 @@
-"""The one table of the formats of sentence pairs, by the suffix of a file's name.
+"""The one table of the formats of sentence pairs, by the suffix of a file's name; without one, by the first bytes.
 
 `bitextmine --help` reads this module, so a reader and a writer are named here and imported on first use.
 """
 
+import codecs
+import csv
 import importlib
 import re
-from collections.abc import Iterable
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.formats.sniff import first_bytes, sniff
+from bitextmine.files.json_toml import parse_json
 from bitextmine.files.location import COMPRESSION_SUFFIXES, Location
 from bitextmine.files.source import Source
 from bitextmine.languages.codes import is_short_code
@@ -23,7 +26,7 @@ class Format:
 
     Attributes:
         name, suffixes: its name in options, and those of file names, the usual one first.
-        reader: "module:function" in this package, called with a `Source` and `Columns`; returns `Rows` (`protocol`).
+        reader: "module:function" in this package, called with a `Source` and `Columns`; returns `Rows` (`blocks`).
         writer: "module:class", called with a binary file and an `Outline`; a `Writer`. Empty: the format is only read.
         lines: rows are lines of text, which `cut` and `paste` handle.
         binary: numbers keep all their digits, and the content is compressed already.
@@ -63,17 +66,16 @@ class Format:
 
 TSV = Format("tsv", (".tsv", ".txt", ".tab", ""), "tsv:TextRows", "tsv:TextWriter", lines=True)
 JSONL = Format("jsonl", (".jsonl", ".ndjson"), "records:open_jsonl", "records:JsonWriter")
-TMX = Format("tmx", (".tmx",), "xliff:open_units", "tmx:TmxWriter", needs_languages=True)
+TMX = Format("tmx", (".tmx",), "xml:open_units", "xml:TmxWriter", needs_languages=True)
 _PYARROW: Any = {"binary": True, "extra": "parquet"}
 PARQUET = Format("parquet", (".parquet", ".pq"), "parquet:open_parquet", "parquet:ArrowWriter", **_PYARROW)
-DATASET = Format("dataset", (), "parquet:open_dataset", extra="parquet")
-XLIFF = Format("xliff", (".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff", ".txlf"), "xliff:open_units")
-CSV = Format("csv", (".csv",), "quoted:open_csv", lines=True)
+XLIFF = Format("xliff", (".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff", ".txlf"), "xml:open_units")
+CSV = Format("csv", (".csv",), "tsv:open_csv", lines=True)
 PO = Format("po", (".po", ".pot"), "po:open_po")
 # Two files, named by the languages: {lang} stands for these in the name of an output.
 MOSES = Format("moses", (".{lang}",), "tsv:open_moses", "tsv:MosesWriter", lines=True, needs_languages=True)
 
-FORMATS = {format.name: format for format in (TSV, JSONL, TMX, PARQUET, XLIFF, CSV, PO, DATASET, MOSES)}
+FORMATS = {format.name: format for format in (TSV, JSONL, TMX, PARQUET, XLIFF, CSV, PO, MOSES)}
 _WRITTEN = [format.suffixes[0] for format in FORMATS.values() if format.writer]
 
 
@@ -92,14 +94,12 @@ _MEANT = {".json": ".jsonl", ".csv": ".tsv", ".xml": ".tmx"}
 
 
 def format_of(source: Source) -> Format:
-    """Return the format of a file to read: by its suffix, or by its first bytes, else TSV; DATASET for a folder.
+    """Return the format of a file to read: by its suffix, or by its first bytes, else TSV.
 
     UsageError if a compressed file has the name of a format that compresses itself.
     """
     if len(source.files) == 2:
         return MOSES
-    if isinstance(source.path, Path) and source.path.is_dir():
-        return DATASET
     chosen = _format(source) or TSV
     if chosen is TSV:
         chosen = FORMATS[sniff(first_bytes(source))]
@@ -144,3 +144,89 @@ def _check_compression(location: Location, chosen: Format) -> None:
 def _two_languages(suffix: str) -> bool:
     parts = suffix.replace("_", "-").split("-")
     return len(parts) == 2 and all(map(is_short_code, parts))
+
+
+# --- by the first bytes ---
+
+_HEAD_BYTES, _HEAD_LINES = 1 << 16, 200
+_XLIFF = re.compile(rb"<(?:[\w.-]+:)?xliff[\s>]")
+_TMX = re.compile(rb"<tmx[\s>]")
+_DELIMITERS = ",;\t"
+# A cell in quotation marks, which are doubled inside.
+_QUOTED = re.compile(r'(?:^|(?<=\t))"((?:[^"]|"")*+)"(?=\t|\r?$)', re.MULTILINE)
+_PO = re.compile(rb'(?:[ \t\r]*(?:#[^\n]*)?\n)*+(?:msgctxt|msgid)[ \t]+"')
+
+
+def first_bytes(source: Source) -> bytes:
+    """Return the first bytes of a file, or of standard input, which keeps them; none of a pipe or a missing file."""
+    if source.is_standard:
+        peek = getattr(getattr(sys.stdin, "buffer", None), "peek", None)
+        return bytes(peek(_HEAD_BYTES)) if peek else b""
+    try:
+        return b"" if source.is_stream else next(source.blocks(), b"")[:_HEAD_BYTES]
+    except BitextmineError:
+        return b""  # who reads it will say why
+
+
+def sniff(head: bytes) -> str:
+    """Return the name of the format that the first bytes show; tsv for all that is none of the others."""
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, b"<\0", b"\0<")):
+        head = head.replace(b"\0", b"")[2 * (head[0] >= 0xFE) :]  # of XML, ASCII is enough
+    head = head.removeprefix(codecs.BOM_UTF8).lstrip()
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    if head.startswith(b"<"):
+        tmx = _TMX.search(head) or head.startswith(b"<?xml")
+        return "xliff" if _XLIFF.search(head) else "tmx" if tmx else "tsv"
+    if _PO.match(head):
+        return "po"
+    if head.startswith(b"{"):
+        return "jsonl" if _is_object(head.partition(b"\n")[0]) else "tsv"
+    return "csv" if _is_csv(head) else "tsv"
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(parse_json(line.decode()), dict)
+    except ValueError:  # more than the first bytes
+        return line.startswith(b'{"') and len(line) > _HEAD_BYTES // 2
+
+
+def _is_csv(head: bytes) -> bool:
+    """Return True for cells in quotation marks or, in text with few tabs, after commas or semicolons."""
+    lines = head.split(b"\n")
+    if len(lines) > 1:
+        lines = lines[: min(len(lines) - 1, _HEAD_LINES)]  # the last one may be cut
+    tabs = sum(b"\t" in line for line in lines) > len(lines) / 3
+    if (tabs and b'"' not in head) or len(lines) < 2:
+        return False
+    texts = [line.decode("utf-8", "surrogateescape") for line in lines]
+    if tabs:
+        return _is_quoted("\n".join(texts))
+    return find_delimiter([text + "\n" for text in texts]) in (",", ";")
+
+
+def find_delimiter(lines: Sequence[str]) -> str:
+    """Return the delimiter that cuts lines into rows of the same number of cells; empty if none does."""
+    best, cells = "", 1
+    for delimiter in _DELIMITERS:
+        try:
+            with_it = Counter(len(row) for row in csv.reader(lines, delimiter=delimiter) if row)
+        except csv.Error:
+            continue
+        width, rows = max(with_it.items(), key=lambda item: (item[1], item[0]), default=(0, 0))
+        if width > cells and rows > 0.8 * with_it.total():
+            best, cells = delimiter, width
+    return best
+
+
+def _is_quoted(text: str) -> bool:
+    """Return True if the cells of tab-separated lines are in quotation marks, doubled inside, as of a spreadsheet.
+
+    Marks around whole cells alone do not show it: these may be quotations.
+    """
+    if text.count('"') % 2:
+        text = text[: text.rindex('"')]  # a cell goes on after the text
+    cells = _QUOTED.findall(text)
+    quoted = any('""' in cell or "\n" in cell or "\t" in cell for cell in cells)
+    return quoted and '"' not in _QUOTED.sub("", text)

@@ -1,11 +1,8 @@
 """Parquet files as a stream of rows, with the optional package pyarrow."""
 
 import contextlib
-import itertools
 import math
-import os
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,11 +12,10 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 from pyarrow import types
 
-from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.formats.cells import Added
+from bitextmine.errors import BitextmineError
+from bitextmine.files.formats.blocks import Added, Block, Outline, Writer, as_float, as_text
 from bitextmine.files.formats.columns import Columns
-from bitextmine.files.formats.protocol import Block, Outline, Writer
-from bitextmine.files.formats.records import TRANSLATION, Record, RecordRows, as_float, as_text
+from bitextmine.files.formats.records import TRANSLATION, Record, RecordRows
 from bitextmine.files.source import Source
 from bitextmine.files.storage import Remote
 
@@ -42,7 +38,7 @@ def open_parquet(source: Source, columns: Columns) -> RecordRows:
         raise BitextmineError(f"{source}: a Parquet file {wrong}; check what wrote it")
     if TRANSLATION in names and types.is_struct(schema.field(TRANSLATION).type):
         schema = None
-    rows = RecordRows(source, _records(source, _batches(file, source)), columns, schema=schema)
+    rows = RecordRows(source, _records(source, file), columns, schema=schema)
     for role in ("src", "tgt", "score"):
         if schema and role in rows.layout.places:
             field = schema.field(rows.layout.places[role])
@@ -53,37 +49,9 @@ def open_parquet(source: Source, columns: Columns) -> RecordRows:
     return rows
 
 
-def open_dataset(source: Source, columns: Columns) -> RecordRows:
-    """Return the rows of a folder of the library datasets: of `Dataset.save_to_disk`, or of Parquet files.
-
-    Raises:
-        UsageError: a folder of several splits.
-        BitextmineError: a folder without such files, or a damaged file.
-    """
-    folder = Path(source)
-    files = sorted(folder.glob("*.arrow")) or sorted(folder.rglob("*.parquet"))
-    splits = sorted({file.name.partition("-")[0].removesuffix(file.suffix) for file in files})
-    if (folder / "dataset_dict.json").is_file():
-        splits = [part.name for part in sorted(folder.iterdir()) if part.is_dir()]
-    if len(splits) > 1:
-        raise UsageError(
-            f"{source}: a folder of several splits ({', '.join(splits)[:200]}); name the folder or the file of one"
-        )
-    if not files:
-        raise BitextmineError(f"{source}: a folder without files of pairs (*.arrow, *.parquet); name a file")
-    return RecordRows(source, itertools.chain.from_iterable(map(_dataset_records, files)), columns)
-
-
-def _dataset_records(path: Path) -> Iterator[Record]:
-    if path.suffix == ".parquet":
-        return parquet_records(Source.of(path))
-    with _explained(path, "not a file of a data set"):
-        return _records(path, iter(pyarrow.ipc.open_stream(pyarrow.memory_map(str(path)))))
-
-
 def parquet_records(source: Source) -> Iterator[Record]:
     """Return the rows of a Parquet file as values by name; BitextmineError, here or while reading, if it is damaged."""
-    return _records(source, _batches(_opened(source), source))
+    return _records(source, _opened(source))
 
 
 def _opened(source: Source, **options: Any) -> Any:
@@ -132,10 +100,11 @@ def _longest_in_dictionary(file: Any, source: Source, group: int, column: str) -
     return int(pyarrow.compute.max(pyarrow.compute.binary_length(array.dictionary)).as_py() or 0)
 
 
-def _records(path: str | os.PathLike[str], batches: Iterator[Any]) -> Iterator[Record]:
-    """Yield the rows of batches as values by name, text in place of bytes."""
+def _records(source: Source, file: Any) -> Iterator[Record]:
+    """Yield the rows of a file as values by name, text in place of bytes."""
+    batches = _batches(file, source)
     while True:
-        with _explained(path, "damaged Parquet file"):
+        with _explained(source, "damaged Parquet file"):
             batch = next(batches, None)
             if batch is None:
                 return
@@ -148,13 +117,13 @@ def _records(path: str | os.PathLike[str], batches: Iterator[Any]) -> Iterator[R
 
 
 @contextlib.contextmanager
-def _explained(path: str | os.PathLike[str], problem: str) -> Iterator[None]:
+def _explained(source: Source, problem: str) -> Iterator[None]:
     """Turn the errors of pyarrow into a message about the file."""
     try:
         yield
     except (pyarrow.ArrowException, OSError, ValueError) as e:
         reason = (str(e).splitlines() or [type(e).__name__])[0]
-        raise BitextmineError(f"{path}: {problem} ({reason[:200]})") from None
+        raise BitextmineError(f"{source}: {problem} ({reason[:200]})") from None
 
 
 def _with_text(table: Any) -> Any:
@@ -183,7 +152,7 @@ class ArrowWriter(Writer):
 
     def write(self, block: Block, rows: NDArray[np.int64] | None, added: Sequence[Added]) -> None:
         """Write rows of a block."""
-        table = self._joined(self._table(block.values((), ()), getattr(block, "schema", None)))
+        table = self._joined(self._table(block.values((), ()), block.schema))
         for column in added:
             kind = pyarrow.float64() if isinstance(column.values, np.ndarray) else pyarrow.string()
             values = pyarrow.array(column.values, kind, from_pandas=True)

@@ -2,7 +2,8 @@
 
 A line of JSON Lines is an object, ``{"translation": {"en": ..., "fr": ...}, "score": ...}``, as in data sets of the
 library datasets (https://huggingface.co/docs/datasets, the feature Translation). Objects without a translation are read
-by the names of their keys.
+by the names of their keys. Languages are compared as in RFC 4647: en-US, en-GB and EN are variants of en, and one side
+of a pair together.
 """
 
 import dataclasses
@@ -10,23 +11,33 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.formats.cells import DECIMALS, Added, cell_text
-from bitextmine.files.formats.columns import HEAD, Columns, Layout, as_number, find_layout
-from bitextmine.files.formats.protocol import BLOCK_BYTES, HEAD_BYTES, Block, Outline, SomeRows, Writer
-from bitextmine.files.formats.translations import Translations, find_translations
+from bitextmine.files.formats.blocks import (
+    BLOCK_BYTES,
+    DECIMALS,
+    HEAD_BYTES,
+    Added,
+    Block,
+    Outline,
+    Rows,
+    Writer,
+    as_text,
+)
+from bitextmine.files.formats.columns import HEAD, Columns, Layout, by_language, find_layout, is_position
 from bitextmine.files.json_toml import parse_json
 from bitextmine.files.source import Source
+from bitextmine.languages.codes import language, language_family, matches
 
 TRANSLATION = "translation"  # the key whose value has a text for each language
 _ROWS = 8192  # in a block, where nobody asks for another number
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_OPTIONS = {"src": "--scol", "tgt": "--tcol"}
 
 
 class Record(NamedTuple):
@@ -41,99 +52,16 @@ class Record(NamedTuple):
     raw: str = ""
 
 
-class RecordBlock:
-    """A `Block` of rows of values; a row that cannot be read may have fewer than there are names.
-
-    schema: that of Arrow, if the rows come from a file with one; untranslated: bad rows that only lack the text in a
-    language.
-    """
-
-    def __init__(
-        self,
-        names: Sequence[str],
-        rows: Sequence[list[Any]],
-        start: int = 1,
-        bad: dict[int, str] | None = None,
-        schema: Any = None,
-        untranslated: Collection[int] = (),
-    ) -> None:
-        self._names, self._rows, self._bad = names, rows, bad or {}
-        self.start, self.width, self.schema, self.untranslated = start, len(names), schema, untranslated
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def bad(self) -> dict[int, str]:
-        """Return the bad rows."""
-        return self._bad
-
-    def texts(self, column: int, rows: SomeRows) -> list[str]:
-        """Return cells as texts."""
-        return [as_text(value) for value in self._column(column, rows)]
-
-    def numbers(self, column: int, rows: SomeRows) -> NDArray[np.float64]:
-        """Return cells as numbers."""
-        return np.array([as_float(value) for value in self._column(column, rows)], dtype=np.float64)
-
-    def _column(self, column: int, rows: SomeRows) -> list[Any]:
-        """Return a column, None for a bad row without such a value."""
-        return [row[column] if column < len(row) else None for row in (self._rows[at] for at in rows)]
-
-    def lines(self, without: Collection[int] = ()) -> list[bytes]:
-        """Return rows as lines."""
-        return [
-            "\t".join(
-                cell_text(self._names[at], _readable(value))
-                for at, value in enumerate(row)
-                if len(row) != self.width or at not in without
-            ).encode("utf-8", "replace")
-            for row in self._rows
-        ]
-
-    def values(self, floats: Collection[int], integers: Collection[int]) -> list[list[Any]]:
-        """Return rows as values; TMX has its numbers as text."""
-        numbers = (*floats, *integers)
-        rows = [list(row) for row in self._rows]
-        for row in rows:
-            for at in numbers:
-                if at < len(row) and isinstance(row[at], str) and math.isfinite(number := as_number(row[at])):
-                    row[at] = int(number) if at in integers and number.is_integer() else number
-        return rows
-
-
-def _readable(value: Any) -> Any:
-    """Return a value as shown in a cell: lists, objects and booleans as JSON."""
-    nested = isinstance(value, (dict, list, bool))
-    return json.dumps(value, ensure_ascii=False, default=str) if nested else value
-
-
-def as_text(value: Any) -> str:
-    """Return a value as text, empty for None."""
-    return "" if value is None else str(_readable(value))
-
-
-def as_float(value: Any) -> float:
-    """Return a value as a number, NaN for none."""
-    if isinstance(value, (int, float)):
-        try:
-            return float(value)
-        except OverflowError:
-            return math.inf if value > 0 else -math.inf
-    return math.nan if value is None else as_number(str(value))
-
-
-class RecordRows:
-    """A stream of records (see `Rows`).
+class RecordRows(Rows):
+    """A stream of records.
 
     The first ones are read at once, to find the columns in them: a value that none of the first 200 records has a
     name for is left out. With a translation, an object of texts by language, source and target are its two languages;
-    of more, those that the user names (`find_translations`). Without one, the columns are found by their names.
+    of more, those that the user names (`_languages`). Without one, the columns are found by their names.
 
-    declared: the languages that the file declares, in formats of texts by language; fields: names of values, in any
-    record or none; schema: that of Arrow, with the names of all values.
+    declared: the languages that the file declares, in formats of texts by language; schema: that of Arrow, with the
+    names of all values.
     """
-
-    header_line = False
 
     def __init__(
         self,
@@ -141,13 +69,13 @@ class RecordRows:
         records: Iterable[Record],
         columns: Columns,
         declared: Sequence[str] | None = None,
-        fields: Sequence[str] = (),
         schema: Any = None,
     ) -> None:
         name = str(source)
-        self._schema = schema
-        self._records = iter(records)
+        self._records, self._schema = iter(records), schema
         self._ahead: list[Record] = []
+        self._langs: tuple[str, ...] = ()
+        self._extras: tuple[str, ...] = ()
         size = 0
         for record in self._records:
             self._ahead.append(record)
@@ -158,23 +86,19 @@ class RecordRows:
         self.empty = not self._ahead
         if self.empty and schema is None:
             self.layout = Layout(width=0)
-            self.translations = False
             return
         read = [record.content for record in self._ahead if record.content is not None]
         translations = [t for content in read if isinstance(t := content.get(TRANSLATION), dict)]
         self.translations = bool(translations) or (declared is not None and not whole)
-        self._translations = Translations()
-        extras = dict.fromkeys([*fields, *(key for content in read for key in content)])
+        extras = dict.fromkeys(key for content in read for key in content)
         if schema is not None:
             extras = dict.fromkeys(schema.names)
         names, unknown = [], ""
         if self.translations:
             extras.pop(TRANSLATION, None)
-            self._translations, columns = find_translations(
-                translations, declared or (), columns, name, whole
-            )
-            langs, unknown = self._translations.langs, self._translations.unknown
-            names = list(langs) if unknown else ["src", "tgt", *langs[2:]]
+            self._langs, unknown = _languages(translations, declared or (), columns, name, whole)
+            columns = dataclasses.replace(columns, src=None, tgt=None)
+            names = list(self._langs) if unknown else ["src", "tgt", *self._langs[2:]]
             if twice := [key for key in extras if key in names]:
                 raise BitextmineError(
                     f"{name}: the key '{twice[0]}' stands beside '{TRANSLATION}', whose texts have that name; rename it"
@@ -183,23 +107,29 @@ class RecordRows:
         names += extras
         if not names:
             self.layout = Layout(2, ("src", "tgt"), {"src": 0, "tgt": 1})  # not one row can be read
-            self._translations = Translations(("src", "tgt"))
+            self._langs = ("src", "tgt")
             return
         head = [[as_text(value) for value in self._row(content)] for content in read]
-        layout = find_layout(head, columns, name, names)
+        self.layout = find_layout(head, columns, name, names)
         if unknown:
-            places = {role: at for role, at in layout.places.items() if role not in ("src", "tgt")}
-            layout = dataclasses.replace(layout, places=places, unknown=unknown)
+            places = {role: at for role, at in self.layout.places.items() if role not in ("src", "tgt")}
+            self.layout = dataclasses.replace(self.layout, places=places, unknown=unknown)
         elif self.translations:
-            codes = ["" if lang in ("src", "tgt") else lang for lang in self._translations.langs[:2]]
-            layout = dataclasses.replace(layout, src_lang=codes[0], tgt_lang=codes[1])
-        self.layout = layout
+            codes = ["" if lang in ("src", "tgt") else lang for lang in self._langs[:2]]
+            self.layout = dataclasses.replace(self.layout, src_lang=codes[0], tgt_lang=codes[1])
 
     def _row(self, content: Mapping[str, Any]) -> list[Any]:
-        texts = self._translations.texts(content.get(TRANSLATION))
-        return [*texts, *(content.get(key) for key in self._extras)]
+        stated = content.get(TRANSLATION) if self._langs else None
+        texts = stated if isinstance(stated, dict) else {}
+        row = list(map(texts.get, self._langs))
+        if None in row:
+            known = [(tag, text) for tag, text in texts.items() if text is not None]
+            for at, lang in enumerate(self._langs):
+                if row[at] is None:
+                    row[at] = next((text for tag, text in known if matches(tag, lang)), None)
+        return [*row, *map(content.get, self._extras)]
 
-    def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[RecordBlock]:
+    def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[Block]:
         """Yield the rows in blocks."""
         start, size = 1, 0
         waiting: list[Record] = []
@@ -213,10 +143,9 @@ class RecordRows:
         if waiting:
             yield self._block(waiting, start)
 
-    def _block(self, records: Sequence[Record], start: int) -> RecordBlock:
+    def _block(self, records: Sequence[Record], start: int) -> Block:
         places = [self.layout.places[role] for role in ("src", "tgt") if role in self.layout.places]
-        langs = self._translations.langs
-        codes = [*langs, *self._extras]
+        codes = [*self._langs, *self._extras]
         rows, bad, untranslated = [], {}, []
         for at, record in enumerate(records):
             row = [record.raw] if record.content is None else self._row(record.content)
@@ -225,12 +154,72 @@ class RecordRows:
             elif wrong := [place for place in places if not isinstance(row[place], str)]:
                 code, value = codes[wrong[0]], row[wrong[0]]
                 bad[at] = f"no {code}" if value is None else f"{code} is no text"
-                if value is None and wrong[0] < len(langs):
+                if value is None and wrong[0] < len(self._langs):
                     untranslated.append(at)
-                elif isinstance(value, list) and wrong[0] < len(langs):
-                    bad[at] = f"{len(value)} texts in {code}"
             rows.append(row)
-        return RecordBlock(self.layout.names, rows, start, bad, self._schema, untranslated)
+        return Block(self.layout.names, rows, start, bad, schema=self._schema, untranslated=untranslated)
+
+
+def _languages(
+    rows: Sequence[Mapping[str, Any]], declared: Sequence[str], columns: Columns, name: str, whole: bool
+) -> tuple[tuple[str, ...], str]:
+    """Return the languages of a file, source and target first, or all and the reason why these are not known.
+
+    Args:
+        rows: the texts by language of the first rows.
+        declared: the languages that the file declares, source and target, or the source alone, which comes first.
+        columns: the user's choice of columns; a language that he names may come later than in the first rows.
+        name: of the file, in errors.
+        whole: there are no other rows.
+
+    Raises:
+        BitextmineError: a language that the file does not have, or one that is source and target.
+    """
+    stated = declared if len(declared) == 2 else ()
+    tags = list(dict.fromkeys([*stated, *(tag for row in rows for tag in row)]))
+    langs = list(_joined(tags, rows))
+    if declared:
+        langs.sort(key=lambda lang: not (matches(lang, declared[0]) or matches(declared[0], lang)))
+    asked = [] if whole else [lang for lang in columns.langs if lang and language(lang)]
+    later = [lang for lang in asked if not any(matches(tag, lang) for tag in tags)]
+    columns = by_language(columns, [*langs, *later], name)
+    chosen: list[str | None] = []
+    for role, value in (("src", columns.src), ("tgt", columns.tgt)):
+        if value is None or (value == role and value not in tags and len(langs) == 2):
+            chosen.append(None)
+        elif is_position(value) and value not in tags and 0 < int(value[:9]) <= len(langs):
+            chosen.append(langs[int(value) - 1])
+        elif any(matches(tag, value) for tag in tags) or (not whole and language(value)):
+            chosen.append(value)
+        else:
+            there = ", ".join(langs)[:200]
+            raise BitextmineError(f"{name}: {_OPTIONS[role]} {value}: the translations are in {there}")
+    rest = [lang for lang in langs if not any(c and (matches(lang, c) or matches(c, lang)) for c in chosen)]
+    if None in chosen and len(rest) != chosen.count(None):
+        return tuple(langs), (
+            f"{name}: a pair is in two languages, and the translations are in {', '.join(langs)[:200] or 'none'}; "
+            "say which two with --scol and --tcol"
+        )
+    sides = [lang if lang is not None else rest.pop(0) for lang in chosen]
+    if sides[0] == sides[1]:
+        raise BitextmineError(f"{name}: source and target are both '{sides[0]}'; give two languages")
+    return (*sides, *rest), ""
+
+
+def _joined(tags: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the languages, each once: variants are one language unless a row tells them apart."""
+    families: dict[str, dict[str, str]] = {}
+    for tag in tags:
+        families.setdefault(language_family(tag), {}).setdefault(tag.lower(), tag)
+    for family, spelled in families.items():
+        variants = list(spelled.values())
+        if len(variants) == 1 or any(sum(tag.lower() in spelled for tag in row) > 1 for row in rows):
+            yield from variants
+        else:
+            yield family
+
+
+# --- writers ---
 
 
 class RecordWriter(Writer):

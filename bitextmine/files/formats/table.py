@@ -8,9 +8,9 @@ from typing import Any
 
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.files.formats.blocks import Block, Outline, Rows, Writer
 from bitextmine.files.formats.columns import Columns, Layout
 from bitextmine.files.formats.names import MOSES, TSV, Format, format_of, output_format
-from bitextmine.files.formats.protocol import Block, Outline, Rows, Writer
 from bitextmine.files.json_toml import read_json
 from bitextmine.files.output import Destination
 from bitextmine.files.source import Source
@@ -61,7 +61,7 @@ class Table:
             header=header,
             replaced={at for at, name in enumerate(layout.names) if name in added},
             unknown=layout.unknown,
-            translations=getattr(self.rows, "translations", False) and not layout.unknown,
+            translations=self.rows.translations and not layout.unknown,
             **other,
         )
 
@@ -110,7 +110,7 @@ class Malformed:
 
     def add(self, block: Block) -> None:
         """Count a block; raise BitextmineError after many rows, nearly all of them malformed."""
-        bad, untranslated = block.bad(), getattr(block, "untranslated", ())
+        bad, untranslated = block.bad(), block.untranslated
         if untranslated and not self.first_untranslated:
             self.first_untranslated = self._row(block, untranslated[0])
         if len(bad) > len(untranslated) and not self.first:

@@ -1,17 +1,15 @@
-"""Pairs as lines of text, byte for byte: tab-separated, or in two files.
+"""Pairs as lines of text, byte for byte: tab-separated, in two files, or as spreadsheets write them.
 
 Tab-separated as for `cut` and `paste`: a line feed ends a row, a tab ends a cell, and nothing else is special, quotes
-included. In two files, as Moses and OPUS have them, line i of one translates line i of the other.
+included. In two files, as Moses and OPUS have them, line i of one translates line i of the other. In CSV, and in
+tab-separated cells in quotation marks, cells may hold line ends; these and tabs become spaces.
 """
 
 import bisect
-import contextlib
+import csv
 import dataclasses
 import itertools
-import math
-import re
-from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,176 +17,26 @@ from numpy.typing import NDArray
 
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.formats.cells import Added, cells_of, one_cell
-from bitextmine.files.formats.columns import HEAD, Columns, Layout, as_number, find_layout
-from bitextmine.files.formats.protocol import BLOCK_BYTES, HEAD_BYTES, Block, Outline, SomeRows, Writer
-from bitextmine.files.formats.sniff import sniff
+from bitextmine.files.formats.blocks import (
+    BLOCK_BYTES,
+    HEAD_BYTES,
+    Added,
+    Block,
+    Outline,
+    Rows,
+    Writer,
+    cells_of,
+    one_cell,
+)
+from bitextmine.files.formats.columns import HEAD, Columns, Layout, find_layout
+from bitextmine.files.formats.names import find_delimiter, sniff
 from bitextmine.files.source import Source, TwoFiles, decode_lines
 
-Decode = Callable[[bytes, int], str]  # of lines, and the number of the first row
-_INTEGER = re.compile(r"-?\d{1,18}")
-_TWO_FILES_ROWS = 8192
-_LOOKED_BACK = 50  # rows of a block for a cell that does not end in it
-_QUOTED = "part of a quoted cell with line ends; name a spreadsheet's file .csv"
+_ROWS = 8192  # of two files and of CSV at a time
 
 
-class TextBlock:
-    """A `Block` of lines of bytes, decoded and cut into cells on demand.
-
-    Attributes:
-        opened, open: a cell in quotation marks goes on here from the block before, or from here in the next one.
-    """
-
-    def __init__(
-        self, raw: list[bytes], start: int, width: int, decode: Decode | None, least: int | None
-    ) -> None:
-        """Take lines; `least`: cells of a row that may have more or fewer than `width`."""
-        self._raw, self._decode, self._least = raw, decode, least
-        self.start, self.width = start, width
-        self.opened = self.open = False
-
-    def __len__(self) -> int:
-        return len(self._raw)
-
-    @cached_property
-    def _cells(self) -> list[list[str] | None]:
-        """Return the cells of each row, without the carriage return of a line; None for invalid UTF-8."""
-        raw = b"\n".join(self._raw)
-        rows: Sequence[str | None]
-        try:
-            rows = (self._decode(raw, self.start) if self._decode else raw.decode("utf-8")).split("\n")
-        except UnicodeDecodeError:
-            rows = [_decoded(line) for line in self._raw]
-        return [None if row is None else row.removesuffix("\r").split("\t") for row in rows]
-
-    @cached_property
-    def _bad(self) -> dict[int, str]:
-        width, least = self.width, self._least
-        bad = {
-            row: "invalid UTF-8" if cells is None else f"{len(cells)} columns, not {least or width}"
-            for row, cells in enumerate(self._cells)
-            if cells is None or (len(cells) != width if least is None else len(cells) < least)
-        }
-        starts = {at for row in bad for at in (row - 1, row) if at >= 0}
-        starts |= {-1} if self.opened else set()
-        starts |= {len(self) - 1} if self.open else set()
-        quoted: set[int] = set()
-        for start in sorted(starts):
-            if start not in quoted:  # or what follows is known
-                quoted.update(self._quoted(start))
-        return dict(sorted({**dict.fromkeys(quoted, _QUOTED), **bad}.items())) if quoted else bad
-
-    def _quoted(self, row: int) -> Iterator[int]:
-        """Yield the rows of cells in quotation marks and with line ends, the first of which begins in this one."""
-        cells = self._cells[row] if row >= 0 else None
-        opened = row < 0 or _opens(cells)
-        rows = [row] if row >= 0 else []
-        while opened and (row := row + 1) < len(self):
-            cells = self._cells[row]
-            rows.append(row)
-            if cells is None or (not any('"' in cell for cell in cells) and len(cells) == self.width):
-                return
-            if any('"' in cell for cell in cells):
-                if not _closes(cells):
-                    return
-                yield from rows
-                rows, opened = [], _opens(cells)
-        if self.open:
-            yield from rows
-
-    def may_go_on(self) -> bool:
-        """Return True if the last rows are lines of a cell in quotation marks that does not end here."""
-        for line in reversed(self._raw[-_LOOKED_BACK:]):
-            cells = _row(line)
-            if b'"' in line or len(cells) == self.width:
-                return _opens(cells)
-        return False
-
-    def goes_on(self, following: Sequence[bytes]) -> bool:
-        """Return True if the lines that follow have the end of such a cell, or no other end than theirs."""
-        last = _row(self._raw[-1])
-        for at, line in enumerate(following):
-            cells = _row(line)
-            if at == 0 and len(last) == len(cells) == self.width and not _closes(last):
-                return False
-            if b'"' in line:
-                return _closes(cells)
-            if len(cells) == self.width:
-                return False
-        return bool(following)
-
-    def bad(self) -> dict[int, str]:
-        """Return the bad rows."""
-        return self._bad
-
-    def texts(self, column: int, rows: SomeRows) -> list[str]:
-        """Return cells as texts."""
-        cells: Any = self._cells
-        return [cells[row][column] for row in rows]
-
-    def numbers(self, column: int, rows: SomeRows) -> NDArray[np.float64]:
-        """Return cells as numbers."""
-        texts = self.texts(column, rows)
-        try:
-            return np.array([float(text) for text in texts], dtype=np.float64)
-        except ValueError:
-            return np.array([as_number(text) for text in texts], dtype=np.float64)
-
-    def lines(self, without: Collection[int] = ()) -> list[bytes]:
-        """Return rows as lines; of another width as they are."""
-        if not without:
-            return self._raw
-        kept = [at for at in range(self.width) if at not in without]
-        lines = []
-        for line in self._raw:
-            cells = line.removesuffix(b"\r").split(b"\t")
-            if len(cells) == self.width:
-                line = b"\t".join([cells[at] for at in kept]) + (b"\r" if line.endswith(b"\r") else b"")
-            lines.append(line)
-        return lines
-
-    def values(self, floats: Collection[int], integers: Collection[int]) -> list[list[Any]]:
-        """Return rows as values, with U+FFFD for invalid UTF-8.
-
-        A cell without a number in a column of numbers stays text, an empty one there is None.
-        """
-        rows: list[list[Any]] = [
-            line.decode("utf-8", "replace").removesuffix("\r").split("\t") if cells is None else list(cells)
-            for line, cells in zip(self._raw, self._cells, strict=True)
-        ]
-        for row in rows:
-            for at in floats:
-                if at < len(row):
-                    number = as_number(row[at])
-                    row[at] = number if math.isfinite(number) else row[at] or None
-            for at in integers:
-                if at < len(row):
-                    row[at] = int(row[at]) if _INTEGER.fullmatch(row[at]) else row[at] or None
-        return rows
-
-
-def _opens(cells: Sequence[str] | None) -> bool:
-    """Return True if the last cell is the beginning of one in quotation marks."""
-    return cells is not None and cells[-1].startswith('"') and cells[-1].count('"') % 2 == 1
-
-
-def _closes(cells: Sequence[str]) -> bool:
-    """Return True if the first cell is the end of one in quotation marks."""
-    return cells[0].endswith('"') and cells[0].count('"') % 2 == 1
-
-
-def _row(line: bytes) -> list[str]:
-    return (_decoded(line) or "").removesuffix("\r").split("\t")
-
-
-def _decoded(line: bytes) -> str | None:
-    with contextlib.suppress(UnicodeDecodeError):
-        return line.decode("utf-8")
-    return None
-
-
-class TextRows:
-    """A tab-separated stream, ``-`` for stdin (see `Rows`); its first rows are read at once, to find the columns.
+class TextRows(Rows):
+    """A tab-separated stream, ``-`` for stdin; its first rows are read at once, to find the columns.
 
     lines: instead of those of the file.
     """
@@ -197,11 +45,7 @@ class TextRows:
         self, source: Source, columns: Columns | None = None, lines: Iterator[list[bytes]] | None = None
     ) -> None:
         columns = columns or Columns()
-        name, errors = str(source), columns.errors
-        self.header_line = False
-        self._decode: Decode | None = None
-        if errors is not None:
-            self._decode = lambda raw, row: decode_lines(raw, errors, name, row - 1 + self.header_line)
+        self._name, self._errors = str(source), columns.errors
         self._lines = source.byte_lines() if lines is None else lines
         self._ahead: list[bytes] = []
         size = 0
@@ -214,38 +58,51 @@ class TextRows:
             kind = sniff(b"\n".join([*self._ahead, b""]))
             if kind != "tsv":
                 raise BitextmineError(
-                    f"{name}: looks like {kind.upper()}; name the file itself, or give it as standard input (-)"
+                    f"{source}: looks like {kind.upper()}; name the file itself, or give it as standard input (-)"
                 )
         self.layout = Layout(width=0)
         self.empty = True
         if not self._ahead:
             if columns.header:
-                raise BitextmineError(f"{name}: empty: --header wants a first line that names the columns")
+                raise BitextmineError(f"{source}: empty: --header wants a first line that names the columns")
             return
         many = min(HEAD, _fill(self._ahead, HEAD_BYTES))  # the same however a pipe is cut
-        head = [line.decode("utf-8", "replace").removesuffix("\r").split("\t") for line in self._ahead[:many]]
-        self.layout = find_layout(head, columns, name)
+        head = [_cells(line.decode("utf-8", "replace")) for line in self._ahead[:many]]
+        self.layout = find_layout(head, columns, self._name)
         if self.layout.names:
-            if _decoded(self._ahead[0]) is None:
-                raise BitextmineError(f"{name}: line 1: the header is not UTF-8")
             self.header_line = True
-            del self._ahead[0]
+            if not _is_utf8(self._ahead.pop(0)):
+                raise BitextmineError(f"{source}: line 1: the header is not UTF-8")
         self.empty = not self._ahead
         places = self.layout.places
         self._least = 1 + max(places.get("src", 0), places.get("tgt", 1)) if columns.ragged else None
 
-    def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[TextBlock]:
+    def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[Block]:
         """Yield the rows in blocks."""
-        start, opened = 1, False
-        cut = self._cut(rows, most)
-        lines = next(cut, None)
-        while lines is not None:
-            block = TextBlock(lines, start, self.layout.width, self._decode, self._least)
-            following = next(cut, None) if block.may_go_on() else None
-            block.opened, block.open = opened, following is not None and block.goes_on(following)
-            yield block
-            start, opened = start + len(lines), block.open
-            lines = next(cut, None) if following is None else following
+        start = 1
+        for lines in self._cut(rows, most):
+            yield self._block(lines, start)
+            start += len(lines)
+
+    def _block(self, lines: list[bytes], start: int) -> Block:
+        raw = b"\n".join(lines)
+        invalid = set[int]()
+        try:
+            if self._errors is None:
+                text = raw.decode("utf-8")
+            else:
+                text = decode_lines(raw, self._errors, self._name, start - 1 + self.header_line)
+        except UnicodeDecodeError:
+            text = raw.decode("utf-8", "replace")
+            invalid = {at for at, line in enumerate(lines) if not _is_utf8(line)}
+        cells = list(map(_cells, text.split("\n")))
+        width, least = self.layout.width, self._least
+        bad = {
+            at: "invalid UTF-8" if at in invalid else f"{len(row)} columns, not {least or width}"
+            for at, row in enumerate(cells)
+            if at in invalid or (len(row) != width if least is None else len(row) < least)
+        }
+        return Block(self.layout.column_names(), cells, start, bad, raw=lines)
 
     def _cut(self, rows: int | None, most: int) -> Iterator[list[bytes]]:
         ahead, self._ahead = [self._ahead] if self._ahead else [], []
@@ -263,6 +120,18 @@ class TextRows:
                 del waiting[: len(block)]
         if waiting:
             yield waiting
+
+
+def _cells(line: str) -> list[str]:
+    return line.removesuffix("\r").split("\t")
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _fill(lines: Sequence[bytes], size: int) -> int:
@@ -336,7 +205,7 @@ def _joined(files: Sequence[Source]) -> Iterator[list[bytes]]:
     sides = [itertools.chain.from_iterable(file.byte_lines()) for file in files]
     done = 0
     while True:
-        src, tgt = (list(itertools.islice(side, _TWO_FILES_ROWS)) for side in sides)
+        src, tgt = (list(itertools.islice(side, _ROWS)) for side in sides)
         if len(src) != len(tgt):
             src_lines, tgt_lines = (
                 done + len(part) + sum(1 for _ in rest) for part, rest in zip((src, tgt), sides, strict=True)
@@ -370,3 +239,44 @@ class MosesWriter(Writer):
             texts = dict(zip(good, block.texts(side, good), strict=True))
             lines = (one_cell(texts.get(row, "")) + "\n" for row in wanted.tolist())
             out.write("".join(lines).encode("utf-8", "replace"))
+
+
+# --- spreadsheets ---
+
+_END = "\x1eend of file\n"  # a line behind the last one, which becomes part of a cell without an end
+
+
+def open_csv(source: Source, columns: Columns) -> TextRows:
+    """Return the rows of a file; line ends and tabs in a cell become spaces.
+
+    BitextmineError, here or while reading, for a cell larger than the longest line: a quotation mark without an end.
+    """
+    lines = (
+        line.decode("utf-8", "surrogateescape") + "\n"
+        for line in itertools.chain.from_iterable(source.byte_lines())
+    )
+    head = list(itertools.islice(lines, HEAD))
+    if head and head[0].startswith("sep="):  # Excel
+        del head[0]
+    delimiter = find_delimiter(head) or ","
+    return TextRows(source, columns, _rows(itertools.chain(head, lines), delimiter, source))
+
+
+def _rows(lines: Iterator[str], delimiter: str, source: Source) -> Iterator[list[bytes]]:
+    csv.field_size_limit(source.max_line)
+    rows = csv.reader(itertools.chain(lines, [_END]), delimiter=delimiter)
+    line = 0
+    try:
+        while block := list(itertools.islice(rows, _ROWS)):
+            last = block[-1][-1] if block[-1] else ""
+            if last.endswith(_END):
+                line = rows.line_num - last.count("\n") + 1
+                raise csv.Error("a cell from here to the end")
+            if last == _END[:-1]:
+                del block[-1]
+            yield ["\t".join(map(one_cell, row)).encode("utf-8", "surrogateescape") for row in block if row]
+    except csv.Error as e:
+        remedy = "is there a quotation mark without an end?"
+        if "new-line" in str(e):
+            e, remedy = csv.Error("a carriage return without a line feed"), "convert it with tr '\\r' '\\n'"
+        raise BitextmineError(f"{source}: line {line or rows.line_num}: not CSV ({e}); {remedy}") from None

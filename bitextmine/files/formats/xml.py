@@ -1,7 +1,8 @@
-"""Translation units of XML files, as a stream: what TMX and XLIFF share.
+"""Translation units of XML files, as a stream: TMX 1.4b, to read and to write, and XLIFF 1.x and 2.x, to read.
 
-Read by expat: nothing outside the file is opened, no entity is declared in it, and the memory for an element is
-bounded. A unit that is not well-formed becomes a bad row, and reading goes on at the next one.
+https://www.gala-global.org/tmx-14b, https://docs.oasis-open.org/xliff/. Read by expat: nothing outside the file is
+opened, no entity is declared in it, and the memory for an element is bounded. A unit that is not well-formed becomes a
+bad row, and reading goes on at the next one.
 """
 
 import codecs
@@ -11,10 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
+from xml.sax.saxutils import escape, quoteattr
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.formats.records import TRANSLATION, Record
+from bitextmine.files.formats.blocks import Added, Outline, cell_text, cells_of, one_cell
+from bitextmine.files.formats.columns import Columns
+from bitextmine.files.formats.names import TMX
+from bitextmine.files.formats.records import TRANSLATION, Record, RecordRows, RecordWriter
 from bitextmine.files.source import Source
+from bitextmine.version import __version__
 
 _DEEPEST = 100
 _ELEMENT_BYTES = 64  # what an element counts for, beside its text
@@ -35,7 +41,7 @@ _BESIDE_SPACE = re.compile(rf"(?<=\s){_MARK}+\s|{_MARK}+")
 class Unit(NamedTuple):
     """The texts of a pair by language, its other values, and the reason if it cannot be read."""
 
-    texts: dict[str, Any]
+    texts: dict[str, str]
     values: dict[str, Any]
     bad: str = ""
 
@@ -46,14 +52,11 @@ class UnitFormat:
     Attributes:
         name, root: of the format, and of its outermost element.
         unit: the element of a unit.
-        parents: children of the root that hold units, where reading may go on after damage.
-        columns: names of the values that every unit has.
+        parent: the child of the root that holds units, where reading may go on after damage.
         declared: the languages that the file declares, source first, as far as they are known.
     """
 
-    name = root = unit = ""
-    parents: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
+    name = root = unit = parent = ""
     declared: tuple[str, ...] = ()
 
     def begin(self, tag: str, attributes: Mapping[str, str]) -> None:
@@ -62,6 +65,101 @@ class UnitFormat:
     def units(self, element: Element, above: Sequence[Mapping[str, str]]) -> Iterator[Unit]:
         """Yield the pairs of a unit; `above` are the attributes of the elements around it, the outermost first."""
         raise NotImplementedError
+
+
+class Tmx(UnitFormat):
+    """TMX: texts by language, properties by type."""
+
+    name, root, unit, parent = "TMX", "tmx", "tu", "body"
+
+    def begin(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """Take the source language from the header."""
+        if tag == "header" and (lang := attributes.get("srclang", "")) != "*all*":
+            self.declared = (lang,)
+
+    def units(self, element: Element, above: Sequence[Mapping[str, str]]) -> Iterator[Unit]:
+        """Yield the pair of a unit."""
+        texts: dict[str, str] = {}
+        bad = ""
+        for tuv in element.iter("tuv"):
+            lang = tuv.get("xml:lang") or tuv.get("lang") or ""
+            if not lang:
+                bad = bad or "a tuv without xml:lang"
+            elif lang in texts:
+                bad = bad or f"two texts in {lang}"
+            if (seg := next(tuv.iter("seg"), None)) is not None:
+                texts.setdefault(lang, _text_of(seg))
+        props: dict[str, str] = {}
+        for prop in element.findall("prop"):
+            props.setdefault(prop.get("type", "prop"), _text_of(prop))
+        props.pop(TRANSLATION, None)
+        yield Unit(texts, props, bad)
+
+
+class Xliff(UnitFormat):
+    """The segments that have a source, by language.
+
+    Segments of 1.x are those that ``seg-source`` and ``target`` mark, or else whole units; matches from other documents
+    are left out.
+    """
+
+    name, root, unit, parent = "XLIFF", "xliff", "trans-unit", "file"
+
+    def begin(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """Take the version and the languages; ValueError for a version to come."""
+        if tag == "xliff":
+            version = attributes.get("version", "1.2")
+            if version.partition(".")[0] not in ("1", "2"):
+                raise ValueError(f"XLIFF {version[:20]}: versions 1 and 2 can be read; export one of them")
+            if version.startswith("2"):
+                self.unit = "unit"
+        langs = _declared(attributes)
+        if all(langs) and not self.declared:
+            self.declared = langs
+
+    def units(self, element: Element, above: Sequence[Mapping[str, str]]) -> Iterator[Unit]:
+        """Yield the pairs of the segments of a unit."""
+        src, tgt = "", ""
+        for attributes in above:
+            inner = _declared(attributes)
+            src, tgt = inner[0] or src, inner[1] or tgt
+        for source, target in _segments(element):
+            texts = {src or "src": _text_of(source).strip()}
+            if target is not None:
+                texts[tgt or target.get("xml:lang") or "tgt"] = _text_of(target).strip()
+            yield Unit({lang: text for lang, text in texts.items() if text}, {})
+
+
+def _declared(attributes: Mapping[str, str]) -> tuple[str, str]:
+    """Return the languages of source and target that an element states, empty where it does not."""
+    names = (("source-language", "srcLang"), ("target-language", "trgLang"))
+    src, tgt = (next((attributes[name] for name in keys if name in attributes), "") for keys in names)
+    return src, tgt
+
+
+def _segments(unit: Element) -> Iterator[tuple[Element, Element | None]]:
+    """Yield source and target of the segments of a unit."""
+    parts = unit.iter("segment") if unit.tag == "unit" else [unit]
+    for part in parts:
+        source, target = part.find("source"), part.find("target")
+        marked, translated = _marked_segments(part.find("seg-source")), _marked_segments(target)
+        if marked and marked.keys() <= translated.keys():
+            yield from ((mark, translated[mid]) for mid, mark in marked.items())
+        elif source is not None:
+            yield source, target
+
+
+def _marked_segments(side: Element | None) -> dict[str | None, Element]:
+    marks = () if side is None else side.iter("mrk")
+    return {mark.get("mid"): mark for mark in marks if mark.get("mtype") == "seg"}
+
+
+def open_units(source: Source, columns: Columns) -> RecordRows:
+    """Return the rows of a file; its first element tells if it is TMX or XLIFF."""
+    stream = UnitStream(source, (Tmx(), Xliff()))
+    records = iter(stream)
+    first = list(itertools.islice(records, 1))  # the languages are declared before it
+    return RecordRows(source, itertools.chain(first, records), columns, stream.format.declared)
 
 
 class UnitStream:
@@ -77,9 +175,8 @@ class UnitStream:
         self._source, self._name, self._most = source, str(source), source.max_line
         self._formats = {format.root: format for format in formats}
         self.format = formats[0]
-        self._above: list[
-            tuple[str, dict[str, str]]
-        ] = []  # open elements outside units, with their attributes
+        # Open elements outside units, with their attributes.
+        self._above: list[tuple[str, dict[str, str]]] = []
         self._tree: TreeBuilder | None = None  # of the unit that is being read
         self._depth = self._size = 0
         self._texts: list[str] = []  # all characters of the unit
@@ -149,12 +246,12 @@ class UnitStream:
 
     def _resume(self, buffer: bytes, start: int) -> int:
         """Begin a new parser at the next unit, or at what holds units; without one in the buffer, there is none."""
-        tags = "|".join((self.format.unit, *self.format.parents))
+        tags = f"{self.format.unit}|{self.format.parent}"
         match = re.compile(rf"<(?:[\w.-]+:)?({tags})[\s/>]".encode()).search(buffer, start)
         at = match.start() if match else max(start, len(buffer) - _TAG_BYTES)
         self._lines += buffer.count(b"\n", start, at)
         if match:
-            if match[1].decode() in self.format.parents:
+            if match[1].decode() == self.format.parent:
                 del self._above[1:]
             self._parser = self._new_parser()
             self._parser.StartElementHandler = self._parser.EndElementHandler = None
@@ -275,7 +372,7 @@ def _as_utf8(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
         mark = ""
 
 
-def text_of(element: Element) -> str:
+def _text_of(element: Element) -> str:
     """Return the text of an element, with words apart where markup of other programs was between them."""
     if not len(element):
         return element.text or ""
@@ -283,28 +380,6 @@ def text_of(element: Element) -> str:
     if _MARK in text:
         text = _BESIDE_SPACE.sub("", _GLUED.sub(" ", text))
     return text
-
-
-def sub_units(segments: Mapping[str, Element]) -> Iterator[Unit]:
-    """Yield pairs of the texts within markup, such as footnotes (``sub``), in the order of each language."""
-    if not any(map(len, segments.values())):
-        return
-    subs = {
-        lang: [
-            text_of(sub)
-            for native in segment.iter()
-            if native.tag in _NATIVE
-            for sub in native.findall("sub")
-        ]
-        for lang, segment in segments.items()
-    }
-    counts = {len(texts) for texts in subs.values()}
-    if len(counts) > 1:
-        texts = {lang: " ".join(texts) for lang, texts in subs.items()}
-        yield Unit(texts, {}, f"{' or '.join(map(str, sorted(counts)))} texts within markup (<sub>)")
-        return
-    for row in zip(*subs.values(), strict=True):
-        yield Unit(dict(zip(subs, row, strict=True)), {})
 
 
 def _marked(element: Element) -> str:
@@ -317,3 +392,49 @@ def _marked(element: Element) -> str:
             parts.append(_MARK)
         parts.append(inner.tail or "")
     return "".join(parts)
+
+
+# --- TMX, to write ---
+
+# What XML 1.0 has no way to write.
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class TmxWriter(RecordWriter):
+    """Writes a unit per row; other columns are its properties, as the cells of TSV.
+
+    A side without a text is left out. Line breaks of any kind become spaces, and characters that XML cannot hold
+    U+FFFD.
+    """
+
+    def __init__(self, out: Any, outline: Outline) -> None:
+        super().__init__(out, outline, outline.langs)
+        TMX.check_languages(outline.langs)
+        head = (
+            '<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4">\n'
+            f'<header creationtool="bitextmine" creationtoolversion={quoteattr(__version__)} segtype="sentence" '
+            f'o-tmf="plain" adminlang="en" srclang={quoteattr(outline.langs[0])} datatype="plaintext"/>\n<body>\n'
+        )
+        out.write(head.encode())
+
+    def unit(self, sides: Sequence[tuple[str, Any]], extras: Mapping[str, Any]) -> str:
+        """Return a row as a unit."""
+        props = ((name, cell_text(name, value)) for name, value in extras.items())
+        named = (f"<prop type={quoteattr(_plain(n))}>{escape(_plain(v))}</prop>" for n, v in props if v)
+        texts = (
+            f"<tuv xml:lang={quoteattr(lang)}><seg>{escape(_plain(str(text)))}</seg></tuv>"
+            for lang, text in sides
+        )
+        return f"<tu>{''.join(named)}{''.join(texts)}</tu>\n"
+
+    def column(self, added: Added) -> Sequence[Any]:
+        """Return the values of an added column as cells."""
+        return cells_of(added.values)
+
+    def close(self) -> None:
+        """Write the end of the document."""
+        self._out.write(b"</body>\n</tmx>\n")
+
+
+def _plain(text: str) -> str:
+    return _NOT_XML.sub("\ufffd", one_cell(text))

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from bitextmine.errors import BitextmineError, InvalidUtf8
-from bitextmine.files.formats.cells import one_cell
+from bitextmine.files.formats.blocks import one_cell
 from bitextmine.files.formats.columns import Columns
 from bitextmine.files.formats.table import open_table
 from bitextmine.files.source import Source, TwoFiles

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.formats.protocol import Outline
-from bitextmine.files.formats.records import RecordBlock
+from bitextmine.files.formats.blocks import Block, Outline
 from bitextmine.files.formats.table import open_pairs
 from bitextmine.training.data.pairs import check_corpora, pair_chunks
 from bitextmine.training.data.vocabulary import sample_lines, train_vocabulary
@@ -73,7 +72,7 @@ def test_every_format_of_pairs_is_read_alike(tmp_path, sentence_pairs, suffix):
     """Also with a header or a score in front, and with the languages the other way round."""
     outline = Outline(("score", "src", "tgt"), 1, 2, ("en", "fr"), header=True, floats=("score",))
     with open_pairs(tmp_path / f"p.{suffix}", outline) as out:
-        out.write(RecordBlock(outline.names, [[1.5, *pair] for pair in sentence_pairs[:50]]), None, ())
+        out.write(Block(outline.names, [[1.5, *pair] for pair in sentence_pairs[:50]]), None, ())
     corpus = PairCorpus(("en", "fr"), pairs=f"p.{suffix}")
     assert read_all(recipe_for(corpus, tmp_path), corpus) == sentence_pairs[:50]
     if suffix != "tsv.gz":
@@ -98,7 +97,7 @@ def test_what_is_wrong_with_a_file_is_told_with_its_name(tmp_path):
     assert "p.tsv: line 2: 1 columns, not 2; a pair is source, tab, target" in message()
     (tmp_path / "p.tsv").unlink()
     (tmp_path / "p.tsv").mkdir()
-    assert "p.tsv: a folder without files of pairs" in message()
+    assert "p.tsv: is a directory" in message()
     (tmp_path / "p.tsv").rmdir()
     os.mkfifo(tmp_path / "p.tsv")
     assert "p.tsv: not a regular file; a corpus is read more than once" in message()
