@@ -102,8 +102,9 @@ of columns or invalid UTF-8 stay in place, with empty scores. Columns see texts 
 characters.
 
 Reads {INPUT_SUFFIXES}, or two files, sources and translations line by line, such as corpus.en and corpus.de. Source and
-target are the first two columns, those that 'mine' and 'score' write, or those named by a header or by --scol and --tcol. --src and --tgt are not needed if the file states its languages, by its
-format, a header or the names of two files; given, they choose among these.
+target are the first two columns, those that 'mine' and 'score' write, or those named by a header or by --scol and
+--tcol. --src and --tgt are not needed if the file states its languages, by its format, a header or the names of two
+files; given, they choose among these.
 
 \b
 {_TABLE}
