@@ -171,7 +171,7 @@ Method = Callable[[Made, Windows, Windows], list[Pair]]
 def ours(encoder: Encoder, second: Encoder | None = None) -> Method:
     again = None if second is None else SecondJudge(second, Run())
     aligner = Aligner(evidence=PieceEvidence.of(encoder), second=again)
-    return lambda made, src, tgt: [(link.src, link.tgt) for link in aligner.align(src, tgt).links]
+    return lambda made, src, tgt: [(link.src, link.tgt) for link in aligner.align(src, tgt)]
 
 
 def vecalign(peer: object, pad: np.ndarray) -> Method:

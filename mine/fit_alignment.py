@@ -21,8 +21,7 @@ import numpy as np
 from harness import parser, table
 from scipy.optimize import minimize
 
-from bitextmine.alignment import aligner as search
-from bitextmine.alignment.aligner import Aligner
+from bitextmine.alignment.aligner import Aligner, around, centre_of, columns, missed_by_steps
 from bitextmine.alignment.costs import Costs, Prices, level_of, of_steps
 from bitextmine.alignment.evidence import PieceEvidence
 from bitextmine.alignment.program import kinds
@@ -65,7 +64,7 @@ def read_document(path: Path, encoder: Encoder, aligner: Aligner) -> Document:
     name, langs, _ = path.name.rsplit(".", 2)
     (gold,) = read_alignments(path)
     texts = [list(iter_lines(path.with_name(f"{name}.{lang}"))) for lang in langs.split("-")]
-    windows = make_windows(encoder, texts, aligner.settings.max_size - 1)
+    windows = make_windows(encoder, texts, aligner.max_size - 1)
     return Document(name, gold, windows, arcs_of(windows, gold, aligner))
 
 
@@ -73,13 +72,12 @@ def arcs_of(windows: list, gold: list[Pair], aligner: Aligner) -> Arcs:
     """Return the steps of the band around the path that windows' vectors find, with the features of their prices."""
     src, tgt = windows
     n, m = len(src), len(tgt)
-    costs = Costs(src, tgt, kinds(aligner.settings.max_size))
-    coarse = search._coarse(search._plain(src), search._plain(tgt), aligner.settings)
-    first = search._refine(costs, search._centre(coarse), aligner.settings, aligner.settings.radius)
+    costs = Costs(src, tgt, kinds(aligner.max_size))
+    first = aligner.first(costs)
     level = level_of(first.path, of_steps(first.path, first.lattice, first.distances))
-    band = search._around(search._centre(first.path), n, m, NEAR)
-    distances = search._columns(first.lattice.band, band, first.distances)
-    missed = search._missed(aligner.evidence, src, tgt, costs, band)
+    band = around(centre_of(first.path), n, m, NEAR)
+    distances = columns(first.lattice.band, band, first.distances)
+    missed = missed_by_steps(aligner.evidence, src, tgt, costs, band)
     unit = Prices(far=0, join=0, length=0, skip=0)
     parts = [
         costs.lattice(
@@ -89,7 +87,7 @@ def arcs_of(windows: list, gold: list[Pair], aligner: Aligner) -> Arcs:
     ]
     x, y = band.nodes(0, len(band.low))
     inside = (x >= 0) & (y >= 0) & (x <= n) & (y <= m)
-    blocks, onesided = _gold(gold, n, m, aligner.settings.max_size)
+    blocks, onesided = _gold(gold, n, m, aligner.max_size)
     links = {(min(s), min(t)): (len(s), len(t)) for s, t in gold if s and t}
     rows = []
     for k, (s, t) in enumerate(first.lattice.moves()):
@@ -185,7 +183,7 @@ def rows(
         prices = fit([other for other in documents if other is not document], every)
         chosen = Prices(**dict(zip(names, prices.tolist(), strict=True)))
         evidence = aligner.evidence if kind == "pieces" else None
-        links = Aligner(replace(aligner.settings, **{kind: chosen}), evidence).align(*document.windows).links
+        links = replace(aligner, evidence=evidence, **{kind: chosen}).align(*document.windows)
         found.append([(link.src, link.tgt) for link in links])
         yield [document.name, f1(score_alignments(found[-1:], [document.gold])), *prices.tolist()]
     report = score_alignments(found, [document.gold for document in documents])

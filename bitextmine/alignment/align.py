@@ -4,26 +4,24 @@ import contextlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from bitextmine.alignment.aligner import Aligner, Points, Settings
-from bitextmine.alignment.anchors import Marks, fixed_points
+from bitextmine.alignment.aligner import Aligner, Link
 from bitextmine.alignment.documents import match_documents
 from bitextmine.alignment.evidence import PieceEvidence
 from bitextmine.alignment.formats import AlignedDocument, Content, open_links
 from bitextmine.alignment.inputs import (
+    Document,
     DocumentPair,
     DocumentSentences,
-    Part,
     Reader,
+    document_name,
     documents_of,
-    matched_tasks,
-    read_list,
-    tasks_of,
+    pairs_by_name,
 )
 from bitextmine.alignment.options import AlignOptions, choose_format
 from bitextmine.alignment.second import SecondJudge
@@ -46,7 +44,6 @@ from bitextmine.version import __version__
 
 _NAMED = 3  # documents that a message names
 _EXCERPT = 3  # times the sentences of the other side: then a low probability says little
-_LOOKED_AT = 20  # documents whose language is checked
 # Documents are encoded together up to these numbers.
 _BATCH_SENTENCES, _BATCH_DOCUMENTS = 20_000, 32
 
@@ -60,8 +57,7 @@ class Summary:
     Attributes:
         paired, one_to_one: links of two sides, and those of one sentence each.
         likely: the sum of the sentences' probabilities.
-        doubtful: documents that hardly look like translations of each other, with their mean probability.
-        excerpts: such documents of which one side is far longer than the other, in words.
+        doubtful: documents that hardly look like translations of each other, and why.
         empty: pairs of documents of which a side has no text.
         alone: documents without a partner.
         cut: documents that were cut into sentences.
@@ -75,7 +71,6 @@ class Summary:
     one_to_one: int = 0
     likely: float = 0.0
     doubtful: list[str] = field(default_factory=list)
-    excerpts: list[str] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)
     alone: list[str] = field(default_factory=list)
     cut: list[str] = field(default_factory=list)
@@ -95,12 +90,13 @@ class Summary:
         if not all(counts):
             sides = [side for side, count in zip(("source", "target"), counts, strict=True) if not count]
             self.empty.append(f"{document.name} ({' and '.join(sides)})")
-        elif document.doubtful and max(counts) > _EXCERPT * min(counts):
-            more, less = ("source", "target") if counts[0] > counts[1] else ("target", "source")
-            times = f"{max(counts) / min(counts):.0f} times"
-            self.excerpts.append(f"the {more} of {document.name} has {times} the sentences of the {less}")
         elif document.doubtful:
-            self.doubtful.append(f"{document.name} (mean probability {document.mean_score:.2f})")
+            more, less = ("source", "target") if counts[0] > counts[1] else ("target", "source")
+            times = max(counts) / min(counts)
+            excerpt = (
+                f"; the {more} has {times:.0f} times the sentences of the {less}" if times > _EXCERPT else ""
+            )
+            self.doubtful.append(f"{document.name} (mean probability {document.mean_score:.2f}{excerpt})")
 
     def to_table(self) -> str:
         """Return the counts as text."""
@@ -129,8 +125,6 @@ class Summary:
                 f"warning: {subject} not look like translations of each other: {_and_more(self.doubtful)}; check the "
                 "files, and that the encoder knows their languages"
             )
-        if self.excerpts:
-            lines.append(f"warning: {_and_more(self.excerpts)}: an excerpt?")
         if self.second:
             lines.append(self.second)
         return "\n".join([*lines, self.signature])
@@ -170,19 +164,21 @@ def align(src: Text, tgt: Text, *, options: AlignOptions, run: Run) -> AlignedDo
     [2] [2, 3]
     [3] [4]
     """
-    parts = [_part(name, text, run) for name, text in (("src", src), ("tgt", tgt))]
-    options.check(*(part.source.text for part in parts))
-    if options.blank_lines or options.documents:
-        raise UsageError("align: blank_lines and documents are for the command; call align for each document")
-    langs = [lang or language_of(part.source) or "" for lang, part in zip(options.langs, parts, strict=True)]
+    given = [_given(name, text, run) for name, text in (("src", src), ("tgt", tgt))]
+    if options.documents:
+        raise UsageError("align: documents is for the command; call align for each document")
+    langs = [
+        lang or language_of(document.source) or ""
+        for lang, document in zip(options.langs, given, strict=True)
+    ]
     work = _Work(options, langs, run)
-    (document,) = work.align([DocumentPair(parts[0].name, *parts)])
+    (document,) = work.align([DocumentPair(given[0].source.path.name, *given)])
     return replace(document, langs=(langs[0], langs[1]), signature=work.signature)
 
 
-def _part(name: str, text: Text, run: Run) -> Part:
+def _given(name: str, text: Text, run: Run) -> Document:
     if isinstance(text, (str, os.PathLike)):
-        return Part(Source.of(text, run))
+        return Document(Source.of(text, run))
     if not isinstance(text, Iterable):
         raise UsageError(f"{name}: expected the path of a document or its sentences, found {text!r}")
     lines = tuple(text)
@@ -190,15 +186,11 @@ def _part(name: str, text: Text, run: Run) -> Part:
         raise UsageError(
             f"{name}: expected the path of a document or its sentences, found {wrong[0]!r} among them"
         )
-    return Part(Source(name), lines=lines)
+    return Document(Source(name), lines)
 
 
 def align_files(
-    src: str | None = None,
-    tgt: str | None = None,
-    output: str = "-",
-    options: AlignOptions | None = None,
-    run: Run | None = None,
+    src: str, tgt: str, output: str = "-", options: AlignOptions | None = None, run: Run | None = None
 ) -> Summary:
     """Align two files or two folders, and write the links; documents are cut into sentences where they are not.
 
@@ -209,7 +201,8 @@ def align_files(
         BitextmineError: unreadable files, documents without a partner, or a single pair of which one has no text.
     """
     options, run = options or AlignOptions(), run or Run()
-    options.check(src, tgt)
+    if src == tgt == "-":
+        raise UsageError("only one of the two can be standard input")
     destination = Destination.of(output)
     format = choose_format(options.format, destination)
     if options.ids and format != "tsv":
@@ -220,32 +213,24 @@ def align_files(
         check_pairs_output(destination)
     destination.check()
     summary = Summary()
-    tasks: list[DocumentPair] = []
-    listed, named = None, True
-    if options.pairs is not None:
-        listed = Source.of(options.pairs, run)
-        tasks = read_list(listed)
-        sides = [task.src for task in tasks], [task.tgt for task in tasks]
-    else:
-        assert src is not None and tgt is not None
-        both = Source.of(src, run), Source.of(tgt, run)
-        sides = documents_of(*both, blank_lines=options.blank_lines, matched=options.documents)
-        named = both[0].path.is_dir()
-        if not options.documents:
-            tasks = tasks_of(*both, sides)
+    both = Source.of(src, run), Source.of(tgt, run)
+    sides = documents_of(*both, matched=options.documents)
     langs_read = [
-        lang or language_of(part.source)
-        for lang, parts in zip(options.langs, sides, strict=True)
-        for part in parts
+        lang or language_of(document.source)
+        for lang, documents in zip(options.langs, sides, strict=True)
+        for document in documents
     ]
     work = _Work(options, langs_read, run)
+    named = both[0].path.is_dir()
     if options.documents:
         tasks, summary.alone = work.match(sides)
-    read = dict.fromkeys(part.source for task in tasks for part in (task.src, task.tgt))
-    for source in [*read, *([] if listed is None else [listed])]:
+    elif named:
+        tasks = pairs_by_name(*sides)
+    else:
+        tasks = [DocumentPair(document_name(both[0]), sides[0][0], sides[1][0])]
+    for source in dict.fromkeys(document.source for task in tasks for document in (task.src, task.tgt)):
         keep_apart(source, {"-o": destination})
     langs = _languages(tasks[0], options, format)
-    work.warn_unfamiliar(tasks)
     summary.signature = work.signature
     with work.journal(destination, tasks) as journal:
         content = Content(options.ids, named, options.origin, options.normalize)
@@ -279,21 +264,17 @@ def _languages(task: DocumentPair, options: AlignOptions, format: str) -> tuple[
     return langs[0], langs[1]
 
 
-class _Document(NamedTuple):
-    """A task with its source and its target."""
+class _ReadPair(NamedTuple):
+    """Two documents to align, and their sentences."""
 
-    task: DocumentPair
+    name: str
     src: DocumentSentences
     tgt: DocumentSentences
 
-    @property
-    def origins(self) -> tuple[Sequence[str], Sequence[str]]:
-        return self.src.origins, self.tgt.origins
-
     def digest(self) -> str:
         sides = self.src, self.tgt
-        more = [str(each) for side in sides for each in (*side.times, *side.paragraphs)]
-        return line_digest([str(len(self.src.lines)), *self.src.lines, *self.tgt.lines, *more])
+        times = [str(time) for side in sides for time in side.times]
+        return line_digest([str(len(self.src.lines)), *self.src.lines, *self.tgt.lines, *times])
 
 
 class _Work:
@@ -310,8 +291,7 @@ class _Work:
         self.encoder = as_encoder(choose_model(options.model, langs), run.device)
         self.reader = Reader(options.langs, options.presplit, run, options.origin)
         second = None if options.second is None else SecondJudge(as_encoder(options.second, run.device), run)
-        settings = Settings(max_size=options.max_size)
-        self.aligner = Aligner(settings, PieceEvidence.of(self.encoder), second)
+        self.aligner = Aligner(options.max_size, PieceEvidence.of(self.encoder), second)
         self._hashes = {"model": self.encoder.hash}
         if second is not None:
             self._hashes["second"] = second.encoder.hash
@@ -319,8 +299,7 @@ class _Work:
     @property
     def signature(self) -> str:
         """Return how the documents are aligned."""
-        more = {"anchors": True} if self.options.anchors else {}
-        return signature(task="align", **self._hashes, max_size=self.options.max_size, **more)
+        return signature(task="align", **self._hashes, max_size=self.options.max_size)
 
     def journal(
         self, output: Destination, tasks: Sequence[DocumentPair]
@@ -333,8 +312,7 @@ class _Work:
         identity = {
             "version": __version__,
             **self._hashes,
-            "settings": asdict(self.aligner.settings),
-            "anchors": self.options.anchors,
+            "max_size": self.options.max_size,
             "presplit": self.options.presplit,
             "names": line_digest(task.name for task in tasks),
             "batch_tokens": self.run.batch_tokens,
@@ -342,14 +320,16 @@ class _Work:
         path = Path(os.path.realpath(output))
         return Journal(path.with_name(f".{path.name}.align"), "align", identity)
 
-    def match(self, sides: tuple[list[Part], list[Part]]) -> tuple[list[DocumentPair], list[str]]:
+    def match(
+        self, sides: tuple[Sequence[Document], Sequence[Document]]
+    ) -> tuple[list[DocumentPair], list[str]]:
         """Return the documents that belong together, and the names of the others."""
         src, tgt = sides
         windows = []
         with self.run.progress(len(src) + len(tgt), "matching", "documents") as bar:
-            for side, parts in enumerate(sides):
-                for part in parts:
-                    lines = [line for line in self.reader.read(part, side).lines if line.strip()]
+            for side, documents in enumerate(sides):
+                for document in documents:
+                    lines = [line for line in self.reader.read(document, side).lines if line.strip()]
                     windows += make_windows(self.encoder, [lines], 1, self.run.batch_tokens)
                     bar.update(1)
         matched = match_documents(windows[: len(src)], windows[len(src) :])
@@ -358,17 +338,10 @@ class _Work:
                 f"no document of the {len(src)} fits one of the {len(tgt)}: are they translations, in languages of the "
                 "encoder?"
             )
-        alone = [part.name for i, part in enumerate(src) if i not in {i for i, _ in matched}]
-        alone += [part.name for j, part in enumerate(tgt) if j not in {j for _, j in matched}]
-        return matched_tasks(matched, src, tgt), alone
-
-    def warn_unfamiliar(self, tasks: Sequence[DocumentPair]) -> None:
-        """Log a warning if the encoder does not know the first documents' languages; never read a stream twice."""
-        for side, (name, lang) in enumerate(zip(("source", "target"), self.options.langs, strict=True)):
-            parts = [(task.src, task.tgt)[side] for task in tasks[:_LOOKED_AT]]
-            seen = [part for part in parts if part.lines is not None or part.source.path.is_file()]
-            lines = (line for part in seen for line in self.reader.read(part, side, again=True).lines)
-            warn_unfamiliar(self.encoder, f"{name} documents", lang or "", sampled(lines))
+        names = [[document.source.path.name for document in documents] for documents in sides]
+        tasks = [DocumentPair(f"{names[0][i]} {names[1][j]}", src[i], tgt[j]) for i, j in matched]
+        paired = [{pair[side] for pair in matched} for side in (0, 1)]
+        return tasks, [name for side in (0, 1) for i, name in enumerate(names[side]) if i not in paired[side]]
 
     def align(
         self, tasks: Sequence[DocumentPair], journal: Journal | None = None
@@ -378,18 +351,20 @@ class _Work:
         A record of the journal counts as long as the digest of its documents is the same.
         """
         many = len(tasks) > 1
+        total, unit = (len(tasks), "documents") if many else (None, "sentences")
         with (
             ThreadPoolExecutor(self.run.thread_count) as pool,
-            self.run.progress(
-                len(tasks) if many else None, "aligning", "documents" if many else "sentences"
-            ) as bar,
+            self.run.progress(total, "aligning", unit) as bar,
         ):
             done = 0
             for batch in self._batches(tasks):
+                if not done:
+                    self._warn_unfamiliar(batch)
                 if journal is not None:
                     while batch and done < len(journal) and journal[done]["digest"] == batch[0].digest():
-                        aligned = AlignedDocument.from_json(journal[done]["aligned"])
-                        yield replace(aligned, origins=batch[0].origins)
+                        yield AlignedDocument.of(
+                            batch[0].name, journal[done]["links"], batch[0].src, batch[0].tgt
+                        )
                         del batch[0]
                         done += 1
                         bar.update(1)
@@ -397,23 +372,29 @@ class _Work:
                         journal.truncate(done)
                 if not many:
                     bar.total = len(batch[0].src.lines) + len(batch[0].tgt.lines)
-                for document, aligned in self._align(batch, pool, silent if many else bar.update):
+                for pair, links in self._align(batch, pool, silent if many else bar.update):
                     if journal is not None:
-                        journal.append({"digest": document.digest(), "aligned": vars(aligned)})
+                        journal.append({"digest": pair.digest(), "links": links})
                     done += 1
                     bar.update(1 if many else 0)
-                    yield replace(aligned, origins=document.origins)
+                    yield AlignedDocument.of(pair.name, links, pair.src, pair.tgt)
 
-    def _batches(self, tasks: Sequence[DocumentPair]) -> Iterator[list[_Document]]:
-        batch: list[_Document] = []
+    def _warn_unfamiliar(self, batch: Sequence[_ReadPair]) -> None:
+        """Log a warning if the encoder does not know the languages of the first documents."""
+        for side, (name, lang) in enumerate(zip(("source", "target"), self.options.langs, strict=True)):
+            lines = (line for pair in batch for line in (pair.src, pair.tgt)[side].lines)
+            warn_unfamiliar(self.encoder, f"{name} documents", lang or "", sampled(lines))
+
+    def _batches(self, tasks: Sequence[DocumentPair]) -> Iterator[list[_ReadPair]]:
+        batch: list[_ReadPair] = []
         size = 0
         for task in tasks:
-            src, tgt = self.reader.read(task.src, 0), self.reader.read(task.tgt, 1)
-            for part, text in ((task.src, src), (task.tgt, tgt)):
+            pair = _ReadPair(task.name, self.reader.read(task.src, 0), self.reader.read(task.tgt, 1))
+            for document, text in ((task.src, pair.src), (task.tgt, pair.tgt)):
                 if len(tasks) == 1 and not any(map(str.strip, text.lines)):
-                    raise BitextmineError(f"{part.source}: empty: there is no line to align")
-            batch.append(_Document(task, src, tgt))
-            size += len(src.lines) + len(tgt.lines)
+                    raise BitextmineError(f"{document.source}: empty: there is no line to align")
+            batch.append(pair)
+            size += len(pair.src.lines) + len(pair.tgt.lines)
             if size >= _BATCH_SENTENCES or len(batch) == _BATCH_DOCUMENTS:
                 yield batch
                 batch, size = [], 0
@@ -421,38 +402,37 @@ class _Work:
             yield batch
 
     def _align(
-        self, batch: Sequence[_Document], pool: ThreadPoolExecutor, tick: Progress
-    ) -> Iterator[tuple[_Document, AlignedDocument]]:
-        texts = [text for document in batch for text in (document.src, document.tgt)]
+        self, batch: Sequence[_ReadPair], pool: ThreadPoolExecutor, tick: Progress
+    ) -> Iterator[tuple[_ReadPair, list[Link]]]:
+        """Yield the links of each pair, by the numbers of its lines."""
+        texts = [text for pair in batch for text in (pair.src, pair.tgt)]
         rows = [[i for i, line in enumerate(text.lines) if line.strip()] for text in texts]
-        lines = [[text.lines[i] for i in kept_rows] for text, kept_rows in zip(texts, rows, strict=True)]
+        lines = [[text.lines[i] for i in kept] for text, kept in zip(texts, rows, strict=True)]
         longest = max(1, self.options.max_size - 1)
         windows = make_windows(self.encoder, lines, longest, self.run.batch_tokens)
-        fixed: list[Points | None] = [None] * len(batch)
-        if self.options.anchors:
-            marks = [
-                Marks.of(kept, [text.begins(i) for i in kept_rows])
-                for text, kept, kept_rows in zip(texts, lines, rows, strict=True)
-            ]
-            fixed = [fixed_points(*sides) for sides in zip(marks[::2], marks[1::2], strict=True)]
-        for side, text, kept_rows in zip(windows, texts, rows, strict=True):
-            side.times = np.array([text.times[i] for i in kept_rows]) if text.times and kept_rows else None
-        names = [document.task.name for document in batch]
+        for side, text, kept in zip(windows, texts, rows, strict=True):
+            side.times = np.array([text.times[i] for i in kept]) if text.times and kept else None
+        names = [pair.name for pair in batch]
         align = self.aligner.align
         if len(batch) == 1:  # in this thread, where Ctrl-C stops it at once
             futures = []
-            alignments = iter([align(windows[0], windows[1], fixed[0], tick, names[0])])
+            alignments = iter([align(windows[0], windows[1], tick, names[0])])
         else:
             futures = [
-                pool.submit(align, src, tgt, points, silent, name)
-                for src, tgt, points, name in zip(windows[::2], windows[1::2], fixed, names, strict=True)
+                pool.submit(align, src, tgt, silent, name)
+                for src, tgt, name in zip(windows[::2], windows[1::2], names, strict=True)
             ]
             alignments = (future.result() for future in futures)
         del windows
         try:
-            for document, *sides, alignment in zip(batch, rows[::2], rows[1::2], alignments, strict=True):
-                both = document.src.lines, document.tgt.lines
-                yield document, AlignedDocument.of(document.task, both, sides, alignment)
+            for pair, src, tgt, links in zip(batch, rows[::2], rows[1::2], alignments, strict=True):
+                yield (
+                    pair,
+                    [
+                        Link(tuple(src[i] for i in link.src), tuple(tgt[j] for j in link.tgt), link.score)
+                        for link in links
+                    ],
+                )
         finally:
             for future in futures:  # interrupted
                 future.cancel()

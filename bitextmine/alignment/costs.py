@@ -49,7 +49,6 @@ _SHARED_MARKS = 0.7
 # The most that a distance costs where times are compared: subtitles are translated freely, and one-word lines have
 # vectors that say little.
 _FREE = np.float32(9)
-_FIXED = np.float32(1 << 14)  # for a fixed point: more than any path costs that keeps to it
 # Products of a block of antidiagonals, about half of which the band needs; and the fewest antidiagonals that make
 # matrix products worth their call.
 _CELLS = 1 << 21
@@ -98,16 +97,15 @@ class Costs:
     """Costs of the steps between two documents."""
 
     def __init__(self, src: Windows, tgt: Windows, steps: list[Step]) -> None:
-        self._sides, self.steps = (src, tgt), steps
+        self.sides, self.steps = (src, tgt), steps
         means = _mean(tgt), _mean(src)
         opposite = _different(tgt), _different(src)
         largest = [max((step[side] for step in steps), default=1) for side in (0, 1)]
         self._far = [
             [_far(side, size, mean, count) for size in range(1, most + 1)]
-            for side, most, mean, count in zip(self._sides, largest, means, opposite, strict=True)
+            for side, most, mean, count in zip(self.sides, largest, means, opposite, strict=True)
         ]
         self._spans: list[list[tuple[Times, Times]]] | None = None
-        self._fixed: NDArray[np.int64] | None = None
         self._lengths: list[list[Floats]] | None = None
         if src.characters is not None and tgt.characters is not None:
             ends = [np.append(0, np.cumsum(c)) for c in (src.characters, tgt.characters)]
@@ -119,22 +117,15 @@ class Costs:
                 ]
                 for end, most, shift in zip(ends, largest, shifts, strict=True)
             ]
-        self._continued = [_continued(side, most) for side, most in zip(self._sides, largest, strict=True)]
+        self._continued = [_continued(side, most) for side, most in zip(self.sides, largest, strict=True)]
         self._endings = _endings(src, tgt)
 
     def use_times(self, clock: Clock) -> None:
         """Compare the times of both sides too, those of the source by the target's clock."""
-        src, tgt = (side.times for side in self._sides)
+        src, tgt = (side.times for side in self.sides)
         assert src is not None and tgt is not None
         largest = [max((step[side] for step in self.steps), default=1) for side in (0, 1)]
         self._spans = [spans(times, most) for times, most in zip((clock.of(src), tgt), largest, strict=True)]
-
-    def fix(self, points: NDArray[np.int64]) -> None:
-        """Keep links from crossing fixed points, and make them begin at those whose lines correspond.
-
-        points: (k, 3), see `anchors.fixed_points`.
-        """
-        self._fixed = points
 
     def distances(self, band: Band, tick: Progress = silent) -> Floats:
         """Return the distance of the two runs of each step from each node of a band.
@@ -163,7 +154,7 @@ class Costs:
         The vectors of a block of windows; and for each node the place of its window in the block, the mean distance of
         that window to the other document, and True if it reaches beyond the end.
         """
-        windows = self._sides[side]
+        windows = self.sides[side]
         begin, end = max(0, int(nodes.min())), min(len(windows), int(nodes.max()) + 1)
         links = []
         for size, far in enumerate(self._far[side], 1):
@@ -213,29 +204,7 @@ class Costs:
                 cost[..., k] += np.float32(prices.ending) * (src != tgt)
         if missed is not None:
             cost += missed * np.float32(prices.missed)
-        if self._fixed is not None:
-            self._bind(self._fixed, band, cost)
         return Lattice(band, self.steps, cost, prices.skip)
-
-    def _bind(self, fixed: NDArray[np.int64], band: Band, cost: Floats) -> None:
-        """Charge links that cross fixed points, and deduct as much from those that begin at lines that correspond."""
-        x, y = band.nodes(0, len(band.low))
-        part = [
-            np.searchsorted(points, np.arange(max(1, len(side))), side="right")
-            for points, side in zip(fixed.T[:2], self._sides, strict=True)
-        ]
-        of = [
-            [side[np.clip(node + i, 0, len(side) - 1)] for i in range(max(map(max, self.steps), default=1))]
-            for side, node in zip(part, (x, y), strict=True)
-        ]
-        for k, (s, t) in enumerate(self.steps):
-            crosses = (of[0][0] != of[1][0]) | (of[0][0] != of[0][s - 1]) | (of[1][0] != of[1][t - 1])
-            cost[..., k] += crosses * _FIXED
-        lines = fixed[fixed[:, 2] == 1, :2]
-        row = lines.sum(axis=1)
-        column = lines[:, 1] - band.low[row]
-        there = (column >= 0) & (column < band.width)
-        cost[row[there], column[there]] -= _FIXED
 
 
 def of_steps(path: Path, lattice: Lattice, values: Floats) -> Floats:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bitextmine.alignment.aligner import Alignment, probability
-from bitextmine.alignment.inputs import DocumentPair
+from bitextmine.alignment.aligner import probability
+from bitextmine.alignment.inputs import DocumentSentences
 from bitextmine.alignment.options import LINK_FORMATS, choose_format
 from bitextmine.console import counted
 from bitextmine.files.formats.blocks import DECIMALS, Added, Block, Outline, one_cell
@@ -24,6 +23,10 @@ from bitextmine.languages.scripts import join_sentences
 
 if TYPE_CHECKING:
     import pandas
+
+
+# The mean probability of unrelated documents' links is far below.
+_UNRELATED = 0.3
 
 
 class LinkedText(NamedTuple):
@@ -54,9 +57,6 @@ class AlignedDocument:
         name: the name of the document.
         links: every line that is not blank is in one of them. Scores are log odds that the sides are translations of
             each other, as those of `mine`; a line left out has `LOWEST`.
-        starts, ends: the first line of each document in its file (from 0), and the line after its last one.
-        mean_score: the mean probability of the sentences; one that is left out counts 0.
-        doubtful: the documents hardly look like translations of each other.
         langs: their languages, "" if unknown.
         signature: how it was made.
         origins: of the lines of both sides; empty if they were not asked for.
@@ -64,38 +64,41 @@ class AlignedDocument:
 
     name: str
     links: list[LinkedText]
-    starts: list[int]
-    ends: list[int]
-    mean_score: float
-    doubtful: bool
     langs: tuple[str, str] = ("", "")
     signature: str = ""
     origins: tuple[Sequence[str], Sequence[str]] = ((), ())
 
     @classmethod
     def of(
-        cls,
-        task: DocumentPair,
-        texts: Sequence[Sequence[str]],
-        rows: Sequence[Sequence[int]],
-        alignment: Alignment,
+        cls, name: str, links: Iterable[Sequence[Any]], src: DocumentSentences, tgt: DocumentSentences
     ) -> AlignedDocument:
-        """Attach the lines of two documents to an alignment of some of them, which `rows` numbers."""
-        starts = [task.src.first, task.tgt.first]
-        ends = [start + len(text) for start, text in zip(starts, texts, strict=True)]
-        links = []
-        for link in alignment.links:
-            src, tgt = [rows[0][i] for i in link.src], [rows[1][j] for j in link.tgt]
-            numbers = [i + starts[0] + 1 for i in src], [j + starts[1] + 1 for j in tgt]
-            links.append(
-                LinkedText(link.score, *numbers, [texts[0][i] for i in src], [texts[1][j] for j in tgt])
-            )
-        return cls(task.name, links, starts, ends, alignment.mean_score, alignment.doubtful)
+        """Attach the lines of two documents to links, each a `Link` or a list of its parts."""
+        return cls(
+            name,
+            [
+                LinkedText(
+                    score,
+                    [i + 1 for i in x],
+                    [j + 1 for j in y],
+                    [src.lines[i] for i in x],
+                    [tgt.lines[j] for j in y],
+                )
+                for x, y, score in links
+            ],
+            origins=(src.origins, tgt.origins),
+        )
 
-    @classmethod
-    def from_json(cls, content: dict[str, Any]) -> AlignedDocument:
-        """Return the document with these fields, as JSON has them."""
-        return cls(**{**content, "links": [LinkedText(*link) for link in content["links"]]})
+    @property
+    def mean_score(self) -> float:
+        """Return the mean probability of the sentences; one that is left out counts 0."""
+        sizes = [len(link.src_lines) + len(link.tgt_lines) for link in self]
+        likely = sum(n * probability(link.score) for n, link in zip(sizes, self, strict=True))
+        return likely / max(1, sum(sizes))
+
+    @property
+    def doubtful(self) -> bool:
+        """Return True if the documents hardly look like translations of each other."""
+        return self.mean_score < _UNRELATED
 
     def __len__(self) -> int:
         return len(self.links)
@@ -112,9 +115,8 @@ class AlignedDocument:
     def places(self, link: LinkedText) -> list[str]:
         """Return the origins of both sides of a link: of the first sentence, and of the last in its document."""
         cells = []
-        sides = zip((link.src_lines, link.tgt_lines), self.starts, self.origins, strict=True)
-        for lines, start, origins in sides:
-            first, last = (origins[lines[i] - start - 1] if lines else "" for i in (0, -1))
+        for lines, origins in zip((link.src_lines, link.tgt_lines), self.origins, strict=True):
+            first, last = (origins[lines[i] - 1] if lines else "" for i in (0, -1))
             name, _, number = last.rpartition(" ")
             several = first != last and first.rpartition(" ")[0] == name
             cells.append(one_cell(f"{first}-{number}" if several else first))
@@ -226,26 +228,6 @@ def _tsv(document: AlignedDocument, content: Content) -> str:
     return "".join(out)
 
 
-def _json(document: AlignedDocument, content: Content) -> str:
-    made = {
-        "document": document.name,
-        "mean_score": round(document.mean_score, DECIMALS),
-        "doubtful": document.doubtful,
-        "links": [
-            {
-                "score": round(link.score, DECIMALS),
-                "src_lines": link.src_lines,
-                "tgt_lines": link.tgt_lines,
-                "src": [content.text(text) for text in link.src_texts],
-                "tgt": [content.text(text) for text in link.tgt_texts],
-                **dict(zip(("src_origin", "tgt_origin"), content.origins(document, link), strict=False)),
-            }
-            for link in document
-        ],
-    }
-    return json.dumps(made, ensure_ascii=False) + "\n"
-
-
 def _vecalign(document: AlignedDocument, content: Content) -> str:
     """Return the links as Vecalign and Bleualign write them: sentences from 0 and a cost.
 
@@ -258,4 +240,4 @@ def _vecalign(document: AlignedDocument, content: Content) -> str:
     return "".join(lines) + ("\n" if content.named else "")
 
 
-_LINK_CHUNKS = {"tsv": _tsv, "json": _json, "vecalign": _vecalign}
+_LINK_CHUNKS = {"tsv": _tsv, "vecalign": _vecalign}

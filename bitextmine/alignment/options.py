@@ -6,18 +6,14 @@ from typing import Annotated
 from bitextmine.declarations import Opt, Options, one_of_names
 from bitextmine.errors import UsageError
 from bitextmine.files.formats.names import FORMATS as PAIR_FORMATS
-from bitextmine.files.formats.names import JSONL, SUFFIXES, TSV, output_format
+from bitextmine.files.formats.names import SUFFIXES, TSV, output_format
 from bitextmine.files.location import Location
 from bitextmine.files.options import Normalize
 from bitextmine.languages.codes import LanguageCode
 from bitextmine.shipped import Model, Second
 
 # Formats that hold all links, one-sided ones too. The others are those of any file of pairs and hold pairs alone.
-LINK_FORMATS = {
-    "tsv": "read by score and filter",
-    "vecalign": "Vecalign's format",
-    "json": "an object per document",
-}
+LINK_FORMATS = {"tsv": "read by score and filter", "vecalign": "Vecalign's format"}
 FORMATS = {
     **LINK_FORMATS,
     **{
@@ -26,7 +22,6 @@ FORMATS = {
         if format.writer and format != TSV
     },
 }
-_TEXT = ("tsv", "vecalign")
 
 
 @dataclass(frozen=True)
@@ -34,30 +29,13 @@ class AlignOptions(Options):
     """What to align, and how.
 
     Attributes:
-        pairs: a file that lists pairs of files, instead of source and target.
         format: a name in `FORMATS` (None: by the output's suffix, else tsv).
         max_size: the most sentences in a link, of both sides together.
         src_lang, tgt_lang: language codes, to cut documents into sentences and for tmx and jsonl.
     """
 
-    pairs: Annotated[
-        str | None,
-        Opt(
-            "--list",
-            "Instead of SRC and TGT: a file with source file, tab, target file on each line.",
-            metavar="FILE",
-            remote=True,
-        ),
-    ] = None
-    blank_lines: Annotated[bool, Opt("--blank-lines", "Blank lines separate documents in SRC and TGT.")] = (
-        False
-    )
     documents: Annotated[
-        bool,
-        Opt(
-            "--documents",
-            "Match documents by content instead of name or order, in folders or with --blank-lines.",
-        ),
+        bool, Opt("--documents", "Match the documents of two folders by content instead of name.")
     ] = False
     max_size: Annotated[
         int, Opt("--max-size", "Maximum sentences in a link, both sides together (2 to 16).", ge=2, le=16)
@@ -67,14 +45,6 @@ class AlignOptions(Options):
         Opt(
             "--presplit",
             "Take each line as a sentence instead of cutting pages and paragraphs into sentences.",
-        ),
-    ] = False
-    anchors: Annotated[
-        bool,
-        Opt(
-            "--anchors",
-            "Keep lines that both sides share as fixed points: numbers of verses and headings, keys, URLs; also "
-            "paragraphs and headings, where both sides have as many.",
         ),
     ] = False
     ids: Annotated[
@@ -119,15 +89,6 @@ class AlignOptions(Options):
         """Return the languages of both sides; None if a side states none."""
         return self.src_lang, self.tgt_lang
 
-    def check(self, src: str | None, tgt: str | None) -> None:
-        """Raise UsageError for choices that do not go together."""
-        if (src is None or tgt is None) == (self.pairs is None):
-            raise UsageError("give two files, two folders, or --list alone")
-        if self.pairs is not None and (self.documents or self.blank_lines):
-            raise UsageError("--list names the pairs of files: leave out --documents and --blank-lines")
-        if src == "-" and tgt == "-":
-            raise UsageError("only one of the two can be standard input")
-
 
 def choose_format(wanted: str | None, output: Location) -> str:
     """Return the format of an output file: the wanted one, or the one that its suffix tells.
@@ -138,13 +99,10 @@ def choose_format(wanted: str | None, output: Location) -> str:
     suffix = "" if output.is_stream else output.suffix
     if not suffix:
         return wanted or "tsv"
-    if suffix == ".json":
-        allowed: tuple[str, ...] = ("json",)
-    elif suffix not in SUFFIXES:
+    if suffix not in SUFFIXES:
         return wanted or output_format(output).name
-    else:
-        format = output_format(output)
-        allowed = {TSV: _TEXT, JSONL: (JSONL.name, "json")}.get(format, (format.name,))
+    format = output_format(output)
+    allowed = tuple(LINK_FORMATS) if format is TSV else (format.name,)
     if wanted is not None and wanted not in allowed:
         raise UsageError(
             f"-o {output}: this name is for {' or '.join(allowed)}, but --format is {wanted}; change one of them"

@@ -96,8 +96,8 @@ def mine(
 )
 def align(
     *,
-    src: Annotated[str | None, Opt("[SRC", remote=True)] = None,
-    tgt: Annotated[str | None, Opt("TGT]", remote=True)] = None,
+    src: Annotated[str, Opt("SRC", remote=True)],
+    tgt: Annotated[str, Opt("TGT", remote=True)],
     options: AlignOptions,
     output: Annotated[str, output("Output file.")] = "-",
     run: Annotated[

@@ -77,14 +77,11 @@ def test_every_format(bm, document, tmp_path):
     for lang, quoted in (("en", '"quoted"'), ("fr", "« cité »")):
         with (tmp_path / f"doc.{lang}").open("a") as file:
             file.write(f"Tom & Jerry <b>\x0b\x01 {quoted}\n")
-    forms = ("tsv", "json", "tmx", "vecalign")
+    forms = ("tsv", "tmx", "vecalign")
     out = {form: bm("align", "doc.en", "doc.fr", "--format", form).out for form in forms}
     rows = [line.split("\t") for line in out["tsv"].splitlines()]
     assert all(len(row) == 3 for row in rows)
     paired = [row for row in rows if row[1] and row[2]]
-
-    found = [(link["src_lines"], link["tgt_lines"]) for link in json.loads(out["json"])["links"]]
-    assert found == links(bm("align", "doc.en", "doc.fr", "--ids").out) and len(found) == len(rows)
 
     tree = ElementTree.fromstring(out["tmx"].encode())
     assert tree.tag == "tmx" and tree.find("header").get("srclang") == "en"
@@ -118,35 +115,20 @@ def test_score_and_filter_read_the_output(bm, document, tmp_path):
         }
 
 
-def test_folders_lists_and_blank_lines_agree(bm, document, tmp_path):
+def test_folders_are_as_their_files(bm, document, tmp_path):
     for side in ("en", "fr"):
         (tmp_path / side).mkdir()
-    for i, name in enumerate(("b", "a", "c")):
+    expected = ""
+    for i, name in enumerate(("a", "b", "c")):
         document(tmp_path, name, 2000 + 100 * i, 30)
-    names = ("a", "b", "c")
-    single = {name: bm("align", f"{name}.en", f"{name}.fr", "--ids").out for name in names}
-    (tmp_path / "pairs.tsv").write_text("".join(f"{name}.en\t{name}.fr\n" for name in names))
-    listed = bm("align", "--list", "pairs.tsv", "--ids").out
-    expected = "".join(
-        line.replace("\t", f"\t{name}\t", 1) + "\n" for name in names for line in single[name].splitlines()
-    )
-    assert listed == expected
-
-    for side in ("en", "fr"):
-        parts = [(tmp_path / f"{name}.{side}").read_text() for name in names]
-        (tmp_path / f"all.{side}").write_text("\n" + "\n\n".join(parts) + "\n")
-        for name in names:
+        single = bm("align", f"{name}.en", f"{name}.fr", "--ids").out.splitlines()
+        expected += "".join(line.replace("\t", f"\t{name}\t", 1) + "\n" for line in single)
+        for side in ("en", "fr"):
             (tmp_path / f"{name}.{side}").rename(tmp_path / side / f"{name}.txt")
     with gzip.open(tmp_path / "en" / "a.txt.gz", "wb") as file:
         file.write((tmp_path / "en" / "a.txt").read_bytes())
     (tmp_path / "en" / "a.txt").unlink()
     assert bm("align", "en", "fr", "--ids", "--jobs", "1", "--model", "europe5").out == expected
-
-    blank = bm("align", "all.en", "all.fr", "--blank-lines", "--ids").out
-    texts = [line.split("\t", 3)[3] for line in blank.splitlines()]
-    assert texts == [line.split("\t", 3)[3] for name in names for line in single[name].splitlines()]
-    lines = (tmp_path / "all.fr").read_text().split("\n")
-    assert all(lines[j - 1] in text for (_, y), text in zip(links(blank), texts, strict=True) for j in y)
 
 
 def test_matching_documents(bm, document, sentence_pairs, tmp_path):
@@ -167,12 +149,13 @@ def test_matching_documents(bm, document, sentence_pairs, tmp_path):
 def test_a_killed_run_resumes(bm, document, tmp_path):
     for i in range(70):
         document(tmp_path / "docs", f"d{i:02}", 1600 + 20 * i, 8)
-    pairs = "".join(f"docs/d{i:02}.en\tdocs/d{i:02}.fr\n" for i in range(70))
-    (tmp_path / "pairs.tsv").write_text(pairs)
-    args = ("align", "--list", "pairs.tsv", "--ids", "--jobs", "1")
+        for lang in ("en", "fr"):
+            (tmp_path / "docs" / lang).mkdir(exist_ok=True)
+            (tmp_path / "docs" / f"d{i:02}.{lang}").rename(tmp_path / "docs" / lang / f"d{i:02}.{lang}")
+    args = ("align", "docs/en", "docs/fr", "--ids", "--jobs", "1")
     expected = bm(*args[:-1], "3").out
-    # Two files a document, each opened for its format and for its text; 32 documents a batch: the third is being read.
-    killed = bm.dies(tmp_path / "hooks", 2 * 2 * 64 + 3, *args, "-o", "out.tsv", folder=tmp_path / "docs")
+    # A file is opened for its format and for its text; 32 documents are a batch: the third is being read.
+    killed = bm.dies(tmp_path / "hooks", 2 * 64 + 3, *args, "-o", "out.tsv", folder=tmp_path / "docs" / "en")
     assert killed.code == -signal.SIGKILL and not (tmp_path / "out.tsv").exists()
     journal = tmp_path / ".out.tsv.align"
     head = read_head(journal)
@@ -180,11 +163,11 @@ def test_a_killed_run_resumes(bm, document, tmp_path):
         assert len(records) == 64
         records.truncate(63)
         record = records[0]
-        record["aligned"]["links"][0][0] = 0.1234  # what is done is not done again
+        record["links"][0][2] = 0.1234  # what is done is not done again
         records.truncate(0)
         records.append(record)
     journal.write_bytes(journal.read_bytes() + b'{"torn')
-    (tmp_path / "docs" / "d40.fr").write_text("Autre chose.\n")
+    (tmp_path / "docs" / "fr" / "d40.fr").write_text("Autre chose.\n")
     assert "70 pairs of documents" in bm(*args, "-o", "out.tsv").err
     fresh = bm(*args).out
     resumed = (tmp_path / "out.tsv").read_text()
@@ -211,66 +194,48 @@ def test_small_documents(bm, tmp_path):
 
 
 def test_hopeless_documents_are_named(bm, document, tmp_path):
+    for lang in ("en", "fr"):
+        (tmp_path / lang).mkdir()
     document(tmp_path, "good", 2000, 20)
     document(tmp_path, "odd", 3000, 20)
-    (tmp_path / "odd.fr").write_text((tmp_path / "good.fr").read_text())
-    for name, en, fr in (
-        ("half", "\n \n", "Bonjour.\n"),
-        ("long", "Good morning.\n", (tmp_path / "good.fr").read_text()),
-    ):
+    good = (tmp_path / "good.fr").read_text()
+    (tmp_path / "odd.fr").write_text(good)
+    for name, en, fr in (("half", "\n \n", "Bonjour.\n"), ("long", "Good morning.\n", good)):
         (tmp_path / f"{name}.en").write_text(en)
         (tmp_path / f"{name}.fr").write_text(fr)
     assert "half.en: empty" in bm.fails("align", "half.en", "half.fr")
     assert "<stdin>: empty" in bm.fails("align", "half.fr", "-", stdin=b"")
-    result = bm("align", "long.en", "long.fr")
-    assert "warning: the target of long has 18 times the sentences of the source: an excerpt?" in result.err
-    assert "look like" not in result.err
-    (tmp_path / "list").write_text("".join(f"{n}.en\t{n}.fr\n" for n in ("good", "half", "long", "odd")))
-    err = bm("align", "--list", "list").err
+    for path in list(tmp_path.glob("*.*")):
+        path.rename(tmp_path / path.suffix[1:] / path.name)
+    err = bm("align", "en", "fr").err
     assert "warning: 1 pair of documents with an empty side: half (source)\n" in err
-    assert "the documents of 1 pair do not look like translations of each other: odd (mean" in err
-    assert "warning: the target of long has 18 times" in err
+    assert "the documents of 2 pairs do not look like translations of each other: long (mean" in err
+    assert "the target has 18 times the sentences of the source), odd (mean" in err
 
 
 def test_missing_files(bm, document, tmp_path):
     document(tmp_path, "a")
     assert "b.fr: no such file" in bm.fails("align", "a.en", "b.fr")
-    for content, words in (
-        ("a.en\ta.fr\na.en\tb.fr\n", "pairs.tsv: line 2: b.fr: no such file"),
-        ("a.en a.fr\n", "line 1: 1 cell"),
-        ("\n", "names no files"),
-    ):
-        (tmp_path / "pairs.tsv").write_text(content)
-        assert words in bm.fails("align", "--list", "pairs.tsv")
     for name in ("en/a.txt", "en/b.txt", "fr/a.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("One.\n")
     error = bm.fails("align", "en", "fr")
-    assert "en/b.txt: no document of that name in fr" in error and "--documents" in error
+    assert "en/b.txt: no document of that name" in error and "--documents" in error
+    (tmp_path / "fr" / "b.txt").write_text("Un.\n")
+    (tmp_path / ".out.tsv.align").write_text("notes\n")
+    assert "move it away" in bm.fails("align", "en", "fr", "-o", "out.tsv")
+    assert (tmp_path / ".out.tsv.align").read_text() == "notes\n"
     (tmp_path / "en" / "a.en").write_text("One.\n")
     assert "both called 'a'" in bm.fails("align", "en", "fr")
-    (tmp_path / "x.en").write_text("One.\n\nTwo.\n")
-    (tmp_path / "x.fr").write_text("Un.\n")
-    error = bm.fails("align", "x.en", "x.fr", "--blank-lines")
-    assert "2 documents" in error and "x.fr has 1" in error
-    (tmp_path / ".out.tsv.align").write_text("notes\n")
-    (tmp_path / "pairs.tsv").write_text("a.en\ta.fr\n" * 2)
-    assert "move it away" in bm.fails("align", "--list", "pairs.tsv", "-o", "out.tsv")
-    assert (tmp_path / ".out.tsv.align").read_text() == "notes\n"
 
 
 @pytest.mark.parametrize(
     ("args", "word"),
     [
-        (("a.en",), "two files"),
-        (("a.en", "a.fr", "--list", "x"), "--list alone"),
-        ((), "--list"),
         (("a.en", "a.fr", "--documents"), "--documents takes two folders"),
-        (("--list", "x", "--documents"), "--list names"),
-        (("a.en", "a.fr", "--ids", "--format", "json"), "--ids"),
+        (("a.en", "a.fr", "--ids", "--format", "vecalign"), "--ids"),
         (("-", "-"), "standard input"),
         (("a.en", "."), "is a folder"),
-        ((".", ".", "--blank-lines"), "two files"),
         (("a.en", "a.fr", "--max-size", "1"), "--max-size"),
     ],
 )
@@ -398,7 +363,7 @@ def test_normalized_texts(bm, tmp_path):
     (tmp_path / "a.fr").write_text("<b>Tom &amp; Jerry</b> sont arrivés en retard.\nBonjour.\n")
     args = ("align", "a.en", "a.fr", "--presplit")
     assert "<p>Tom &amp; Jerry" in bm(*args).out
-    for form in ("tsv", "json", "jsonl"):
+    for form in ("tsv", "jsonl"):
         out = bm(*args, "--normalize", "--format", form).out
         assert "Tom & Jerry came late." in out and "<b>" not in out
 
@@ -406,7 +371,7 @@ def test_normalized_texts(bm, tmp_path):
 def test_the_format_by_the_file_name(bm, tmp_path):
     for lang in ("en", "fr"):
         (tmp_path / f"doc.{lang}").write_text("One two.\nThree.\n")
-    begins = {"jsonl": '{"translation": {"en": "', "json": '{"document": ', "tmx": "<?xml", "": ""}
+    begins = {"jsonl": '{"translation": {"en": "', "tmx": "<?xml", "": ""}
     for suffix, text in begins.items():
         bm("align", "doc.en", "doc.fr", "-o", f"out.{suffix}")
         assert (tmp_path / f"out.{suffix}").read_text().startswith(text)
@@ -459,10 +424,3 @@ def test_repeated_lines_are_aligned_one_to_one(bm, tmp_path, pairs, times):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines) * times)
     expected = [([n], [n]) for n in range(1, len(pairs) * times + 1)]
     assert links(bm("align", "same.en", "same.fr", "--ids").out) == expected
-
-
-def test_anchors(bm, tmp_path):
-    (tmp_path / "app.en").write_text("yes = OK\nno = OK\nmaybe = OK\n")
-    (tmp_path / "app.fr").write_text("non = Valider\nno = Valider\nmaybe = Valider\n")
-    found = links(bm("align", "app.en", "app.fr", "--anchors", "--ids").out)
-    assert found[-2:] == [([2], [2]), ([3], [3])]
