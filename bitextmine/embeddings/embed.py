@@ -232,10 +232,22 @@ def encode_lines(
     tokenized = ((part, *encoder.tokenize(part.fresh)) for part in lines)
     with contextlib.closing(ahead(tokenized)) as chunks:
         for part, pieces, cut, inverse in chunks:
-            vectors = encoder.encode_pieces(pieces, batch_tokens=batch_tokens)
             if kept is not None:
                 kept.append(pieces, inverse)
-            yield EncodedLines(part, vectors if inverse is None else vectors[inverse], cut)
+            yield _encoded(encoder, part, pieces, cut, inverse, batch_tokens)
+
+
+def _encoded(
+    encoder: Encoder,
+    lines: Lines,
+    pieces: Pieces,
+    cut: int,
+    inverse: NDArray[np.int64] | None,
+    batch_tokens: int | None,
+) -> EncodedLines:
+    # A function of its own, so that nothing holds the vectors while the next ones are made.
+    vectors = encoder.encode_pieces(pieces, batch_tokens=batch_tokens)
+    return EncodedLines(lines, vectors if inverse is None else vectors[inverse], cut)
 
 
 class _Job:
@@ -326,6 +338,7 @@ class _Job:
                 writer.write(part.lines.start, _rows(part, writer))
                 cut += part.cut
                 bar.update(part.lines.count)
+                del part  # its vectors, before the next ones are made
             if kept is not None:
                 text.derive(("pieces", encoder.hash), kept.pieces)
             writer.finish(Manifest(lang=self.lang, corpus=self.name, model=encoder.name, **origin))

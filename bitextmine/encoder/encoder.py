@@ -23,6 +23,7 @@ from bitextmine.encoder.weights import read_weights
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.languages.clean import readable
 from bitextmine.run import Run
+from bitextmine.system import return_freed_memory
 
 PRECOMPUTED = "precomputed"
 
@@ -203,6 +204,7 @@ def load_encoder(
     device_name = run.device_name if config.layers or run.device != "auto" else "cpu"
     if not config.layers and device_name == "cpu":
         network = PieceSums(weights, config)
+        return_freed_memory()  # of the text of the vocabulary
     else:
         from bitextmine.encoder.network import DeviceSums, Transformer
 

@@ -76,13 +76,13 @@ class Ngrams:
             kinds[bare].append(row)
         if twice := next((ngram for ngram, count in Counter(ngrams).items() if count > 1), None):
             raise BitextmineError(f"n-grams: {twice!r} is there twice")
-        folds = _each(folded, pieces, pieces)
-        self._tables = [
-            _Table([ngrams[row] for row in rows], np.array(rows, dtype=np.int32) + len(pieces), names)
-            for rows, names in zip(
-                kinds, (folds, _each(_bare, folds, pieces) if kinds[1] else folds), strict=True
-            )
-        ]
+        names = _each(folded, pieces, pieces)
+        self._tables = []
+        for rows, spell in zip(kinds, (str, _bare), strict=True):
+            if rows or not self._tables:
+                ids = np.array(rows, dtype=np.int32) + len(pieces)
+                names = names if spell is str else _each(spell, names, pieces)
+                self._tables.append(_Table([ngrams[row] for row in rows], ids, names))
         spelled = self._tables[0].pieces
         first, last = (spelled.ids[at] for at in (spelled.offsets[:-1], spelled.offsets[1:] - 1))
         # A space alone begins a word; one after something ends it.

@@ -84,7 +84,7 @@ class Network:
 
     device = "cpu"
     dim = 0
-    chunk_lines = 8_192
+    chunk_lines = 4_096
     slow = False
     facts: dict[str, Any]
 

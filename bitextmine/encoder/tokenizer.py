@@ -60,11 +60,11 @@ class Tokenizer:
         self._model = sentencepiece.SentencePieceProcessor()
         try:
             self._model.LoadFromFile(str(self.path))
-            self._names: list[str] = self._model.id_to_piece(list(range(self.vocab_size)))
+            names = self.names()
         except (RuntimeError, OSError, UnicodeDecodeError) as e:
             raise BitextmineError(f"{self.path}: not a SentencePiece model, or a damaged one ({e})") from e
         self.ngrams: Ngrams | None = None
-        self._words = Words() if self._is_by_words() else None
+        self._words = Words() if self._is_by_words(names) else None
 
     @property
     def vocab_size(self) -> int:
@@ -73,11 +73,12 @@ class Tokenizer:
 
     def names(self) -> list[str]:
         """Return the vocabulary as the model names it, piece i for id i."""
-        return list(self._names)
+        names: list[str] = self._model.id_to_piece(list(range(self.vocab_size)))
+        return names
 
     def pieces(self) -> list[str]:
         """Return the vocabulary, piece i for id i; the unknown piece is an empty string."""
-        names = list(self._names)
+        names = self.names()
         names[self._model.unk_id()] = ""
         return names
 
@@ -137,7 +138,7 @@ class Tokenizer:
         pieces = Pieces.from_lists(self._model.encode(list(spelled), num_threads=threads))
         return pieces if self.ngrams is None else self.ngrams.extend(pieces)
 
-    def _is_by_words(self) -> bool:
+    def _is_by_words(self, names: Sequence[str]) -> bool:
         """Return True if a line can be cut word by word, with the same pieces.
 
         No piece continues after a space, a space alone is a piece (so that two unknown words stay two), and blanks are
@@ -145,7 +146,7 @@ class Tokenizer:
         """
         if not KNOWN_RULES.search(self._model.serialized_model_proto()):
             return False
-        if any(SPACE in name[1:] for name in self._names) or SPACE not in self._names:
+        if any(SPACE in name[1:] for name in names) or SPACE not in names:
             return False
         parts = self._model.encode(["ab", "Abc,", "1"])
         return bool(self._model.encode("  ab Abc,   1 ") == [*parts[0], *parts[1], *parts[2]])

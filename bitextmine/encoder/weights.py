@@ -110,14 +110,19 @@ def unpack_rows(packed: np.ndarray, scales: np.ndarray, bits: int = 4) -> np.nda
     return levels
 
 
-def _as_int8(packed: np.ndarray, scales: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
-    """Requantise packed rows by blocks, so that they are never all in float32."""
-    values = np.empty((len(packed), packed.shape[1] * 8 // bits), dtype=np.int8)
-    scale = np.empty(len(packed), dtype=np.float32)
-    for start in range(0, len(packed), BLOCK_ROWS):
-        block = slice(start, start + BLOCK_ROWS)
-        values[block], scale[block] = quantize_rows(unpack_rows(packed[block], scales[block], bits))
-    return values, scale
+def _unpack(state: dict[str, np.ndarray], config: EncoderConfig) -> None:
+    """Requantise packed rows to int8 by blocks, so that they are never all in float32; n-grams follow the pieces."""
+    values = np.empty((config.rows, config.stored_dim), dtype=np.int8)
+    scale = np.empty(config.rows, dtype=np.float32)
+    at = 0
+    for name, name_of_scales, bits in ((PIECES, SCALE, 4), (NGRAMS, NGRAMS_SCALE, 2)):
+        packed, scales = state.pop(name, values[:0]), state.pop(name_of_scales, scale[:0])
+        for start in range(0, len(packed), BLOCK_ROWS):
+            block = slice(start, start + BLOCK_ROWS)
+            rows = unpack_rows(packed[block], scales[block], bits)
+            values[at : at + len(rows)], scale[at : at + len(rows)] = quantize_rows(rows)
+            at += len(rows)
+    state[PIECES], state[SCALE] = values, scale
 
 
 def weight_shapes(config: EncoderConfig) -> dict[str, tuple[int, ...]]:
@@ -228,11 +233,7 @@ def read_weights(config: EncoderConfig, path: Path) -> dict[str, np.ndarray]:
             raise BitextmineError(f"{path}: {name!r} is {kind}, not {dtype or 'a float'}")
     check_finite(state, path)
     if packed:
-        state[PIECES], state[SCALE] = _as_int8(state[PIECES], state[SCALE], 4)
-        if config.ngrams:
-            values, scale = _as_int8(state.pop(NGRAMS), state.pop(NGRAMS_SCALE), 2)
-            state[PIECES] = np.concatenate([state[PIECES], values])
-            state[SCALE] = np.concatenate([state[SCALE], scale])
+        _unpack(state, config)
     return state
 
 
