@@ -11,21 +11,17 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
-import itertools
 import logging
 import re
-import resource
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.system import size
 
 log = logging.getLogger(__name__)
 
@@ -63,51 +59,18 @@ class Executor(Protocol):
 
 @dataclass
 class Done:
-    """The outcome of a task: its value or the message of its error, its seconds and peak memory, its worker."""
+    """The outcome of a task: its value or the message of its error, its seconds, and the worker that did it."""
 
     value: Any
     error: str | None
     seconds: float
-    peak: int
     worker: str = "here"
-    node: str = "here"
-
-
-@dataclass
-class StageCost:
-    """The work of the workers in one stage."""
-
-    tasks: int = 0
-    again: int = 0
-    lost: int = 0
-    seconds: float = 0.0
-    peak: int = 0
-    workers: set[str] = field(default_factory=set)
-    nodes: set[str] = field(default_factory=set)
-
-    def add(self, done: Done) -> None:
-        """Count a finished task."""
-        self.tasks += 1
-        self.seconds += done.seconds
-        self.peak = max(self.peak, done.peak)
-        self.workers.add(done.worker)
-        self.nodes.add(done.node)
-
-    def __str__(self) -> str:
-        text = (
-            f"{counted(self.tasks, 'task')} by {counted(len(self.workers), 'worker')} on "
-            f"{counted(len(self.nodes), 'node')}, {self.seconds:.1f} s of work, at most {size(self.peak)} of memory "
-            "in one"
-        )
-        if self.lost:
-            text += f"; {counted(self.lost, 'worker')} lost"
-        if self.again:
-            text += f", {counted(self.again, 'task')} done again"
-        return text
 
 
 class Workers:
-    """The workers of an open executor; a kind of executor adds `map`, `slots`, `put`, and what it has to check.
+    """The workers of an open executor; this process by itself, where a task runs when its result is asked for.
+
+    A kind of executor overrides `map`, `slots`, and what it has to check.
 
     Args:
         shard_rows: the most rows in a task (None: as the size of the corpora suggests).
@@ -115,7 +78,9 @@ class Workers:
 
     def __init__(self, shard_rows: int | None = None) -> None:
         self.shard_rows = shard_rows
-        self._cost = StageCost()
+        self.lost = 0  # workers, in this stage
+        self._kept: Kept = {}
+        self._work: list[tuple[str, float]] = []
 
     @property
     def slots(self) -> int:
@@ -128,28 +93,33 @@ class Workers:
         Raises:
             BitextmineError: a task raised one, or its worker died again and again.
         """
-        raise NotImplementedError
+        for task in tasks:
+            yield task, self.value_of(run_task(self._kept, task.function, task.args))
 
     def run(self, task: Task) -> Any:
         """Return the result of one task, which goes before all others."""
         return next(iter(self.map([task])))[1]
 
+    def value_of(self, done: Done) -> Any:
+        """Count a finished task in the stage, and return its value or raise its error."""
+        if done.error is not None:
+            raise BitextmineError(done.error)
+        self._work.append((done.worker, done.seconds))
+        return done.value
+
     def share(self, folders: Iterable[Path]) -> None:
         """Raise BitextmineError unless every worker can write into the folders."""
 
-    def put(self, value: Any) -> Shared:
-        """Send an object to the workers, once for each machine that asks for it."""
-        return Shared.at(lambda: value)
-
-    def check_fits(self, size: int, what: str) -> None:
-        """Raise BitextmineError if a machine has no room for the arguments of tasks, `size` bytes each."""
-
     @contextlib.contextmanager
     def stage(self, title: str) -> Iterator[None]:
-        """Log the cost of the work in the block."""
-        self._cost, begin = StageCost(), time.perf_counter()
+        """Log the work in the block."""
+        self.lost, self._work, begin = 0, [], time.perf_counter()
         yield
-        log.info("%s: %s; %.1f s in all", title, self._cost, time.perf_counter() - begin)
+        workers, seconds = {worker for worker, _ in self._work}, sum(seconds for _, seconds in self._work)
+        lost = f", {counted(self.lost, 'worker')} lost" if self.lost else ""
+        tasks = f"{counted(len(self._work), 'task')} by {counted(len(workers), 'worker')}{lost}"
+        took = time.perf_counter() - begin
+        log.info("%s: %s; %.1f s of work, %.1f s in all", title, tasks, seconds, took)
 
 
 @dataclass(frozen=True)
@@ -161,7 +131,7 @@ class Local:
     @contextlib.contextmanager
     def open(self) -> Iterator[Workers]:
         """Return a worker: this process."""
-        yield LocalWorkers()
+        yield Workers()
 
     def device(self, asked: str) -> str:
         """Return the device of the command."""
@@ -211,45 +181,6 @@ def _executor_class(name: str) -> Callable[..., Executor]:
     raise UsageError(f"no executor is called {name!r}: use local, ray or ray://HOST:PORT")
 
 
-class LocalWorkers(Workers):
-    """This process as the only worker; a task runs when its result is asked for."""
-
-    def __init__(self, shard_rows: int | None = None) -> None:
-        super().__init__(shard_rows)
-        self._kept: Kept = {}
-
-    def map(self, tasks: Iterable[Task], ahead: int = 0) -> Iterator[tuple[Task, Any]]:
-        """Yield each task with its result."""
-        for task in tasks:
-            done = run_task(self._kept, task.function, task.args)
-            if done.error is not None:
-                raise BitextmineError(done.error)
-            self._cost.add(done)
-            yield task, done.value
-
-
-@dataclass(frozen=True)
-class Shared:
-    """An object that tasks fetch when they need it; the number stands for it in their arguments."""
-
-    number: int
-
-    def get(self) -> Any:
-        """Return the object, on a worker."""
-        return _fetch[self.number]()
-
-    @staticmethod
-    def at(fetch: Callable[[], Any], number: int | None = None) -> Shared:
-        """Register the function that fetches an object here; without a number, the object is new."""
-        shared = Shared(next(_numbers) if number is None else number)
-        _fetch[shared.number] = fetch
-        return shared
-
-
-_numbers = itertools.count()
-_fetch: dict[int, Callable[[], Any]] = {}
-
-
 def run_task(kept: Kept, function: str, args: tuple[Any, ...]) -> Done:
     """Run ``module:name`` on a worker; state that another module has kept is dropped, as it takes memory."""
     begin = time.perf_counter()
@@ -265,5 +196,4 @@ def run_task(kept: Kept, function: str, args: tuple[Any, ...]) -> Done:
         error = str(e)
     except MemoryError as e:
         error = f"out of memory ({e})" if str(e) else "out of memory"
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return Done(value, error, time.perf_counter() - begin, peak)
+    return Done(value, error, time.perf_counter() - begin)

@@ -111,7 +111,7 @@ def embed(
     sources = [Source.of(corpus, run) for corpus in corpora]
     for source in sources:
         check_embedding(source, encoder, options, lang=lang)
-    with encoding_of(run, model) as encoding:
+    with encoding_of(run, encoder) as encoding:
         for source in sources:
             embed_corpus(source, encoder, run, options, lang=lang, encoding=encoding)
 
@@ -189,7 +189,7 @@ def index(
                 continue
             vectors = vectors_path(source, encoder.hash)
         check_index_output(vectors, force=options.force)
-    with encoding_of(run, model) as encoding:
+    with encoding_of(run, encoder) as encoding:
         for source in sources:
             vectors = local_path(source.path, "its index is built beside it")
             if encoder is not None and source in texts:

@@ -1,4 +1,4 @@
-"""Encode a corpus on workers: the model and shards of lines go out, rows come back in files, in order."""
+"""Encode a corpus on workers: shards of lines go out, rows come back in files, in order."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import contextlib
 import dataclasses
 import itertools
 import json
-import os
-import tempfile
+import socket
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,12 +20,9 @@ from bitextmine.embeddings.embed import EncodedLines, Lines, encode_lines
 from bitextmine.embeddings.selection import vectors_of
 from bitextmine.embeddings.store import DTYPE, shards_path
 from bitextmine.embeddings.writer import EmbeddingWriter
-from bitextmine.encoder import Encoder, load_encoder
-from bitextmine.encoder.folder import hash_files, resolve
-from bitextmine.encoder.hub import FILES
+from bitextmine.encoder.encoder import PRECOMPUTED, Encoder, load_same
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.executor import Executor, Kept, Shared, Task, Workers
-from bitextmine.files.atomic import staging_folder
+from bitextmine.executor import Executor, Kept, Task, Workers
 from bitextmine.files.journal import journal_folder, remove_folder
 from bitextmine.run import Run
 
@@ -45,20 +41,14 @@ class ClusterEncoding(contextlib.ExitStack):
     chunk_lines: int
     slow: bool
 
-    def __init__(
-        self, executor: Executor, model: str | os.PathLike[str] | Encoder, device: str = "auto"
-    ) -> None:
+    def __init__(self, executor: Executor, encoder: Encoder, device: str = "auto") -> None:
         super().__init__()
-        self._executor, self._model, self._device = executor, model, executor.device(device)
+        self._executor, self._sent, self._device = executor, sent_model(encoder), executor.device(device)
         self._facts: dict[str, Any] = {}
 
     @cached_property
     def _workers(self) -> Workers:
         return self.enter_context(self._executor.open())
-
-    @cached_property
-    def _sent(self) -> SentModel:
-        return send_model(self._workers, self._model)
 
     def prepare(self, folder: Path, batch_tokens: int | None) -> dict[str, Any]:
         """Prepare workers that see `folder`; return the settings that their vectors depend on."""
@@ -112,26 +102,21 @@ class ClusterEncoding(contextlib.ExitStack):
         self, lines: Iterator[Lines], size: int, folder: Path, batch_tokens: int | None
     ) -> Iterator[Task]:
         how = self._sent, self._device, batch_tokens
-        for number, (_, group) in enumerate(itertools.groupby(lines, lambda part: part.start // size)):
+        for _, group in itertools.groupby(lines, lambda part: part.start // size):
             parts = list(group)
             shard = _Shard(folder, parts)
-            texts = [list(part.fresh) for part in parts]
-            if not number:
-                self._workers.check_fits(
-                    sum(len(line) for text in texts for line in text), "the text of a shard"
-                )
-            args = (how, self._facts, texts, str(shard.path))
+            args = (how, self._facts, [list(part.fresh) for part in parts], str(shard.path))
             what = f"encoding lines {shard.start + 1} to {shard.stop}"
             yield Task(f"{_HERE}:encode_shard", args, what, key=shard)
 
 
 def encoding_of(
-    run: Run, model: str | os.PathLike[str] | Encoder
+    run: Run, encoder: Encoder | None
 ) -> contextlib.AbstractContextManager[ClusterEncoding | None]:
-    """Return what encodes with a model, for a ``with`` block: the workers of a cluster, or None, this process."""
-    if not run.executor.distributed:
+    """Return what encodes in place of an encoder, for a ``with`` block: a cluster's workers, or None, this process."""
+    if encoder is None or encoder.name == PRECOMPUTED or not run.executor.distributed:
         return contextlib.nullcontext()
-    return ClusterEncoding(run.executor, model, run.device)
+    return ClusterEncoding(run.executor, encoder, run.device)
 
 
 class _Shard:
@@ -193,62 +178,29 @@ def encode_shard(
 
 @dataclass(frozen=True)
 class SentModel:
-    """An encoder as tasks carry it: the digest of its files, their names, and their contents by name."""
+    """An encoder as tasks carry it: what `load_encoder` finds it by on every node, and its hash."""
 
-    key: str
-    names: tuple[str, ...]
-    contents: Shared
+    source: str
+    hash: str
 
 
-def send_model(workers: Workers, model: str | os.PathLike[str] | Encoder) -> SentModel:
-    """Send the files of an encoder to the workers; each node that needs them fetches them once.
-
-    UsageError: the encoder was not read from a folder. BitextmineError: there is no room for it.
-    """
-    if isinstance(model, (str, os.PathLike)):
-        folder = resolve(model)
-    elif model.folder is not None:
-        folder = model.folder
-    else:
-        raise UsageError(f"model {model.name!r}: on a cluster, give the encoder's name or folder")
-    files = {path for pattern in FILES for path in folder.glob(pattern) if path.is_file()}
-    contents = {str(path.relative_to(folder)): path.read_bytes() for path in sorted(files)}
-    workers.check_fits(sum(map(len, contents.values())), f"the model {folder.name}")
-    names = tuple(contents)
-    return SentModel(_files_digest(folder, names), names, workers.put(contents))
+def sent_model(encoder: Encoder) -> SentModel:
+    """Return an encoder for tasks; UsageError if `load_encoder` did not make it."""
+    if not encoder.source:
+        raise UsageError(f"model {encoder.name!r}: on a cluster, give the encoder's name or folder")
+    return SentModel(encoder.source, encoder.hash)
 
 
 def encoder_of(kept: Kept, model: SentModel, device: str) -> Encoder:
-    """Return the encoder on a worker: the one of the last task, or read from its files."""
-    if kept.get("encoder of") != (model.key, device):
+    """Return the encoder on a worker, that of the last task or loaded; BitextmineError if it is not the driver's."""
+    if kept.get("encoder of") != (model, device):
         kept.pop("encoder", None)
-        kept["encoder"] = load_encoder(_unpacked(model), device)
-        kept["encoder of"] = (model.key, device)
+        try:
+            kept["encoder"] = load_same(model.source, Run(device=device), "auto", model.hash)
+        except BitextmineError as e:
+            raise BitextmineError(
+                f"the node {socket.gethostname()}: {e}; nodes must see the model's folder, under the same path"
+            ) from None
+        kept["encoder of"] = (model, device)
     encoder: Encoder = kept["encoder"]
     return encoder
-
-
-def _unpacked(model: SentModel) -> Path:
-    """Return a folder of this machine with the files, shared by all workers of this user."""
-    base = Path(tempfile.gettempdir(), f"bitextmine-models-{os.getuid()}")
-    base.mkdir(mode=0o700, exist_ok=True)
-    if base.lstat().st_uid != os.getuid():
-        raise BitextmineError(f"{base}: belongs to another user; set TMPDIR on that node to another folder")
-    folder = base / model.key
-    if _files_digest(folder, model.names) != model.key:
-        with staging_folder(folder) as staged:
-            for name, content in model.contents.get().items():
-                (staged / name).parent.mkdir(parents=True, exist_ok=True)
-                (staged / name).write_bytes(content)
-            if _files_digest(folder, model.names) != model.key:  # another worker may have been faster
-                if folder.exists():
-                    folder.rename(staged / "damaged")
-                staged.rename(folder)
-    return folder
-
-
-def _files_digest(folder: Path, names: Iterable[str]) -> str:
-    """Return the digest of files and their names; "" if one is missing."""
-    with contextlib.suppress(BitextmineError):
-        return hash_files({name: folder / name for name in names})
-    return ""

@@ -9,6 +9,7 @@ without end where memory runs out.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import os
 import pickle
@@ -22,11 +23,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
 from bitextmine.declarations import Kind, Opt, Options
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.executor import Done, Shared, Task, Workers
+from bitextmine.executor import Done, Task, Workers
 from bitextmine.system import processors
 from bitextmine.version import __version__
 
@@ -101,14 +102,6 @@ class Ray(Options):
 executor = Ray
 
 
-class _Node(NamedTuple):
-    """A living node; workers: the number it has room for; store: bytes of its object store."""
-
-    address: str
-    workers: int
-    store: int
-
-
 @dataclass
 class _Sent:
     """A submitted task; lost: workers that died of it."""
@@ -128,11 +121,9 @@ class RayWorkers(Workers):
         remote = ray.remote(num_cpus=options.cpus, num_gpus=options.gpus, max_retries=0)
         self._run = remote(_remote_function())
         self._folders: set[str] = set()
-        self._unfit: set[str] = set()
-        self._objects: dict[int, list[Any]] = {}
-        self._nodes: list[_Node] = []
-        self._looked = self._warned = 0.0
-        if not self._living():
+        self._room = self._count_room()
+        self._looked = self._warned = time.monotonic()
+        if not self._room:
             wanted = f"cpus={options.cpus}" + (f", gpus={options.gpus}" if options.gpus else "")
             raise BitextmineError(f"the Ray cluster has no node with room for a worker ({wanted})")
 
@@ -140,13 +131,13 @@ class RayWorkers(Workers):
     def slots(self) -> int:
         """Return the number of tasks that the workers have in hand, running and waiting."""
         if time.monotonic() - self._looked > _LOOK_SECONDS:
-            self._nodes, self._looked = self._living(), time.monotonic()
-            if self._nodes:
+            self._room, self._looked = self._count_room(), time.monotonic()
+            if self._room:
                 self._warned = self._looked
             elif self._looked - self._warned >= _WARN_SECONDS:
                 log.warning("no node has room: waiting for one to join the Ray cluster (Ctrl-C stops)")
                 self._warned = self._looked
-        return _QUEUED * max(1, sum(node.workers for node in self._nodes))
+        return _QUEUED * max(1, self._room)
 
     def map(self, tasks: Iterable[Task], ahead: int = 0) -> Iterator[tuple[Task, Any]]:
         """Yield each task with its result, in order.
@@ -154,107 +145,71 @@ class RayWorkers(Workers):
         No more than `slots` tasks have their arguments in the object store; `ahead` more may be finished, waiting for
         their turn.
         """
-        left: Iterator[Task] | None = iter(tasks)
+        left, errors = iter(tasks), self._ray.exceptions
         order: deque[_Sent] = deque()
         running: dict[Any, _Sent] = {}
         try:
             while True:
-                while left is not None and len(running) < self.slots and len(order) < self.slots + ahead:
-                    task = next(left, None)
-                    if task is None:
-                        left = None
-                        break
+                room = min(self.slots - len(running), self.slots + ahead - len(order))
+                for task in itertools.islice(left, max(0, room)):
                     order.append(_Sent(task))
                     running[self._submit(task)] = order[-1]
                 if not order:
                     return
-                if order[0].done is None:
-                    refs = list(running)
-                    if self._ray.wait(refs, num_returns=1, timeout=1.0)[0]:
-                        for ref in self._ray.wait(refs, num_returns=len(refs), timeout=0)[0]:
-                            self._take(running, ref)
+                if (done := order[0].done) is not None:
+                    yield order.popleft().task, self.value_of(done)
                     continue
-                sent = order.popleft()
-                assert sent.done is not None
-                if sent.done.error is not None:
-                    raise BitextmineError(sent.done.error)
-                yield sent.task, sent.done.value
+                refs = list(running)
+                if self._ray.wait(refs, num_returns=1, timeout=1.0)[0]:
+                    for ref in self._ray.wait(refs, num_returns=len(refs), timeout=0)[0]:
+                        self._take(running, ref)
+        except (errors.ObjectStoreFullError, errors.OutOfDiskError):
+            raise BitextmineError(
+                "the object store of the Ray cluster is full; start Ray with a larger one (ray start "
+                "--object-store-memory BYTES), or use smaller shards (rows=N in --executor)"
+            ) from None
         finally:
             for ref in running:  # nobody waits for these
                 with contextlib.suppress(Exception):
                     self._ray.cancel(ref, force=True)
 
-    def put(self, value: Any) -> Shared:
-        """Put an object into the object store; raise BitextmineError if it has no room."""
-        ref = self._ray.put(value)
-        shared = Shared.at(lambda: self._ray.get(ref))
-        self._objects[shared.number] = [ref]
-        return shared
-
-    def check_fits(self, size: int, what: str) -> None:
-        """Raise BitextmineError if a node's object store does not hold the arguments of a worker's two tasks."""
-        for node in self._living():
-            if node.store < _QUEUED * size:
-                raise BitextmineError(
-                    f"node {node.address} of the Ray cluster has an object store of {node.store:,} bytes, and {what} "
-                    f"takes {size:,}; start Ray there with --object-store-memory={2 * _QUEUED * size} or more"
-                )
-
     def share(self, folders: Iterable[Path]) -> None:
-        """Have nodes check that they see these folders and can write there; those that cannot get no tasks."""
+        """Have workers check that they see these folders and can write there."""
         self._folders.update(str(folder.absolute()) for folder in folders)
 
-    def _living(self) -> list[_Node]:
-        """Return the nodes with room for a worker."""
-        living = []
+    def _count_room(self) -> int:
+        """Return the number of workers that the living nodes have room for."""
+        room, gpus = 0, self._options.gpus
         for node in self._ray.nodes():
-            has, gpus = node["Resources"], self._options.gpus
-            room = int(has.get("CPU", 0)) // self._options.cpus
-            if gpus:
-                room = min(room, int(has.get("GPU", 0)) // gpus)
-            if node["Alive"] and room and node["NodeID"] not in self._unfit:
-                store = int(has.get("object_store_memory", 0))
-                living.append(_Node(node["NodeManagerAddress"], room, store))
-        return living
+            has = node["Resources"] if node["Alive"] else {}
+            here = int(has.get("CPU", 0)) // self._options.cpus
+            room += min(here, int(has.get("GPU", 0)) // gpus) if gpus else here
+        return room
 
     def _submit(self, task: Task) -> Any:
-        from ray.util.scheduling_strategies import NodeLabelSchedulingStrategy, NotIn
-
-        where: Any = "SPREAD"
-        if self._unfit:
-            where = NodeLabelSchedulingStrategy({"ray.io/node-id": NotIn(*self._unfit)})
+        remote = self._run.options(name="bitextmine", scheduling_strategy="SPREAD").remote
         packed = pickle.dumps((task.function, task.args), protocol=5)
-        try:
-            return self._run.options(name="bitextmine", scheduling_strategy=where).remote(
-                __version__, self._options.cpus, sorted(self._folders), self._objects, packed
-            )
-        except (self._ray.exceptions.ObjectStoreFullError, self._ray.exceptions.OutOfDiskError):
-            raise BitextmineError(_FULL) from None
+        return remote(__version__, self._options.cpus, sorted(self._folders), packed)
 
     def _take(self, running: dict[Any, _Sent], ref: Any) -> None:
-        errors = self._ray.exceptions
-        sent = running.pop(ref)
+        errors, sent = self._ray.exceptions, running.pop(ref)
         try:
-            node, answer = self._ray.get(ref)
-        except (errors.RayTaskError, errors.ObjectStoreFullError, errors.OutOfDiskError) as e:
-            cause = e.as_instanceof_cause() if isinstance(e, errors.RayTaskError) else e
-            if isinstance(cause, (errors.ObjectStoreFullError, errors.OutOfDiskError)):
-                raise BitextmineError(_FULL) from None
-            raise cause from None
+            answer = self._ray.get(ref)
+        except (errors.ObjectStoreFullError, errors.OutOfDiskError):
+            raise
+        except errors.RayTaskError as e:
+            raise e.as_instanceof_cause() from None
         except errors.RayError as e:
             self._lose(sent, _first_line(e))
+            running[self._submit(sent.task)] = sent
         else:
-            if isinstance(answer, Done):
-                sent.done = answer
-                self._cost.add(answer)
-                return
-            self._leave_out(node, answer)
-        running[self._submit(sent.task)] = sent
+            if isinstance(answer, str):
+                raise BitextmineError(answer)
+            sent.done = answer
 
     def _lose(self, sent: _Sent, reason: str) -> None:
         sent.lost += 1
-        self._cost.lost += 1
-        self._cost.again += 1
+        self.lost += 1
         if sent.lost >= _TRIES:
             raise BitextmineError(
                 f"{sent.task.what}: tried {sent.lost} times, and each time the worker was lost ({reason}); if it ran "
@@ -262,76 +217,52 @@ class RayWorkers(Workers):
             )
         log.warning("%s: the worker is lost (%s); trying again", sent.task.what, reason)
 
-    def _leave_out(self, node: str, problem: str) -> None:
-        """Give no more tasks to a node; raise BitextmineError if it was the last one."""
-        if node in self._unfit:
-            return
-        self._unfit.add(node)
-        facts = next(each for each in self._ray.nodes() if each["NodeID"] == node)
-        names = facts["NodeManagerAddress"], facts.get("NodeManagerHostname", "")
-        message = "node {} ({}) of the Ray cluster: {}".format(*names, problem)
-        if not self._living():
-            raise BitextmineError(message)
-        log.warning("%s; it gets no tasks", message)
-
-
-_FULL = (
-    "the object store of the Ray cluster is full; start Ray with a larger one (ray start --object-store-memory BYTES), "
-    "or use smaller shards (rows=N in --executor)"
-)
-
 
 def _remote_function() -> Callable[..., Any]:
     """Return the function that runs on nodes; Ray sends local functions by value, so it imports nothing up here."""
     kept: dict[str, Any] = {}
 
-    def run(
-        version: str, cpus: int, folders: list[str], objects: dict[int, list[Any]], packed: bytes
-    ) -> tuple[str, Any]:
-        """Run a task, packed, of a driver of this version; return the node, and the outcome or what keeps it from any.
+    def run(version: str, cpus: int, folders: list[str], packed: bytes) -> Any:
+        """Return the `Done` of a task, packed, of a driver of this version, or what keeps the node from doing any.
 
-        `folders` have to be there; `objects` are references to shared objects.
+        `folders` have to be there.
         """
         import os
         import pickle
+        import socket
         import sys
-        from functools import partial
         from pathlib import Path
 
         import ray
 
-        context = ray.get_runtime_context()
-        node = context.get_node_id()
         for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
             os.environ[name] = str(cpus)  # before NumPy and torch read it
+        context = ray.get_runtime_context()
+        where = f"the node {socket.gethostname()} of the Ray cluster"
         try:
             from bitextmine.version import __version__ as here
         except Exception as e:  # whatever keeps it from being imported
-            trouble = f"{sys.executable} ({type(e).__name__}: {e})"
-            return node, f"bitextmine cannot be imported by {trouble}; install bitextmine {version} there"
+            here = f"none that {sys.executable} can import ({type(e).__name__}: {e})"
         if here != version:
             return (
-                node,
-                f"has bitextmine {here}, and this is {version}; install the same version on all nodes",
+                f"{where} has bitextmine {here}, and this is {version}; install the same version on all nodes"
             )
         for folder in folders:
             if not Path(folder).is_dir():
-                return node, (
-                    f"does not see this machine's folder {folder}; put the corpora on storage that all nodes share, "
-                    "under the same path, or the vectors into a folder there with --cache"
+                return (
+                    f"{where} does not see this machine's folder {folder}; put the corpora on storage that all nodes "
+                    "share, under the same path, or the vectors into a folder there with --cache"
                 )
             if not os.access(folder, os.W_OK):
-                return node, f"cannot write into {folder}; all nodes write their results there"
-        from bitextmine.executor import Shared, run_task
+                return f"{where} cannot write into {folder}; all nodes write their results there"
+        from bitextmine.executor import run_task
 
         if "workers" not in kept:
-            room = {each["NodeID"]: each["Resources"].get("CPU", 1) for each in ray.nodes()}
-            kept["workers"] = max(1, int(room.get(node, 1) // cpus))
-        for number, (ref,) in objects.items():
-            Shared.at(partial(ray.get, ref), number)
+            node = next(each for each in ray.nodes() if each["NodeID"] == context.get_node_id())
+            kept["workers"] = max(1, int(node["Resources"].get("CPU", 1) // cpus))
         done = run_task(kept, *pickle.loads(packed))
-        done.worker, done.node = context.get_worker_id(), node
-        return node, done
+        done.worker = context.get_worker_id()
+        return done
 
     return run
 
@@ -392,11 +323,7 @@ def _import_ray() -> Any:
 def _connect(ray: Any, address: str) -> None:
     shown = f"--executor ray://{address}"
     if address == "auto" and (named := os.environ.get("RAY_ADDRESS")):
-        address, shown = named, f"--executor ray (RAY_ADDRESS={named})"
-        try:
-            check_address(address)
-        except UsageError as e:
-            raise BitextmineError(f"{shown}: {e}") from None
+        address, shown = check_address(named), f"--executor ray (RAY_ADDRESS={named})"
     options: dict[str, Any] = {
         "log_to_driver": False,
         "configure_logging": False,
@@ -415,15 +342,9 @@ def _connect(ray: Any, address: str) -> None:
             "name the head of one as ray://HOST:PORT, or use ray://local"
         ) from None
     except Exception as e:  # Ray has no class for most
-        text = str(e)
-        if "ersion mismatch" in text:
-            raise BitextmineError(
-                f"{shown}: the cluster runs another version of Ray or Python than this program: "
-                f"{' '.join(text.split())}"
-            ) from None
         raise BitextmineError(
-            f"{shown}: cannot connect: {_first_line(e)} (a cluster with a token needs RAY_AUTH_MODE=token, and the "
-            "token in RAY_AUTH_TOKEN or ~/.ray/auth_token)"
+            f"{shown}: cannot connect: {' '.join(str(e).split())} (all need the same version of Ray and Python; a "
+            "cluster with a token needs RAY_AUTH_MODE=token, and the token in RAY_AUTH_TOKEN or ~/.ray/auth_token)"
         ) from None
 
 

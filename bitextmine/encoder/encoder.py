@@ -6,8 +6,8 @@ import dataclasses
 import importlib
 import os
 import pickle
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -45,7 +45,8 @@ class Encoder:
         languages: codes of the languages that it was trained on; pairs: training pairs by language, if recorded.
         folder: the model folder, None for an encoder of another toolkit.
         run: threads and batch_tokens, unless a call states its own.
-        again: loads it in another process, given its hash.
+        source: what `load_encoder` finds it by in another process: a name, or an absolute path; "" if nothing does.
+        precision: as it was asked for.
     """
 
     network: Network
@@ -57,7 +58,8 @@ class Encoder:
     languages: tuple[str, ...] = ()
     pairs: Mapping[str, int] = dataclasses.field(default_factory=dict)
     folder: Path | None = None
-    again: Callable[[str], Encoder] | None = None
+    source: str = ""
+    precision: str = "auto"
 
     def __post_init__(self) -> None:
         self.dim, self.device = self.network.dim, self.network.device
@@ -66,9 +68,9 @@ class Encoder:
         return f"<Encoder {self.name}: {self.dim} dimensions, on {self.device}, hash {self.hash}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self.again is None:
+        if not self.source:
             raise pickle.PicklingError(f"{self!r} cannot be pickled: load_encoder did not make it")
-        return self.again, (self.hash,)
+        return load_same, (self.source, self.run, self.precision, self.hash)
 
     def encode(self, sentences: str | Iterable[str], *, batch_tokens: int | None = None) -> np.ndarray:
         """Return the vector (dim,) of one string or the vectors (n, dim) of n strings, float32, row i for sentence i.
@@ -186,17 +188,16 @@ def load_encoder(
         return Encoder(nothing, nothing, PRECOMPUTED, PRECOMPUTED, 1)
     on_hub = None if text in PACKAGED else hub_name(model)
     folder = resolve(model)
-    name, known, again = folder.resolve().name, None, str(folder.absolute())
+    name, known, source = folder.resolve().name, None, text if text in PACKAGED else str(folder.absolute())
     if on_hub is not None:
         # A commit says what the files are; the folder in the cache may lack some that are not read here.
         name = on_hub[0]
-        known = again = f"{name}@{folder.name}"
-    load_again = partial(_load_again, again, run, precision)
+        known = source = f"{name}@{folder.name}"
     if (kind := foreign_kind(folder)) is not None:
         module = importlib.import_module(f"bitextmine.encoder.foreign.{kind}")
         network, tokenizer, most = module.load(folder, run, precision)
         own = known or hash_files(module.weight_files(folder))
-        return Encoder(network, tokenizer, name, own, most, run, again=load_again)
+        return Encoder(network, tokenizer, name, own, most, run, source=source, precision=precision)
     config, tokenizer = read_folder(folder)
     weights = read_weights(config, folder / WEIGHTS)
     own = folder_hash(folder, check=True)
@@ -211,7 +212,7 @@ def load_encoder(
         here = dataclasses.replace(run, device=device_name)
         network = (Transformer if config.layers else DeviceSums)(config, weights, here, precision)
     stated = config.max_pieces, run, config.languages, config.pairs
-    return Encoder(network, tokenizer, name, known or own, *stated, folder, load_again)
+    return Encoder(network, tokenizer, name, known or own, *stated, folder, source, precision)
 
 
 def as_encoder(model: str | os.PathLike[str] | Encoder, device: str | Run = "auto") -> Encoder:
@@ -224,11 +225,9 @@ def as_encoder(model: str | os.PathLike[str] | Encoder, device: str | Run = "aut
 
 
 @lru_cache(maxsize=2)
-def _load_again(model: str, run: Run, precision: str, hash: str) -> Encoder:
-    """Load a pickled encoder; once per process, as a Pool unpickles it for each chunk of work."""
-    encoder = load_encoder(model, run, precision=precision)
+def load_same(source: str, run: Run, precision: str, hash: str) -> Encoder:
+    """Load the encoder of another process, once per process; BitextmineError if it has another hash here."""
+    encoder = load_encoder(source, run, precision=precision)
     if encoder.hash != hash:
-        raise BitextmineError(
-            f"{model}: the pickled encoder has hash {hash}, but the folder has {encoder.hash}"
-        )
+        raise BitextmineError(f"{source}: expected the encoder of hash {hash}, found {encoder.hash}")
     return encoder

@@ -77,12 +77,13 @@ class Ngrams:
         if twice := next((ngram for ngram, count in Counter(ngrams).items() if count > 1), None):
             raise BitextmineError(f"n-grams: {twice!r} is there twice")
         names = _each(folded, pieces, pieces)
-        self._tables = []
-        for rows, spell in zip(kinds, (str, _bare), strict=True):
-            if rows or not self._tables:
-                ids = np.array(rows, dtype=np.int32) + len(pieces)
-                names = names if spell is str else _each(spell, names, pieces)
-                self._tables.append(_Table([ngrams[row] for row in rows], ids, names))
+        self._tables: list[_Table] = []
+        for kind, rows in enumerate(kinds):
+            if kind and not rows:
+                continue
+            ids = np.array(rows, dtype=np.int32) + len(pieces)
+            names = _each(_bare, names, pieces) if kind else names
+            self._tables.append(_Table([ngrams[row] for row in rows], ids, names))
         spelled = self._tables[0].pieces
         first, last = (spelled.ids[at] for at in (spelled.offsets[:-1], spelled.offsets[1:] - 1))
         # A space alone begins a word; one after something ends it.

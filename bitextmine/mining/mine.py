@@ -157,7 +157,7 @@ def mine_all(
             stack.enter_context(work.run.executor.open())  # once for all of them
             encoder = load_encoder(model, work.run.device_here)
             rescored = open_scoring(encoder, model, options.wants_rescoring) is not None
-            embedded = embed_all(pairs, outputs, model, encoder, work, rescored)
+            embedded = embed_all(pairs, outputs, encoder, work, rescored)
             if options.second is not None and not work.run.executor.distributed:
                 options = replace(options, second=as_encoder(options.second, work.run.device_here))
         for texts, output in zip(pairs, outputs, strict=True):
@@ -221,9 +221,9 @@ def mine_texts(
         second = Second(other, options.second_budget, work.run, work.cache)
     with contextlib.ExitStack() as cluster:
         cluster.enter_context(work.run.executor.open())
-        embedded = embedded or embed_all([texts], [output], model, encoder, work, scoring is not None)
+        embedded = embedded or embed_all([texts], [output], encoder, work, scoring is not None)
         if options.second is not None and second is not None and work.run.executor.distributed:
-            there = cluster.enter_context(ClusterEncoding(work.run.executor, options.second, work.run.device))
+            there = cluster.enter_context(ClusterEncoding(work.run.executor, second.encoder, work.run.device))
             second = replace(second, elsewhere=there.vectors)
         made_by: dict[str, object] = {"src": src.lang, "tgt": tgt.lang, "model": encoder.hash}
         del encoder
@@ -264,14 +264,13 @@ def _tokenise(sides: tuple[Side, Side], scoring: Scoring) -> tuple[Sentences, Se
 def embed_all(
     pairs: Sequence[Pair],
     outputs: Sequence[str | os.PathLike[str] | None],
-    model: str | os.PathLike[str] | Encoder,
     encoder: Encoder,
     work: WorkOptions,
     keep_pieces: bool = True,
 ) -> dict[Corpus, Path | NDArray[Any]]:
     """Return the embeddings of all corpora, made if necessary, for `mine_texts`: a file, or vectors of lines in memory.
 
-    `encoder` is that of `model`; `keep_pieces` keeps the tokenised lines for rescoring. BitextmineError: `mine_texts`
+    `keep_pieces` keeps the tokenised lines for rescoring. BitextmineError: `mine_texts`
     would refuse a corpus or an output.
     """
     from bitextmine.distributed.encoding import encoding_of
@@ -287,7 +286,7 @@ def embed_all(
         if text.source is not None:
             check_lines(text, text.name)
     run = work.run
-    with encoding_of(run, model) as encoding:
+    with encoding_of(run, encoder) as encoding:
         return {
             text: embed_lines(text, encoder, run, keep_pieces)
             if text.source is None

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bitextmine.console import Progress
 from bitextmine.distributed.tiles import FileRows
+from bitextmine.embeddings.store import VectorFile
 from bitextmine.errors import UsageError
 from bitextmine.files.journal import remove_folder
 from bitextmine.mining.options import SearchWay, WorkOptions
@@ -120,8 +121,10 @@ def _exactly(
 
 def _in_file(side: Side) -> FileRows:
     """Return the rows that are mined, as workers find them."""
+    if not isinstance(side.matrix, VectorFile):
+        raise UsageError("the workers of a cluster read embeddings from files; give corpora in files")
     lines = None if len(side.unique.rows) == len(side.matrix) else side.unique.rows
-    return FileRows(_npy(side), lines, side.vectors)
+    return FileRows(_npy(side), side.matrix.manifest.vectors_blake2b, lines, side.vectors)
 
 
 def _npy(side: Side) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -76,16 +75,12 @@ class PairScorer:
 
     Attributes:
         encoder: None if no column needs one.
-        model: its name or folder, for workers to load.
         second: a second encoder, if the request has one.
-        second_model: its name or folder.
     """
 
     request: Request
     encoder: Encoder | None = None
-    model: str | os.PathLike[str] | Encoder | None = None
     second: Encoder | None = None
-    second_model: str | os.PathLike[str] | Encoder | None = None
 
     @cached_property
     def signature(self) -> str:
@@ -149,17 +144,15 @@ class PairScorer:
         self, blocks: Iterable[Block], layout: Layout, run: Run
     ) -> Iterator[tuple[Block, list[Any]]]:
         """Yield the same, computed by workers."""
-        from bitextmine.distributed.encoding import send_model
+        from bitextmine.distributed.encoding import sent_model
 
         request, device = self.request, run.executor.device(run.device)
         with run.executor.open() as workers:
-            sent = None if self.encoder is None else send_model(workers, self.model or self.encoder)
-            other = None if self.second is None else send_model(workers, self.second_model or self.second)
-
+            models = [each and sent_model(each) for each in (self.encoder, self.second)]
             tasks = (
                 Task(
                     f"{__name__}:columns_of",
-                    (request, (sent, other), device, *task),
+                    (request, models, device, *task),
                     f"scoring block {number}",
                     key=block,
                 )
@@ -173,7 +166,7 @@ class PairScorer:
 def columns_of(
     kept: Kept,
     request: Request,
-    models: tuple[SentModel | None, SentModel | None],
+    models: Sequence[SentModel | None],
     device: str,
     back: Sequence[_Texts],
     texts: _Texts,

@@ -147,7 +147,7 @@ def open_scorer(
 
     model = choose_model(options.model, langs)
     second = None if options.second is None else as_encoder(options.second, device)
-    return PairScorer(request, as_encoder(model, device), model, second, options.second)
+    return PairScorer(request, as_encoder(model, device), second)
 
 
 def _normal(block: Block, sides: tuple[int, int]) -> Block:

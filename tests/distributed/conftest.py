@@ -4,7 +4,7 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
-from bitextmine.executor import LocalWorkers, Task
+from bitextmine.executor import Task, Workers
 
 from ..encoder.conftest import make_folder, tiny_tokenizer
 
@@ -20,7 +20,7 @@ def same(found, wanted):
         assert getattr(found, name).tobytes() == getattr(wanted, name).tobytes(), name
 
 
-class Here(LocalWorkers):
+class Here(Workers):
     """An executor and its workers at once.
 
     Args:
@@ -50,7 +50,7 @@ class Here(LocalWorkers):
 
     def map(self, tasks, ahead=0):
         waiting: list[Task] = []
-        for task in tasks:  # limits and rows are those of some time ago
+        for task in tasks:  # rows are those of some time ago
             waiting.append(task)
             if len(waiting) > ahead:
                 yield self._done(waiting.pop(0))

@@ -41,7 +41,7 @@ def embedded(corpus, model, cluster, out):
     options = EmbedOptions(out=out, chunk_lines=64)
     if cluster is None:
         return files(embed_corpus(corpus, encoder, options=options))
-    with ClusterEncoding(cluster, model) as encoding:
+    with ClusterEncoding(cluster, encoder) as encoding:
         return files(embed_corpus(corpus, encoder, options=options, encoding=encoding))
 
 
@@ -131,7 +131,7 @@ def test_selected_lines_are_encoded_by_the_workers(corpus, model, tmp_path, monk
     encoder = load_encoder(model, "cpu")
     encoder.network.chunk_lines = 40
     text, lines, found, cluster = Corpus(corpus), np.arange(5, 300, 2), [], Here()
-    with ClusterEncoding(cluster, model) as encoding:
+    with ClusterEncoding(cluster, encoder) as encoding:
         for name, elsewhere in (("here", None), ("there", encoding.vectors)):
             folder = tmp_path / name
             with SelectedVectors(text, encoder, Run("cpu"), folder, elsewhere) as vectors:

@@ -3,12 +3,11 @@
 import functools
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 
-from bitextmine.distributed.ray import Ray, RayWorkers
-from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.distributed.ray import Ray
+from bitextmine.errors import UsageError
 from bitextmine.executor import LOCAL, find_executor
 from bitextmine.run import Run
 
@@ -16,7 +15,7 @@ from bitextmine.run import Run
 TOY = """
 import contextlib
 from dataclasses import dataclass
-from bitextmine.executor import LocalWorkers
+from bitextmine.executor import Workers
 
 @dataclass(frozen=True)
 class Toy:
@@ -29,9 +28,9 @@ class Toy:
 
     @contextlib.contextmanager
     def open(self):
-        yield Workers(self)
+        yield ToyWorkers(self)
 
-class Workers(LocalWorkers):
+class ToyWorkers(Workers):
     def __init__(self, toy):
         super().__init__(toy.rows)
         self.log = toy.log
@@ -50,19 +49,12 @@ def test_an_executor_of_another_package(bitextmine, tmp_path, parallel_text, tin
     (tmp_path / "site" / "toy.py").write_text(TOY)
     (installed / "METADATA").write_text("Name: toy\nVersion: 1.0\n")
     (installed / "entry_points.txt").write_text("[bitextmine.executors]\ntoy = toy:Toy\n")
+    parallel_text(tmp_path, 150)
+    bm = functools.partial(bitextmine, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path / "site")})
     mine = ("mine", "--src", "en", "--tgt", "fr", "--model", tiny_model, "--threshold", "none")
-    printed = []
-    for name, more in (("here", ()), ("there", ("--executor", "toy://tasks.log?rows=64"))):
-        (tmp_path / name).mkdir()
-        parallel_text(tmp_path / name, 200)
-        env = {"PYTHONPATH": str(tmp_path / "site")}
-        bm = functools.partial(bitextmine, cwd=tmp_path / name, env=env)
-        exact = bm(*mine, *more).out
-        bm("index", "corpus.en", "corpus.fr", "--type", "ivf", "--model", tiny_model)
-        printed.append((exact, bm(*mine, *more, "--search", "index").out))
-    assert printed[0] == printed[1]
-    assert all(printed[0])
-    tasks = (tmp_path / "there" / "tasks.log").read_text().splitlines()
+    plain = bm(*mine, "--cache", "plain").out
+    assert plain and bm(*mine, "--executor", "toy://tasks.log?rows=64").out == plain
+    tasks = (tmp_path / "tasks.log").read_text().splitlines()
     assert {"loading the model", "comparing rows 1 to 64 with rows 65 to 128"} <= {*tasks}
 
 
@@ -128,15 +120,3 @@ def test_without_ray_the_message_says_what_to_install(bitextmine, tmp_path):
     env = {"PYTHONPATH": str(tmp_path / "hooks")}
     said = bitextmine.fails("embed", "corpus.fr", "--ray", "local", cwd=tmp_path, env=env)
     assert "--executor ray needs Ray, which is not installed: pip install 'bitextmine[ray]'" in said
-
-
-def test_an_object_store_that_is_too_small():
-    node = {"NodeID": "a" * 56, "NodeManagerAddress": "10.0.0.1", "Alive": True}
-    node["Resources"] = {"CPU": 1.0, "object_store_memory": 100.0}
-    ray = SimpleNamespace(nodes=lambda: [node], remote=lambda **_: lambda function: None)
-    workers = RayWorkers(ray, Ray())
-    workers.check_fits(50, "the model x")
-    with pytest.raises(
-        BitextmineError, match="an object store of 100 bytes, and the model x takes 51; start"
-    ):
-        workers.check_fits(51, "the model x")

@@ -124,7 +124,7 @@ def test_the_result_is_that_of_the_plain_command_whoever_dies(bitextmine, nodes,
     assert run.returncode == 0, said
     check(folder, wanted)
     assert "search: 256 tiles, 0 of them found finished" in said
-    assert "on 3 nodes" in said and "lost" in said, said
+    assert "lost" in said, said
 
 
 def test_a_driver_that_is_interrupted_or_killed_goes_on(bitextmine, nodes, folder, wanted, tmp_path):
@@ -150,9 +150,7 @@ def test_a_driver_that_is_interrupted_or_killed_goes_on(bitextmine, nodes, folde
     said = bitextmine(*mine_args(nodes), cwd=folder).err
     check(folder, wanted)
     # Of rows of tiles that are merged and saved, which a slow run does every ten seconds, the tiles are gone.
-    found = re.search(
-        r"search: ([\d,]+) of 2,000 lines and (\d+) of the other (\d+) tiles are done, going on", said
-    )
+    found = re.search(r"search: ([\d,]+) of 2,000 lines and (\d+) of the other (\d+) tiles are done", said)
     assert found is not None, said
     lines, done, left = (int(number.replace(",", "")) for number in found.groups())
     assert (done, left) == (killed, 256 - lines // 128 * 16)
@@ -180,7 +178,7 @@ def test_a_corpus_is_embedded_in_shards_though_the_object_store_is_full(
         assert len(held) == 18
     finally:
         ray.shutdown()
-    assert "7 tasks by 2 workers on 2 nodes" in said
+    assert "7 tasks by 2 workers" in said
     for ending in ("npy", "json"):
         assert (tmp_path / f"plain.{ending}").read_bytes() == (tmp_path / f"shards.{ending}").read_bytes()
 
@@ -228,33 +226,17 @@ def test_rows_are_filtered_as_by_the_plain_command_though_workers_die(bitextmine
     assert "filter: " in said and "lost" in said, said
 
 
-def with_package(nodes, tmp_path, version):
-    """Add a node that imports another package of this name."""
+def test_a_node_with_another_package_is_named(bitextmine, nodes, folder, tmp_path):
     other = tmp_path / "other" / "bitextmine"
     other.mkdir(parents=True)
     (other / "__init__.py").write_text("")
-    (other / "version.py").write_text(version)
-    return nodes.add(env_vars={"PYTHONPATH": str(other.parent)})
-
-
-@pytest.mark.parametrize(
-    ("package", "message"),
-    [
-        ("__version__ = '0.0.1'", "has bitextmine 0.0.1, and this is"),
-        ("raise ImportError('no such thing here')", "bitextmine cannot be imported by"),
-    ],
-)
-def test_a_node_with_another_package_gets_no_tasks(
-    package, message, bitextmine, nodes, folder, wanted, tmp_path
-):
-    node = with_package(nodes, tmp_path, package)
+    (other / "version.py").write_text("__version__ = '0.0.1'")
+    node = nodes.add(env_vars={"PYTHONPATH": str(other.parent)})
     try:
-        said = bitextmine(*mine_args(nodes), cwd=folder).err
+        said = bitextmine.fails(*mine_args(nodes), cwd=folder)
     finally:
         nodes.remove(node)
-    check(folder, wanted)
-    assert said.count(message) == 1
-    assert f"({socket.gethostname()}) of the Ray cluster: " in said
+    assert f"the node {socket.gethostname()} of the Ray cluster has bitextmine 0.0.1, and this is" in said
 
 
 def test_a_folder_that_nodes_do_not_see_is_told_of(bitextmine, nodes, folder):
@@ -305,13 +287,3 @@ def test_a_cluster_of_its_own_leaves_no_token_in_the_home_folder(bitextmine, fol
     bitextmine("embed", "corpus.fr", "--model", "model", "--out", "y.npy", cwd=folder)
     assert (folder / "x.npy").read_bytes() == (folder / "y.npy").read_bytes()
     assert not (folder / ".ray").exists()
-
-
-def test_another_version_of_ray_is_told_of(bitextmine, nodes, folder, tmp_path):
-    (tmp_path / "hooks").mkdir()
-    (tmp_path / "hooks" / "sitecustomize.py").write_text("import ray\nray.__version__ = '0.9.9'\n")
-    env = {"PYTHONPATH": str(tmp_path / "hooks")}
-    args = ("embed", "corpus.fr", "--model", "model", "--executor", f"ray://{nodes.address}")
-    said = bitextmine.fails(*args, cwd=folder, env=env)
-    assert "the cluster runs another version of Ray or Python than this program" in said
-    assert "0.9.9" in said

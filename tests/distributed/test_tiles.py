@@ -7,8 +7,9 @@ import pytest
 
 from bitextmine.distributed import tiles
 from bitextmine.distributed.tiles import FileRows, shard_rows, spans
-from bitextmine.embeddings.store import npy_header, open_vectors
+from bitextmine.embeddings.store import Manifest, manifest_path, npy_header, open_vectors, vectors_digest
 from bitextmine.errors import BitextmineError
+from bitextmine.files.json_toml import write_json
 from bitextmine.search import checkpoint as checkpoints
 from bitextmine.search.checkpoint import Checkpoint
 from bitextmine.search.exact import search_both
@@ -25,8 +26,10 @@ def search_tiles(workers, x, y, k, folder, **how):
 
 def written(path, rows, lines=None):
     path.write_bytes(npy_header(*rows.shape) + np.ascontiguousarray(rows, "<f2").tobytes())
+    digest = vectors_digest(path)
+    write_json(manifest_path(path), Manifest(*rows.shape, vectors_blake2b=digest).to_json())
     vectors = open_vectors(path)
-    return FileRows(path, lines, vectors if lines is None else np.array(vectors[lines]))
+    return FileRows(path, digest, lines, vectors if lines is None else np.array(vectors[lines]))
 
 
 @pytest.fixture
@@ -67,21 +70,6 @@ def test_only_the_lines_that_are_mined_are_compared(tmp_path, work):
     same(found, search_both(x.vectors, y.vectors, 4))
 
 
-def test_a_tile_returns_only_what_can_still_be_among_the_best(tmp_path, work):
-    rng = np.random.default_rng(3)
-    x, y = (written(tmp_path / f"{name}.npy", corpus(rng, 512, 16)) for name in "xy")
-    counts: dict[tuple[int, ...], int] = {}
-
-    def count(call):
-        with np.load(call.args[-1]) as found:
-            counts[call.key] = sum(int((found[name] >= 0).sum()) for name in ("fwd_id", "bwd_id"))
-
-    search_tiles(Here(64, after=count), x, y, 4, folder=work)
-    assert len(counts) == 64
-    assert counts[0, 64, 0, 64] == 2 * 64 * 4
-    assert counts[448, 512, 448, 512] < 2 * 64
-
-
 def test_a_file_that_is_gone_or_damaged_is_made_again(tmp_path, work):
     rng = np.random.default_rng(4)
     x, y = (written(tmp_path / f"{name}.npy", corpus(rng, 200, 16)) for name in "xy")
@@ -112,8 +100,8 @@ def test_finished_tiles_are_not_done_again(at, tmp_path, work):
             raise Stopped
 
     cluster = Here(64, after=stop)
-    with pytest.raises(Stopped):
-        search_tiles(cluster, x, y, 4, folder=work)
+    with pytest.raises(Stopped), Checkpoint(tmp_path / "both.search.part") as checkpoint:
+        search_tiles(cluster, x, y, 4, folder=work, checkpoint=checkpoint)
     left = {path: path.stat().st_mtime_ns for path in work.glob("*.npz")}
     assert len(left) == at
     seen: dict[Path, int] = {}
@@ -151,10 +139,8 @@ def test_the_checkpoint_is_that_of_a_search_on_one_machine(tmp_path, work, monke
 def test_a_worker_that_sees_other_vectors_is_told_of(tmp_path, work):
     rng = np.random.default_rng(8)
     x, y = (written(tmp_path / f"{name}.npy", corpus(rng, 100, 16)) for name in "xy")
-    other = FileRows(x.npy, None, np.array(x.vectors)[::-1])
-    with pytest.raises(
-        BitextmineError, match="other vectors there than on the machine that runs the command"
-    ):
+    other = FileRows(x.npy, y.digest, None, y.vectors)
+    with pytest.raises(BitextmineError, match="holds other vectors on the node"):
         search_tiles(Here(64), other, y, 4, folder=work)
 
 

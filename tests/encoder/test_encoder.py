@@ -17,7 +17,7 @@ from safetensors.numpy import load_file, save_file
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.columns import piece_characters, sentence_characters
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.encoder import _load_again
+from bitextmine.encoder.encoder import load_same
 from bitextmine.encoder.folder import WEIGHTS, folder_hash, packaged, read_folder
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.network import Transformer
@@ -270,8 +270,8 @@ def test_a_pickle_is_not_loaded_from_a_folder_that_changed(make_folder, tmp_path
     assert len(content) < 1000
     assert pickle.loads(content) is pickle.loads(content)
     make_folder(tmp_path / "model", 1)
-    _load_again.cache_clear()
-    with pytest.raises(BitextmineError, match="the pickled encoder has hash"):
+    load_same.cache_clear()
+    with pytest.raises(BitextmineError, match="expected the encoder of hash"):
         pickle.loads(content)
     with pytest.raises(pickle.PicklingError, match="load_encoder did not make it"):
         pickle.dumps(load_encoder("precomputed"))
