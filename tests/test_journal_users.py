@@ -14,6 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bitextmine.embeddings.store import Manifest, manifest_path, vectors_digest
+from bitextmine.files.json_toml import write_json
+
 # Each argument, a folder and a number, is a run of the script there in a process of its own, which dies at so many
 # writes, syncs and renames (0: never). Its modules are loaded once for all runs.
 _RUNS = """
@@ -65,7 +68,10 @@ def _vectors(folder):
     for name, rows in (("x", 300), ("y", 200)):
         vectors = rng.standard_normal((rows, 24)).astype(np.float32)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        np.save(folder / f"{name}.npy", vectors.astype(np.float16))
+        npy = folder / f"{name}.npy"
+        np.save(npy, vectors.astype(np.float16))
+        manifest = Manifest(rows, 24, vectors_blake2b=vectors_digest(npy))
+        write_json(manifest_path(npy), manifest.to_json())
 
 
 _SEARCH = """
@@ -84,15 +90,16 @@ with checkpoint.Checkpoint("search.part") as saved:
 _TILES = """
 import numpy as np
 from pathlib import Path
-from bitextmine.distributed.tiles import FileRows
-from bitextmine.distributed.tiles import search_tiles
-from bitextmine.executor import LocalWorkers
+from bitextmine.distributed.tiles import FileRows, search_tiles
+from bitextmine.embeddings.store import VectorFile
+from bitextmine.executor import Workers
 from bitextmine.search import checkpoint
 from bitextmine.search.options import SearchOptions
 checkpoint.SAVE_SECONDS, checkpoint._SHARE = 0.0, 0
-sides = [FileRows(Path(name), None, np.load(name, mmap_mode="r")) for name in ("x.npy", "y.npy")]
+files = [VectorFile(name) for name in ("x.npy", "y.npy")]
+sides = [FileRows(file.path, file.manifest.vectors_blake2b, None, np.load(file.path)) for file in files]
 with checkpoint.Checkpoint("search.part") as saved:
-    found = search_tiles(LocalWorkers(100), *sides, 4, SearchOptions(), Path("x.tiles"), checkpoint=saved)
+    found = search_tiles(Workers(100), *sides, 4, SearchOptions(), Path("x.tiles"), checkpoint=saved)
     np.concatenate([found.fwd_id.ravel(), found.bwd_id.ravel()]).tofile("found.bin")
     saved.remove()
 """
