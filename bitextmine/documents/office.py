@@ -20,8 +20,7 @@ from urllib.parse import unquote
 from xml.etree import ElementTree
 from xml.etree.ElementTree import ParseError
 
-from bitextmine.documents.document import Damaged, Document, NoDocument
-from bitextmine.documents.kinds import DocumentFormat
+from bitextmine.documents.kinds import Damaged, Document, DocumentFormat, NoDocument
 from bitextmine.documents.pages import library
 from bitextmine.files.source import Source
 from bitextmine.languages.codes import language

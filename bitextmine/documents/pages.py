@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from bitextmine.documents.document import NoDocument
+from bitextmine.documents.kinds import NoDocument
 from bitextmine.errors import MissingPackage
 from bitextmine.files.source import Source
 

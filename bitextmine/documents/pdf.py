@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from bitextmine.documents.document import Damaged, NoDocument
+from bitextmine.documents.kinds import Damaged, NoDocument
 from bitextmine.documents.office import LARGEST, seekable
 from bitextmine.documents.pages import library
 from bitextmine.documents.paragraphs import paragraphs

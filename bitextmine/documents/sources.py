@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bitextmine.documents.crawls import crawled
-from bitextmine.documents.document import Damaged, Document, NoDocument
-from bitextmine.documents.kinds import SUFFIXES, DocumentFormat, SplitOptions
+from bitextmine.documents.kinds import SUFFIXES, Damaged, Document, DocumentFormat, NoDocument, SplitOptions
 from bitextmine.documents.office import office_documents
 from bitextmine.documents.pages import page_file
 from bitextmine.documents.paragraphs import paragraphs
 from bitextmine.documents.pdf import pdf_paragraphs
 from bitextmine.documents.subtitles import is_subtitles, passages, read_subtitles
+from bitextmine.documents.warc import crawled
 from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.names import PARQUET, sniff
 from bitextmine.files.json_toml import parse_json
@@ -40,6 +39,7 @@ _LOOKED_AT = 50  # lines of plain text that tell if it is a table
 _CONVERT = (
     (b"\xd0\xcf\x11\xe0", "an old Microsoft Office file: convert it with 'soffice --convert-to txt FILE'"),
     (b"{\\rtf", "RTF: convert it with 'pandoc -t plain FILE' first"),
+    (b"filedesc://", "an ARC file: convert it with 'warcio recompress'"),
     *((magic, "an image") for magic in (b"\x89PNG", b"\xff\xd8\xff", b"GIF8")),
     *((magic, advice.replace("it looks like", "is").removeprefix("it ")) for magic, advice in MAGIC),
 )
@@ -256,7 +256,7 @@ def language_of(path: str | os.PathLike[str]) -> str | None:
 def kind_of(head: bytes) -> DocumentFormat:
     """Return the kind of a file by its first bytes; TEXT for all that is none of the others."""
     start = head[:HEAD].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    if start.startswith((b"warc/", b"filedesc:")):
+    if start.startswith(b"warc/"):
         return DocumentFormat.WARC
     if start.startswith((b"<!doctype html", b"<html")):
         return DocumentFormat.HTML
@@ -284,7 +284,7 @@ def check_text(head: bytes, path: str | os.PathLike[str]) -> None:
         raise NoDocument(
             f"{path}: JSON, but not an object per line: make JSON Lines of it with \"jq -c '.[]' FILE\""
         )
-    if format == "csv" or Location.of(path).suffix == ".csv":
+    if Location.of(path).suffix == ".csv":
         raise NoDocument(
             f"{path}: CSV: 'bitextmine score' and 'filter' read pairs from it; for documents, write its column of text "
             "to a file"

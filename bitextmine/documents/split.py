@@ -20,14 +20,13 @@ from bitextmine.arguments import a_path
 from bitextmine.console import counted
 from bitextmine.declarations import keywords
 from bitextmine.documents.corpora import Output, open_outputs, two_languages
-from bitextmine.documents.document import Damaged, Document, NoDocument
-from bitextmine.documents.kinds import SplitOptions
+from bitextmine.documents.kinds import Damaged, Document, NoDocument, SplitOptions
 from bitextmine.documents.sentences import sentences, unmarked
 from bitextmine.documents.sources import File, documents, find_files, language_of, text_document
 from bitextmine.errors import BitextmineError, MissingPackage, UsageError
 from bitextmine.files.output import Destination, keep_apart
 from bitextmine.files.source import Source
-from bitextmine.languages.clean import STEPS, cleaned
+from bitextmine.languages.clean import STEPS, clean
 from bitextmine.languages.codes import code_problem, same_code
 from bitextmine.run import Run
 from bitextmine.system import keep_freed_memory
@@ -358,11 +357,14 @@ class Splitter:
 
     def _cleaned(self, document: Document) -> Iterator[tuple[str, list[str]]]:
         """Yield the paragraphs that have text, and the steps that changed them."""
-        texts = self._paragraphs_of(document)
-        if not self._options.normalize:
-            yield from ((line, []) for text in texts if (line := text.translate(_BREAKS).strip()))
-            return
-        yield from (part for part in cleaned(texts, tags=document.tags) if part[0])
+        for text in self._paragraphs_of(document):
+            steps: list[str] = []
+            if self._options.normalize:
+                text = clean(text, steps, tags=document.tags)
+            else:
+                text = text.translate(_BREAKS).strip()
+            if text:
+                yield text, steps
 
     def _paragraphs_of(self, document: Document) -> Iterator[str]:
         if self._is_alone(document.name):

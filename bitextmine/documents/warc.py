@@ -1,32 +1,34 @@
-"""Records of WARC and ARC files, one after the other, also behind damaged ones.
+"""Crawls: the pages of WARC files and the texts of WET files, also behind damaged records.
 
 The iterator of fastwarc loses what follows a record whose Content-Length is too large, even in other gzip members, and
 the records of a truncated .zst; so the records are found here. Each must end where its length says; if it does not,
 the next one begins at the next line that begins a record.
 """
 
+import functools
+import io
+import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from bitextmine.run import LONGEST_LINE
+from bitextmine.documents.kinds import Document
+from bitextmine.documents.pages import HTML_TYPES, decoded, library, page, too_large
+from bitextmine.documents.paragraphs import paragraphs
+from bitextmine.files.source import Source
+from bitextmine.files.unpacking import MAGIC, unpack
 
+_PLAIN = "text/plain"
+_WGET = "metadata://"  # its log and its arguments
 _USUAL_HEAD, _LONGEST_HEAD = 1 << 11, 1 << 16
 _PIECE = 1 << 20
-CONTENT_KINDS = ("response", "resource", "conversion")  # of the records with content
+_CONTENT_KINDS = ("response", "resource", "conversion")  # of the records with content
 _VERSION = rb"WARC/[01]\.\d{1,2}\r?\n"
-_ARC_LINE = (
-    rb"((?:https?|ftp|dns|filedesc):\S{1,4000}+) \S{1,40}+ \d{8,14}+ (\S{1,200}+) "
-    rb"(?:\S{1,200} ){0,6}(\d{1,12})\r?\n"
-)
-_WARC_HEAD = re.compile(_VERSION + rb"(?:(?!WARC/)[^\r\n][^\n]*+\n)*+\r?\n")
-_ARC_HEAD = re.compile(_ARC_LINE)
-_NEXT_WARC, _NEXT_ARC = (re.compile(rb"(?<=\n)" + head) for head in (_VERSION, _ARC_LINE))
-_AFTER_WARC, _AFTER_ARC = (
-    re.compile(rb"[\r\n]*+(?:" + start + rb"|\Z)") for start in (rb"WARC/", rb"https?:|ftp:|dns:")
-)
+_HEAD = re.compile(_VERSION + rb"(?:(?!WARC/)[^\r\n][^\n]*+\n)*+\r?\n")
+_NEXT = re.compile(rb"(?<=\n)" + _VERSION)
+_AFTER = re.compile(rb"[\r\n]*+(?:WARC/|\Z)")
 _LONGEST_AFTER = 16
-_LONGEST_LENGTH = 15  # digits
+_LENGTH = re.compile(r"[0-9]{1,15}")
 _LINE_ENDS = re.compile(rb"[\r\n]++")
 _END_OF_HEAD = re.compile(rb"\r?\n\r?\n")
 _HEADER = re.compile(r"\n([^\s:]++)[ \t]*+:[ \t]*+([^\r\n]*+)")
@@ -34,11 +36,11 @@ _CHARSET = re.compile(r"charset\s*+=\s*+[\"']?([\w.:-]+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class WarcRecord:
-    """A record of an archive.
+class _Record:
+    """A record of a crawl.
 
     Attributes:
-        kind: its WARC-Type; ``response`` for a record of ARC.
+        kind: its WARC-Type.
         url: its address.
         media_type, charset: those of its content, in lower case; "" if they are not known.
         is_http: its content came by HTTP.
@@ -57,137 +59,173 @@ class WarcRecord:
     content: bytes | None = b""
 
 
-def records(blocks: Iterator[bytes], longest: int = LONGEST_LINE) -> Iterator[WarcRecord | None]:
-    """Yield the records of an archive, None for each that is damaged; an empty block stands for lost bytes.
+def crawled(
+    source: Source, name: str, seen: Callable[[int], object] | None, machine: bool
+) -> Iterator[Document]:
+    """Yield the pages of a crawl in order, and a broken document for each damaged record."""
+    number = 0
+    for record in _Records(_blocks(source, seen), source.max_line):
+        if record is None:
+            number += 1
+            yield Document.broken(f"{name}#{number}", "a damaged or truncated record", damaged=True)
+        elif record.kind in _CONTENT_KINDS:
+            number += 1
+            if _is_page(record):
+                text = functools.partial(_paragraphs, record, machine, source.max_line)
+                yield Document(f"{name}#{number}", record.url, None, text, tags=record.media_type == _PLAIN)
+
+
+def _blocks(source: Source, seen: Callable[[int], object] | None) -> Iterator[bytes]:
+    """Yield the bytes of a crawl, unpacked also if its name does not say that it is packed, as on standard input."""
+    blocks = source.blocks(seen, salvage=True)
+    head = next(blocks, None)
+    if head is None:
+        return blocks
+    packed = next((suffix for suffix, magic in MAGIC.items() if head.startswith(magic)), "")
+    blocks = itertools.chain([head], blocks)
+    return unpack(blocks, str(source), packed, salvage=True) if packed else blocks
+
+
+def _is_page(record: _Record) -> bool:
+    """Return True for a page that was delivered, and for its plain text in a WET file."""
+    if not record.is_http:
+        return record.media_type in (*HTML_TYPES, _PLAIN) and not record.url.startswith(_WGET)
+    return record.status in (None, 200, 203) and record.media_type in ("", *HTML_TYPES, _PLAIN)
+
+
+def _paragraphs(record: _Record, machine: bool, most: int) -> Iterable[str]:
+    if record.content is None:
+        raise too_large(most)
+    raw = _unpacked(record.content, record.headers, most)
+    if record.media_type == _PLAIN:
+        return paragraphs(decoded(raw, record.charset).split("\n"))
+    return page(raw, record.charset, machine)
+
+
+def _unpacked(raw: bytes, headers: Mapping[str, str], most: int) -> bytes:
+    """Undo the encodings of the transfer, as far as they apply; NoDocument if that gives more than `most` bytes."""
+    streams = library("fastwarc.stream_io")
+    readers = {
+        "chunked": streams.ChunkedReader,
+        "gzip": streams.GzipReader,
+        "x-gzip": streams.GzipReader,
+        "deflate": functools.partial(streams.GzipReader, zlib=True),
+        "br": streams.BrotliReader,
+        "zstd": streams.ZstdReader,
+    }
+    for header in ("transfer-encoding", "content-encoding"):
+        reader = readers.get(headers.get(header, "").lower())
+        if reader is None:
+            continue
+        try:
+            unpacked = reader(io.BytesIO(raw)).read(most + 1)
+        except OSError:  # many crawlers unpack, and keep the header
+            continue
+        if len(unpacked) > most:
+            raise too_large(most)
+        raw = unpacked or raw
+    return raw
+
+
+# --- records ---
+
+
+class _Records:
+    """Reads the records of blocks of bytes; `_data` holds the bytes from the next one to be read on.
+
+    An empty block stands for lost bytes: these are the end of `_data`, until `_find` goes on behind them.
 
     longest: the most bytes of a content that is kept.
     """
-    source = _Source(blocks, longest)
-    source.fill(_LONGEST_AFTER)
-    read, following = (
-        (_arc_record, _NEXT_ARC) if source.data.startswith(b"filedesc:") else (_warc_record, _NEXT_WARC)
-    )
-    while not source.is_at_end():
-        record = read(source)
-        yield record
-        if record is None:
-            source.find(following)
-
-
-class _Source:
-    """The bytes of blocks, of which `data` holds those from the next one to be read on.
-
-    Bytes that were lost are the end of `data`, until `find` goes on behind them.
-    """
 
     def __init__(self, blocks: Iterator[bytes], longest: int) -> None:
-        self.longest = longest
-        self._blocks, self.data = blocks, bytearray()  # which drops its first bytes without moving the others
+        self._blocks, self._longest = blocks, longest
+        self._data = bytearray()  # which drops its first bytes without moving the others
         self._stopped = self._finished = False
 
-    def fill(self, size: int) -> bool:
-        """Have at least `size` bytes in `data`; return False if there are not as many."""
-        while len(self.data) < size and not self._stopped:
+    def __iter__(self) -> Iterator[_Record | None]:
+        """Yield the records, None for each that is damaged."""
+        while not self._is_at_end():
+            record = self._record()
+            yield record
+            if record is None:
+                self._find()
+
+    def _fill(self, size: int) -> None:
+        """Have at least `size` bytes in `_data`, if there are as many."""
+        while len(self._data) < size and not self._stopped:
             block = next(self._blocks, None)
             self._finished, self._stopped = block is None, not block
-            self.data += block or b""
-        return len(self.data) >= size
+            self._data += block or b""
 
-    def drop(self, size: int) -> None:
-        """Leave out bytes of `data`."""
-        del self.data[:size]
-
-    def is_at_end(self) -> bool:
+    def _is_at_end(self) -> bool:
         """Skip line ends; return True if nothing follows, and False also if bytes were lost here."""
-        while self.fill(1) and (ends := _LINE_ENDS.match(self.data)):
-            self.drop(ends.end())
-        return not self.data and self._finished
+        self._fill(1)
+        while ends := _LINE_ENDS.match(self._data):
+            del self._data[: ends.end()]
+            self._fill(1)
+        return not self._data and self._finished
 
-    def skip(self, size: int, following: re.Pattern[bytes]) -> bool:
+    def _record(self) -> _Record | None:
+        head = None
+        for size in (_USUAL_HEAD, _LONGEST_HEAD):
+            self._fill(size)
+            if head := _HEAD.match(self._data, 0, _LONGEST_HEAD):
+                break
+        if head is None:
+            return None
+        headers = _headers(head[0])
+        length = headers.get("content-length", "")
+        if not _LENGTH.fullmatch(length):
+            return None
+        kind = headers.get("warc-type", "").lower()
+        record = _Record(kind, headers.get("warc-target-uri", "").strip("<>"), *_media(headers))
+        start, end = head.end(), head.end() + int(length)
+        if int(length) > self._longest:
+            self._fill(start + _LONGEST_HEAD)
+            record = replace(
+                _with_content(record, bytes(self._data[start : start + _LONGEST_HEAD])), content=None
+            )
+            del self._data[:start]
+            return record if self._skip(int(length)) else None
+        self._fill(end + _LONGEST_AFTER)
+        if len(self._data) < end or not _AFTER.match(self._data, end, end + _LONGEST_AFTER):
+            return None
+        if kind in _CONTENT_KINDS:
+            record = _with_content(record, bytes(self._data[start:end]))
+        del self._data[:end]
+        return record
+
+    def _skip(self, size: int) -> bool:
         """Leave out bytes; return False if they are not as many, or a record begins among them, which is next then."""
         while size:
-            self.fill(min(size, _PIECE))
-            piece = min(size, len(self.data))
-            inner = following.search(self.data, 0, piece)
+            self._fill(min(size, _PIECE))
+            piece = min(size, len(self._data))
+            inner = _NEXT.search(self._data, 0, piece)
             if inner or not piece:
-                self.drop(inner.start() - 1 if inner else 0)
+                del self._data[: inner.start() - 1 if inner else 0]
                 return False
-            self.drop(piece)
+            del self._data[:piece]
             size -= piece
         return True
 
-    def find(self, following: re.Pattern[bytes]) -> None:
+    def _find(self) -> None:
         """Skip to the next record behind the first byte, or to the end."""
-        while not (start := following.search(self.data, 1)):
+        while not (start := _NEXT.search(self._data, 1)):
             if self._finished:
-                self.data.clear()
+                self._data.clear()
                 return
             if self._stopped:
-                self.data[:] = b"\n"
+                self._data[:] = b"\n"
             else:  # the last line may be the beginning of a record
-                line = self.data.rfind(b"\n", -_LONGEST_HEAD)
-                self.drop(line if line >= 0 else len(self.data))
+                line = self._data.rfind(b"\n", -_LONGEST_HEAD)
+                del self._data[: line if line >= 0 else len(self._data)]
             self._stopped = False
-            self.fill(len(self.data) + _LONGEST_HEAD)
-        self.drop(start.start())
+            self._fill(len(self._data) + _LONGEST_HEAD)
+        del self._data[: start.start()]
 
 
-def _warc_record(source: _Source) -> WarcRecord | None:
-    head = None
-    for size in (_USUAL_HEAD, _LONGEST_HEAD):
-        source.fill(size)
-        if head := _WARC_HEAD.match(source.data, 0, _LONGEST_HEAD):
-            break
-    if head is None:
-        return None
-    headers = _headers(head[0])
-    length = headers.get("content-length", "")
-    if not (length.isdecimal() and length.isascii() and len(length) <= _LONGEST_LENGTH):
-        return None
-    kind = headers.get("warc-type", "").lower()
-    record = WarcRecord(kind, headers.get("warc-target-uri", "").strip("<>"), *_media(headers))
-    return _with_content(source, head.end(), int(length), record, (_AFTER_WARC, _NEXT_WARC))
-
-
-def _arc_record(source: _Source) -> WarcRecord | None:
-    source.fill(_LONGEST_HEAD >> 3)
-    head = _ARC_HEAD.match(source.data)
-    if head is None:
-        return None
-    url, media_type, length = (part.decode("utf-8", "backslashreplace") for part in head.groups())
-    kind = "filedesc" if url.startswith("filedesc:") else "response"
-    return _with_content(
-        source, head.end(), int(length), WarcRecord(kind, url, media_type.lower()), (_AFTER_ARC, _NEXT_ARC)
-    )
-
-
-def _with_content(
-    source: _Source,
-    start: int,
-    length: int,
-    bare: WarcRecord,
-    marks: tuple[re.Pattern[bytes], re.Pattern[bytes]],
-) -> WarcRecord | None:
-    """Return a record with its content, which begins at `start`; None if it does not end where it should.
-
-    marks: what is behind a record, and the beginning of the next one.
-    """
-    after, following = marks
-    if length > source.longest:
-        source.fill(start + _LONGEST_HEAD)
-        record = replace(_parsed(bare, bytes(source.data[start : start + _LONGEST_HEAD])), content=None)
-        source.drop(start)
-        return record if source.skip(length, following) else None
-    end = start + length
-    source.fill(end + _LONGEST_AFTER)
-    if len(source.data) < end or not after.match(source.data, end, end + _LONGEST_AFTER):
-        return None
-    record = _parsed(bare, bytes(source.data[start:end])) if bare.kind in CONTENT_KINDS else bare
-    source.drop(end)
-    return record
-
-
-def _parsed(record: WarcRecord, content: bytes) -> WarcRecord:
+def _with_content(record: _Record, content: bytes) -> _Record:
     """Return a record with its content, parted from the HTTP headers if it has them."""
     if record.media_type != "application/http" and not content.startswith(b"HTTP/"):
         return replace(record, content=content)
@@ -198,7 +236,7 @@ def _parsed(record: WarcRecord, content: bytes) -> WarcRecord:
     media_type, charset = _media(headers)
     status = content[:64].split(b"\n")[0].split(b" ", 2)[1:2]
     code = int(status[0]) if status and status[0].strip().isdigit() else None
-    return WarcRecord(record.kind, record.url, media_type, charset, True, code, headers, content[end.end() :])
+    return _Record(record.kind, record.url, media_type, charset, True, code, headers, content[end.end() :])
 
 
 def _headers(head: bytes) -> dict[str, str]:

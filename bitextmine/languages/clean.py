@@ -6,10 +6,9 @@ to users as they are; it costs nothing but a look for suspicious characters wher
 
 import functools
 import html
-import itertools
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 _INLINE = (
     "a abbr acronym b bdi bdo big bpt cite code del em ept font i img ins kbd mark ph q s samp small span strike "
@@ -60,8 +59,6 @@ _SUSPICIOUS = re.compile(
     "(?<=<)[/a-zA-Z!]|(?<=&)[#a-zA-Z][a-zA-Z0-9]{1,31};)"
 )
 
-_LOOKED_AT = 40  # paragraphs of a document whose mojibake tells what other capitals are, from the first on
-
 # Latin ligatures, of which the text of a PDF is full.
 _LIGATURES = {0xFB00 + at: text for at, text in enumerate(("ff", "fi", "fl", "ffi", "ffl", "st", "st"))}
 _LIGATURE = re.compile("[\ufb00-\ufb06]")
@@ -76,10 +73,9 @@ _JOINER = "\u034f"  # combining grapheme joiner: shows nothing, and no mark move
 _LAST_MARK = 0x1FFFF  # marks that have an order are in the first two planes
 
 # The steps of `clean`, in their order.
-MOJIBAKE = "mojibake"
 STEPS = (
     "tags and entities",
-    MOJIBAKE,
+    "mojibake",
     "control and zero-width characters",
     "ligatures",
     "Unicode NFC",
@@ -87,51 +83,25 @@ STEPS = (
 )
 
 
-def clean(text: str, changed: list[str] | None = None, *, tags: bool = True, is_garbled: bool = False) -> str:
+def clean(text: str, changed: list[str] | None = None, *, tags: bool = True) -> str:
     """Return a text in normal form; add those of `STEPS` that changed it to `changed`.
 
     Args:
         text: a line or a paragraph.
         changed: gets the names of steps.
         tags: remove tags; False for the text of a web page, where what looks like one was escaped.
-        is_garbled: the document has mojibake elsewhere, so what may be text in capitals is mojibake, too.
     """
     if text.isascii() and text.isprintable() and not _ASCII.search(text):
         return text
     changes: tuple[Callable[[str], str], ...] = (
         _without_markup if tags else _decoded,
-        functools.partial(_repaired, is_garbled=is_garbled),
-        *(_visible, _spelled_out, _composed, _single_spaced),
+        *(_repaired, _visible, _spelled_out, _composed, _single_spaced),
     )
     for step, change in zip(STEPS, changes, strict=True):
         before, text = text, change(text)
         if changed is not None and text != before:
             changed.append(step)
     return text
-
-
-def cleaned(texts: Iterable[str], *, tags: bool = True) -> Iterator[tuple[str, list[str]]]:
-    """Yield the paragraphs of a document in normal form, each with the steps that changed it.
-
-    What may be text in capitals is mojibake if there is other mojibake before it or among the first paragraphs.
-    """
-
-    def changed(text: str) -> tuple[str, list[str]]:
-        steps: list[str] = []
-        return clean(text, steps, tags=tags, is_garbled=is_garbled), steps
-
-    is_garbled = False
-    texts = iter(texts)
-    head = list(itertools.islice(texts, _LOOKED_AT))
-    results = list(map(changed, head))
-    if any(MOJIBAKE in steps for _, steps in results):
-        is_garbled = True
-        results = list(map(changed, head))
-    yield from results
-    for text in texts:
-        line, steps = changed(text)
-        is_garbled = is_garbled or MOJIBAKE in steps
-        yield line, steps
 
 
 def readable(lines: Sequence[str]) -> Sequence[str]:
@@ -179,10 +149,10 @@ def _decoded(text: str) -> str:
     return _ENTITY.sub(lambda match: html.unescape(match[0]), text) if "&" in text else text
 
 
-def _repaired(text: str, is_garbled: bool = False) -> str:
+def _repaired(text: str) -> str:
     if text.isascii() or not _GARBLED.search(text):
         return text
-    if not (is_garbled or _SIGN.search(text) or len(_WITHIN.findall(text)) > 1):
+    if not (_SIGN.search(text) or len(_WITHIN.findall(text)) > 1):
         return text
     import ftfy
 

@@ -134,6 +134,7 @@ def test_tables_of_pairs_are_warned_of(bm):
         ("a.en.txt", b"PK\x03\x04a.txt", "a zip archive: unpack it first"),
         ("a.en.txt", b"%PDF-1.7\n", "a damaged PDF"),
         ("a.en.txt", b"{\\rtf1 x", "pandoc"),
+        ("a.en.arc", b"filedesc://x.arc 192.0.2.1 20050102030405 text/plain 2\n", "warcio recompress"),
         ("a.en.txt", b'<?xml version="1.0"?>\n<xliff version="1.2">', "XLIFF: it holds pairs already"),
         ("a.en.txt", b'# Note\nmsgid "a"\nmsgstr "b"\n', "PO: it holds pairs already"),
         ("a.en.txt", b"text\0\0\0", "NUL bytes"),
@@ -493,24 +494,6 @@ def test_the_log_of_wget_is_no_page(crawl):
     assert crawl(packed(log, record("http://a.example/1", page())))[0][:3] == MAIN
 
 
-def test_archives_from_before_warc(crawl):
-    def arc(url, kind, content):
-        return f"{url} 192.0.2.1 20050102030405 {kind} {len(content)}\n".encode() + content + b"\n"
-
-    version = b"1 0 InternetArchive\nURL IP-address Archive-date Content-type Archive-length\n"
-    http = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + page()
-    records = [arc("filedesc://x.arc", "text/plain", version)]
-    records += [arc(f"http://a.example/{i}", "text/html", http) for i in range(2)]
-    for name, content in (
-        ("c.arc", b"".join(records)),
-        ("c.arc.gz", packed(*records)),
-        ("c", b"".join(records)),
-    ):
-        lines, origins, _ = crawl(content, name=name)
-        assert lines[:3] == MAIN and len(lines) == 8
-        assert origins[-1][1] == "http://a.example/1"
-
-
 def test_bombs_and_what_is_no_page(crawl):
     bomb = gzip.compress(b"<p>" + b"bomb " * (1 << 23))
     options = b"<select>" + b"<option>a</option>" * 99_000 + b"</select></body>"
@@ -723,8 +706,6 @@ def test_scripts_that_mark_no_ends_of_sentences_are_named(bm, tmp_path, lang, sa
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ('en,de\n"Hello, world.","Hallo, Welt."\nGood night.,Gute Nacht.\n', "CSV"),
-        ("id;text\n1;One is here.\n2;Two.\n", "CSV"),
         ('msgid "a"\nmsgstr "b"\n', "PO"),
         ('[\n {"text": "One."}\n]\n', "JSON"),
         ('{\n "text": "One."\n}\n', "JSON"),

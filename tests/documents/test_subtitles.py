@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine import split
-from bitextmine.documents.document import NoDocument
+from bitextmine.documents.kinds import NoDocument
 from bitextmine.documents.subtitles import is_subtitles, passages, read_subtitles
 from bitextmine.errors import BitextmineError
 
@@ -29,7 +29,6 @@ FILES = {
         "I stayed at home, alone.",
         "That is not true!",
         "Oh, say can you see.",
-        "POLICE",
     ],
     "subtitle-edit.en.ssa": ["First, the bread."],
     "youtube.en.vtt": ["welcome back to the channel", "today we talk", "about bread", "really"],
@@ -41,7 +40,7 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "crlf"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "crlf"])
 @pytest.mark.parametrize("name", FILES)
 def test_files_as_programs_write_them(tmp_path, name, encoding):
     text = (Path(__file__).parent / "subtitles" / name).read_text()
@@ -49,7 +48,7 @@ def test_files_as_programs_write_them(tmp_path, name, encoding):
     raw = text.replace("\n", "\r\n").encode("utf-8-sig") if encoding == "crlf" else text.encode(encoding)
     (tmp_path / name).write_bytes(raw)
     assert [sentence.text for sentence in split(tmp_path / name)] == expected
-    if encoding not in ("utf-16", "utf-32"):  # recognised in a file of text
+    if encoding != "utf-16":  # recognised in a file of text
         (tmp_path / "film.en.txt").write_bytes(raw)
         assert [sentence.text for sentence in split(tmp_path / "film.en.txt")] == expected
 
@@ -87,7 +86,7 @@ def test_what_is_no_subtitles(tmp_path):
     for name, problem in (
         ("film.ru.srt", "neither UTF-8 nor cp1251"),
         ("film.en.srt", "no cues"),
-        ("bad.en.ass", "Failed to parse timestamp"),
+        ("bad.en.ass", "not a line of dialogue"),
     ):
         with pytest.raises(BitextmineError, match=problem):
             list(split(tmp_path / name))
