@@ -19,13 +19,14 @@ from pathlib import Path
 import numpy as np
 from harness import parser, table
 
-from bitextmine.encoder.folder import CONFIG, packaged
+from bitextmine.encoder.folder import CONFIG
 from bitextmine.files.json_toml import read_json
 from bitextmine.files.source import iter_lines
 from bitextmine.languages.codes import language, same_code
 from bitextmine.languages.identify import Languages
+from bitextmine.shipped import shipped_folder
 
-LANGS = read_json(packaged("world56") / CONFIG)["languages"]
+LANGS = read_json(shipped_folder("world56") / CONFIG)["languages"]
 LINES = 500
 LETTERS = 3  # of a word, without spaces
 Guess = Callable[[list[str]], list[str]]

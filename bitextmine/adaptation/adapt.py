@@ -323,7 +323,6 @@ class Adaptation:
         for name, data in content.items():
             with replacing(self.out / name) as file:
                 file.write(data)
-        files.write_sums(self.out)
         log.info("%s: the encoder of round %d", self.out, best)
 
     def _card(self, best: int, scorer: bool) -> str:

@@ -20,9 +20,6 @@ from bitextmine.scoring.options import MEANINGS, FilterOptions, RuleOptions, Sco
 def info(
     *,
     paths: Annotated[tuple[str, ...], Opt("PATH...", remote=True)],
-    verify: Annotated[
-        bool, Opt("--verify", "Compare an encoder, embedding or index with its checksum.")
-    ] = False,
     run: Annotated[Run, Only("errors", "max_line")],
 ) -> None:
     """Describe a model, embedding, index, mined file or corpus.
@@ -35,7 +32,7 @@ def info(
     for number, path in enumerate(paths):
         if len(paths) > 1:
             click.echo(f"{chr(10) if number else ''}{path}")
-        for name, value in describe(Source.of(path, run), verify=verify).items():
+        for name, value in describe(Source.of(path, run)).items():
             click.echo(f"{name}: {value}")
 
 

@@ -76,16 +76,6 @@ def _checksum(file: Path) -> str:
         return hashlib.sha256(hashlib.file_digest(opened, "sha256").digest()).hexdigest()
 
 
-def verify_index(file: Path) -> str:
-    """Return the result of comparing an index with the checksum of its manifest; BitextmineError if it is damaged."""
-    facts = _read_facts(file)
-    if not _has_checksum(file, facts):
-        raise BitextmineError(
-            f"{file}: damaged: its checksum is not that of {file.name}.json; run index --force"
-        )
-    return "checksum matches"
-
-
 def _has_checksum(file: Path, facts: dict[str, Any]) -> bool:
     return bool(facts.get("sha256") == _checksum(file))
 

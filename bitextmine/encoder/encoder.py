@@ -200,7 +200,7 @@ def load_encoder(
         return Encoder(network, tokenizer, name, own, most, run, source=source, precision=precision)
     config, tokenizer = read_folder(folder)
     weights = read_weights(config, folder / WEIGHTS)
-    own = folder_hash(folder, check=True)
+    own = folder_hash(folder)
     # By default a GPU gets no sums: they take less time than looking up the words, and it would wait for text.
     device_name = run.device_name if config.layers or run.device != "auto" else "cpu"
     if not config.layers and device_name == "cpu":

@@ -17,7 +17,7 @@ _NAME = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@([\w][\w./-]*))?
 _NAMES = (
     *("config.json", "modules.json", "config_sentence_transformers.json", "sentence_bert_config.json"),
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "tokenizer.model", "ngrams.txt"),
-    *("SHA256SUMS", "scorer.safetensors", "quality.safetensors"),
+    *("scorer.safetensors", "quality.safetensors"),
     *("model.safetensors", "model.safetensors.index.json", "model-[0-9]*.safetensors"),
 )
 FILES = [*_NAMES, *(f"[0-9]*_*/{name}" for name in _NAMES), "*.spm", "laser*.safetensors"]

@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.encoder.folder import SCORER, packaged
+from bitextmine.encoder.folder import SCORER
 from bitextmine.encoder.pieces import PieceRows
 from bitextmine.encoder.weights import check_finite, read_arrays
 from bitextmine.errors import BitextmineError
 from bitextmine.mining.margin import BestBothWays, BestCandidates, neighbourhood_mean, rounded
 from bitextmine.mining.piece_features import FEATURES, PieceFeatures, Sentences
 from bitextmine.search.neighbours import Neighbours
+from bitextmine.shipped import shipped_folder
 from bitextmine.system import processors
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ class Scorer:
 
 def packaged_scorer(name: str = "default") -> Scorer:
     """Return the scorer of an encoder in the package."""
-    return Scorer.read(packaged(name) / SCORER)
+    return Scorer.read(shipped_folder(name) / SCORER)
 
 
 @dataclasses.dataclass(eq=False)

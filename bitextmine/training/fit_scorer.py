@@ -25,7 +25,7 @@ from scipy.special import expit
 from torch.nn import functional
 
 from bitextmine.encoder import Encoder, load_encoder
-from bitextmine.encoder.folder import SCORER, TOKENIZER, resolve, summed
+from bitextmine.encoder.folder import SCORER, TOKENIZER, resolve
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
@@ -170,7 +170,7 @@ def fit_scorer(
             bar.update(1)
     measured = _measured(tasks, margin)
     scorer = Scorer(margin, _piece_network(tasks), cut, SHARE)
-    with summed(target), destination.open() as file:
+    with destination.open() as file:
         file.write(save(scorer.arrays()))
     return target, scorer, measured
 

@@ -7,7 +7,8 @@ import signal
 
 import pytest
 
-from bitextmine.encoder.folder import SCORER, packaged
+from bitextmine.encoder.folder import SCORER
+from bitextmine.shipped import shipped_folder
 
 pytestmark = pytest.mark.timeout(1800)  # many processes
 
@@ -40,7 +41,7 @@ def weak_model(bitextmine, tiny_model, tmp_path_factory):
     pairs = tiny_model.parent / "pairs.en-fr.tsv"
     size = ("--dim", "32", "--vocabulary", "180", "--epochs", "2", "--batch", "128")
     bitextmine("train", "--pairs", pairs, "--out", folder, *size)
-    shutil.copy(packaged("europe5") / SCORER, folder)
+    shutil.copy(shipped_folder("europe5") / SCORER, folder)
     return folder
 
 

@@ -50,7 +50,6 @@ def test_a_damaged_index_is_built_again_as_it_was(bm, indexed, damage):
     before = json.loads(manifest.read_text())
     if damage == "a bit":
         flipped(path)
-        assert "checksum" in bm.fails("info", "--verify", path)
     elif damage == "truncated":
         path.write_bytes(path.read_bytes()[:-100])
     else:
@@ -61,7 +60,6 @@ def test_a_damaged_index_is_built_again_as_it_was(bm, indexed, damage):
     assert [after[key] for key in ("type", "factory", "sha256")] == [
         before[key] for key in ("type", "factory", "sha256")
     ]
-    assert "verified: checksum matches" in bm("info", "--verify", path).out
 
 
 @pytest.mark.usefixtures("corpora")

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from bitextmine.encoder.folder import QUALITY, SCORER, SUMS, packaged
-
 from .helpers import MINE
 
 DEEP = 100_000
@@ -30,45 +28,6 @@ def test_kinds_of_files(bm, mined, tiny_model, tmp_path):
     assert (piped["what"], piped["lines"], piped["blank lines"]) == ("corpus", "3", "1")
 
 
-def flip_bit(path):
-    content = bytearray(path.read_bytes())
-    content[-1] ^= 1
-    path.write_bytes(content)
-
-
-def test_a_flipped_bit_is_noticed(bm, mined, tiny_model, tmp_path):
-    shutil.copytree(tiny_model, tmp_path / "model")
-    bm("index", "corpus.fr", "--type", "flat")
-    for name, damaged in (
-        ("corpus.fr.faiss.json", "corpus.fr.faiss"),
-        ("corpus.fr.json", "corpus.fr.npy"),
-        ("model", "model/model.safetensors"),
-    ):
-        assert facts(bm, "--verify", name)["verified"].startswith("checksum")
-        flip_bit(tmp_path / damaged)
-        assert f"{damaged}: damaged" in bm.fails("info", "--verify", name)
-        assert f"{damaged}: damaged" in bm.fails("info", "--verify", damaged if name != "model" else name)
-    assert facts(bm, "--verify", "-", stdin=b"One.\n")["verified"].startswith("no checksum to compare with")
-
-
-def test_the_networks_of_a_model_are_verified(bm, tmp_path):
-    for name in ("europe5", "world56"):
-        assert facts(bm, "--verify", name)["verified"] == "checksums match"
-    folder = tmp_path / "model"
-    shutil.copytree(packaged("europe5"), folder)
-    for name in (SCORER, QUALITY):
-        flip_bit(folder / name)
-        assert f"model/{name}: damaged" in bm.fails("info", "--verify", "model")
-        flip_bit(folder / name)
-    sums = (folder / SUMS).read_text().splitlines(keepends=True)
-    (folder / SUMS).write_text("".join(sums[:3]))  # as older versions wrote it
-    said = facts(bm, "--verify", "model")["verified"]
-    assert said == f"checksums match; {SUMS} does not cover {SCORER}, {QUALITY}"
-    (folder / SUMS).write_text("".join(sums))
-    (folder / SCORER).unlink()
-    assert f"model/{SCORER}: no such file, but {SUMS} lists it" in bm.fails("info", "--verify", "model")
-
-
 def test_files_that_it_does_not_describe(bm, mined, tmp_path):
     bm(*MINE, "-o", "out.tsv")
     bm("index", "corpus.fr", "--type", "flat")
@@ -77,10 +36,10 @@ def test_files_that_it_does_not_describe(bm, mined, tmp_path):
         (tmp_path / name).write_text("Some text.\n")
         said = bm.fails("info", name)
         assert name in said and "info describes an encoder, an embedding" in said
-        assert (f"({name}.json)" in said) == name.startswith("a.")
+        assert f"({name}.json)" in said
     (tmp_path / "recipe.json").write_text('{"train": {"batch": 2}}')
-    assert "recipe.json: not a manifest" in bm.fails("info", "recipe.json")
-    assert "e.faiss: an index without its manifest e.faiss.json" in bm.fails("info", "e.faiss")
+    assert "recipe.json: JSON, without a manifest" in bm.fails("info", "recipe.json")
+    assert "e.faiss: an index, without a manifest (e.faiss.json)" in bm.fails("info", "e.faiss")
 
 
 @pytest.mark.parametrize(

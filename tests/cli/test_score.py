@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from bitextmine.encoder.folder import QUALITY, packaged
+from bitextmine.encoder.folder import QUALITY
+from bitextmine.shipped import shipped_folder
 
 from .helpers import GOOD, tsv
 
@@ -154,7 +155,7 @@ def test_a_model_file_without_an_end_is_refused(bm, tmp_path, command):
     """A link to /dev/zero would be read for ever."""
     (tmp_path / "p.tsv").write_text("one\tun\n")
     (tmp_path / "model").mkdir()
-    for file in packaged("europe5").iterdir():
+    for file in shipped_folder("europe5").iterdir():
         (tmp_path / "model" / file.name).symlink_to("/dev/zero" if file.name == "ngrams.txt" else file)
     assert "ngrams.txt: not a regular file" in bm.fails(*command)
 
@@ -163,12 +164,12 @@ def test_a_model_file_without_an_end_is_refused(bm, tmp_path, command):
 def test_networks_of_quality_that_cannot_be_read_are_told_before_anything_is_written(bm, tmp_path, kind):
     (tmp_path / "p.tsv").write_text("one\tun\n")
     (tmp_path / "model").mkdir()
-    for file in packaged("europe5").iterdir():
+    for file in shipped_folder("europe5").iterdir():
         if file.name != QUALITY:
             (tmp_path / "model" / file.name).symlink_to(file)
     place = tmp_path / "model" / QUALITY
     place.mkdir() if kind == "folder" else place.write_bytes(
-        (packaged("europe5") / QUALITY).read_bytes()[:99]
+        (shipped_folder("europe5") / QUALITY).read_bytes()[:99]
     )
     done = bm("score", "p.tsv", "--model", "model", code=1)
     assert f"model/{QUALITY}: {'not a regular file' if kind == 'folder' else 'damaged'}" in done.err
@@ -177,7 +178,7 @@ def test_networks_of_quality_that_cannot_be_read_are_told_before_anything_is_wri
 
 def test_the_networks_of_quality_are_in_the_signature(bm, tmp_path):
     (tmp_path / "p.tsv").write_text("one\tun\n")
-    digest = hashlib.sha256((packaged("europe5") / QUALITY).read_bytes()).hexdigest()
+    digest = hashlib.sha256((shipped_folder("europe5") / QUALITY).read_bytes()).hexdigest()
     assert f"|quality:{digest[:16]}" in bm("score", "p.tsv", "--model", "europe5").err
     assert "quality:" not in bm("score", "p.tsv", "--columns", "cosine").err
 

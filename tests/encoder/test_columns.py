@@ -21,17 +21,17 @@ from bitextmine.encoder.columns import (
     waves,
 )
 from bitextmine.encoder.config import FORMAT, KIND, EncoderConfig
-from bitextmine.encoder.folder import packaged
 from bitextmine.encoder.model import SentenceModel, unit_vectors
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import PIECES, SCALE
 from bitextmine.errors import BitextmineError
+from bitextmine.shipped import shipped_folder
 
 from .conftest import save_folder
 
-PACKAGED = packaged("europe5") / "tokenizer.model"
+PACKAGED = shipped_folder("europe5") / "tokenizer.model"
 LINES = [
     "La séance est levée.",
     "La séance",

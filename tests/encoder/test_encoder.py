@@ -18,7 +18,7 @@ from bitextmine.encoder import load_encoder
 from bitextmine.encoder.columns import piece_characters, sentence_characters
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.encoder import load_same
-from bitextmine.encoder.folder import WEIGHTS, folder_hash, packaged, read_folder
+from bitextmine.encoder.folder import WEIGHTS, folder_hash, read_folder
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.network import Transformer
 from bitextmine.encoder.pieces import Pieces
@@ -33,7 +33,7 @@ from bitextmine.encoder.weights import (
 )
 from bitextmine.errors import BitextmineError
 from bitextmine.languages.clean import readable
-from bitextmine.shipped import SHIPPED
+from bitextmine.shipped import SHIPPED, shipped_folder
 from bitextmine.training.data.vocabulary import train_vocabulary
 from bitextmine.training.recipe import load_recipe
 
@@ -159,7 +159,7 @@ def test_a_few_bits_are_the_nearest_levels_of_the_best_scale(bits, dim):
 
 
 def test_an_encoder_in_four_bits_is_half_the_size_and_gives_nearly_the_same_vectors(tmp_path):
-    tokenizer = packaged("europe5") / "tokenizer.model"
+    tokenizer = shipped_folder("europe5") / "tokenizer.model"
     source, folder = tmp_path / "float32", tmp_path / "int4"
     torch.manual_seed(0)
     size = Tokenizer(tokenizer).vocab_size
@@ -210,7 +210,7 @@ def test_the_packaged_encoders_find_translations(name):
 
 
 def test_the_packaged_encoders_are_small():
-    sizes = {name: sum(f.stat().st_size for f in packaged(name).iterdir()) for name in SHIPPED}
+    sizes = {name: sum(f.stat().st_size for f in shipped_folder(name).iterdir()) for name in SHIPPED}
     assert sizes["europe5"] < 20_000_000
     assert sum(sizes.values()) < 95_000_000
 

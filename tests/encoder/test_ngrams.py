@@ -7,17 +7,18 @@ from hypothesis import strategies as st
 
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.folder import NGRAMS, folder_hash, packaged, read_folder
+from bitextmine.encoder.folder import NGRAMS, folder_hash, read_folder
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.ngrams import LENGTHS, SPACE, Ngrams, folded, training_lengths
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer, Words
 from bitextmine.encoder.weights import restore_rows
 from bitextmine.errors import BitextmineError
+from bitextmine.shipped import shipped_folder
 
 from .conftest import save_folder
 
-PACKAGED = packaged("europe5") / "tokenizer.model"
+PACKAGED = shipped_folder("europe5") / "tokenizer.model"
 PLAIN = Tokenizer(PACKAGED)
 # Pieces with and without a space, accents, no letters at all, a letter that no n-gram has, the unknown piece ("").
 PIECES = ["", *f"{SPACE} a b ab {SPACE}ab É , b, {SPACE}a - ß z ,a bab ﬁ".split()]

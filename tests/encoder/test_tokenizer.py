@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 from bitextmine import compiled
 from bitextmine.encoder import tokenizer as words
-from bitextmine.encoder.folder import TOKENIZER, packaged
+from bitextmine.encoder.folder import TOKENIZER
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import CHARACTERS_PER_PIECE, Tokenizer, Words
+from bitextmine.shipped import shipped_folder
 
 from .test_pieces import lists
 
-PACKAGED = packaged("europe5") / TOKENIZER
+PACKAGED = shipped_folder("europe5") / TOKENIZER
 
 some = st.one_of(
     st.text(max_size=30), st.text(alphabet=" \t\n\r\u00a0\u0301\u0308aéœß.1漢한ﬁ\u200b\u2581²", max_size=40)

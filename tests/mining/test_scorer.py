@@ -11,7 +11,7 @@ from safetensors.numpy import save
 
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.folder import SCORER, TOKENIZER, packaged
+from bitextmine.encoder.folder import SCORER, TOKENIZER
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
@@ -38,6 +38,7 @@ from bitextmine.mining.scorer import (
     open_scoring,
     packaged_scorer,
 )
+from bitextmine.shipped import shipped_folder
 
 from ..encoder.conftest import save_folder
 from ..encoder.test_matches import cosine
@@ -328,7 +329,7 @@ def test_a_file_of_a_scorer(tmp_path):
 
 
 def model_folder(folder, layers):
-    tokenizer = packaged("europe5") / TOKENIZER
+    tokenizer = shipped_folder("europe5") / TOKENIZER
     config = EncoderConfig(Tokenizer(tokenizer).vocab_size, 8, layers=layers, heads=2, ffn=8)
     save_folder(folder, SentenceModel(config), tokenizer)
     return folder

@@ -7,7 +7,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from bitextmine.encoder import load_encoder
-from bitextmine.encoder.folder import QUALITY, packaged
+from bitextmine.encoder.folder import QUALITY
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.scoring.api import score
 from bitextmine.scoring.columns.catalogue import (
@@ -36,7 +36,7 @@ from bitextmine.scoring.columns.quality import (
     language_number,
     similarity,
 )
-from bitextmine.shipped import SHIPPED
+from bitextmine.shipped import SHIPPED, shipped_folder
 
 
 @pytest.mark.parametrize(
@@ -384,7 +384,7 @@ def test_quality_tells_right_pairs_from_spoilt_ones(model, stated):
     spoilt = PairTexts([EN[0]] * len(SPOILT), SPOILT, tools).column("quality")
     assert right.min() > 0.5 and right.min() > spoilt.max()
     assert not PairTexts(["", EN[0], " "], ["", "\t", FR[0]], tools).column("quality").any()
-    networks = Networks.read(packaged(model) / QUALITY)
+    networks = Networks.read(shipped_folder(model) / QUALITY)
     pairs = PairTexts(EN, FR, tools)
     inputs = pairs.inputs()
     more = pairs.piece_inputs()
@@ -400,7 +400,7 @@ def test_both_sides_of_a_translation_weigh_the_same(langs):
     """The weights from their definition, piece by piece."""
     src = ["The old bridge over the river was closed yesterday because of the storm."] * 2
     tgt = ["Die alte Brücke über den Fluss wurde gestern wegen des Sturms gesperrt.", "Die Brücke gestern."]
-    encoder, tables = load_encoder("europe5"), load_file(packaged("europe5") / QUALITY)
+    encoder, tables = load_encoder("europe5"), load_file(shipped_folder("europe5") / QUALITY)
     levels = {number: level / 1000 for number, level, _ in tables["languages"].tolist()}
     names, norms = encoder.tokenizer.names(), encoder.piece_rows()[1]
     logs = []
@@ -448,7 +448,7 @@ def test_a_name_that_usually_keeps_its_spelling_counts_more():
     src = ["Yesterday Kowalski praised the European Commission of Delhi.", "Here is Minister Okafor."]
     tgt = ["Hier hat Lindgren die Kommission in Oslo gelobt, sagt Berg.", "Hier ist die Ministerin Brandt."]
     encoder = load_encoder("europe5")
-    odds = load_file(packaged("europe5") / QUALITY)["names"] / 16
+    odds = load_file(shipped_folder("europe5") / QUALITY)["names"] / 16
 
     def units(ids):
         rows = encoder.piece_rows()[0][ids].astype(float)
@@ -544,7 +544,7 @@ def test_lengths_are_judged_by_the_corpus_where_no_usual_ratio_is_known():
 
 def test_files_of_networks(tmp_path):
     path = tmp_path / QUALITY
-    content = load_file(packaged("europe5") / QUALITY)
+    content = load_file(shipped_folder("europe5") / QUALITY)
     for name, change, message in (
         ("plain.out", lambda a: a * np.nan, "'plain.out' holds NaN"),
         ("pieces.hidden", lambda a: a[:, 1:].copy(), "another version"),
@@ -581,7 +581,7 @@ def test_a_pair_with_nothing_around_it_is_judged_by_its_cosine():
         similar = similarity(pairs.column("cosine"), ratio if by_margin else None)
         inputs = pairs.inputs()
         assert inputs[:, 0] == pytest.approx(similar)
-        wanted = logistic(Networks.read(packaged("default") / QUALITY).plain, inputs)
+        wanted = logistic(Networks.read(shipped_folder("default") / QUALITY).plain, inputs)
         assert pairs.column("quality") == pytest.approx(wanted, abs=1e-6)
 
 

@@ -4,11 +4,12 @@ import numpy as np
 
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.columns import COLUMNS
-from bitextmine.encoder.folder import WEIGHTS, packaged, read_folder
+from bitextmine.encoder.folder import WEIGHTS, read_folder
 from bitextmine.encoder.weights import piece_vectors, read_weights
+from bitextmine.shipped import shipped_folder
 from bitextmine.training.trainer import train
 
-TOKENIZER = packaged("europe5") / "tokenizer.model"
+TOKENIZER = shipped_folder("europe5") / "tokenizer.model"
 
 
 SETTINGS = {

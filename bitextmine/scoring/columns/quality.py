@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.encoder.folder import QUALITY, file_digest, packaged
+from bitextmine.encoder.folder import QUALITY, file_digest
 from bitextmine.encoder.ngrams import SPACE
 from bitextmine.encoder.pieces import PieceRows, Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
@@ -27,6 +27,7 @@ from bitextmine.languages.codes import same_code
 from bitextmine.mining.piece_features import FEATURES, PieceFeatures, Sentences, sums
 from bitextmine.mining.scorer import ScorerNetwork
 from bitextmine.scoring.columns import evidence
+from bitextmine.shipped import shipped_folder
 
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
@@ -158,7 +159,7 @@ class Quality:
         self.by_pieces = bool(own and own.exists()) and isinstance(
             getattr(encoder, "network", None), PieceRows
         )
-        self._file = own if self.by_pieces and own is not None else packaged("default") / QUALITY
+        self._file = own if self.by_pieces and own is not None else shipped_folder("default") / QUALITY
 
     @cached_property
     def _networks(self) -> Networks:

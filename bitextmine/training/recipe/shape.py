@@ -12,6 +12,7 @@ from bitextmine.encoder.foreign import foreign_kind
 from bitextmine.encoder.weights import storage_of
 from bitextmine.errors import BitextmineError
 from bitextmine.files.json_toml import read_json
+from bitextmine.shipped import shipped_folder
 from bitextmine.training.recipe.keys import SHAPE, Recipe
 
 # Defaults for training on: a third of the learning rates from random weights, so that the first steps do not undo
@@ -31,7 +32,7 @@ def start_encoder(recipe: Recipe, name: str) -> tuple[Path, EncoderConfig]:
 
     Only encoders of 'bitextmine train' can.
     """
-    folder = encoders.packaged(name) if name in encoders.PACKAGED else recipe.path(name)
+    folder = shipped_folder(name) if name in encoders.PACKAGED else recipe.path(name)
     config = folder / encoders.CONFIG
     if not folder.is_dir():
         names = ", ".join(sorted(encoders.PACKAGED))

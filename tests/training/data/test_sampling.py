@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bitextmine.encoder.folder import packaged
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.shipped import shipped_folder
 from bitextmine.training.data.edits import Edits
 from bitextmine.training.data.pairfile import TokenPairs
 from bitextmine.training.data.sampling import (
@@ -138,7 +138,7 @@ def test_weights_are_how_often_a_pair_is_drawn():
     assert np.allclose(times / times[0], (1, 3, 0.5), rtol=0.15)
 
 
-PACKAGED = packaged("europe5") / "tokenizer.model"
+PACKAGED = shipped_folder("europe5") / "tokenizer.model"
 TOKENIZER = Tokenizer(PACKAGED)
 SPLITS = split_table(TOKENIZER)
 PIECES = TOKENIZER.pieces()

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.folder import TOKENIZER, packaged
+from bitextmine.encoder.folder import TOKENIZER
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.ngrams import LENGTHS, SPACE, folded
 from bitextmine.encoder.pieces import Pieces
+from bitextmine.shipped import shipped_folder
 from bitextmine.training.model.spelling import (
     ACROSS_WEIGHT,
     MEAN_WEIGHT,
@@ -28,7 +29,7 @@ from bitextmine.training.training_run import validate
 from ...encoder.conftest import save_folder
 
 # A vocabulary with like-spelled pieces in it; one made of the little text here has none.
-PACKAGED = str(packaged("europe5") / TOKENIZER)
+PACKAGED = str(shipped_folder("europe5") / TOKENIZER)
 PIECES = ["", f"{SPACE}parl", "parlament", "Parlàment", "ament", "12345", f"{SPACE}a", "a,b", "parlement"]
 
 

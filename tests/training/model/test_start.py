@@ -10,10 +10,11 @@ import pytest
 
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, packaged, read_folder
+from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, read_folder
 from bitextmine.encoder.model import unit_vectors
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
+from bitextmine.shipped import shipped_folder
 from bitextmine.training.data.cache import open_caches
 from bitextmine.training.data.vocabulary import check_unknown, open_vocabulary, unknown_shares
 from bitextmine.training.model.forward import sentence_vectors
@@ -63,7 +64,7 @@ def test_before_the_first_step_the_vectors_are_those_of_the_packaged_encoder(mak
         "Donaudampfschifffahrt",
         "",
     ]
-    found = vectors_of(run, Tokenizer(packaged("europe5") / TOKENIZER), sentences)
+    found = vectors_of(run, Tokenizer(shipped_folder("europe5") / TOKENIZER), sentences)
     np.testing.assert_allclose(found, load_encoder("europe5").encode(sentences), atol=2e-6)
     assert run.model.config.order_columns == load_encoder("europe5").describe()["order_columns"]
 
@@ -104,7 +105,7 @@ def test_the_first_steps_do_not_undo_what_is_known(make_recipe, tmp_path, p_at_1
     assert recipe.train.embedding_learning_rate == RATES["embedding_learning_rate"]
     assert recipe.train.warmup == RATES["warmup"]
     run = begun(recipe, tmp_path / "work")
-    tokenizer = Tokenizer(packaged("europe5") / TOKENIZER)
+    tokenizer = Tokenizer(shipped_folder("europe5") / TOKENIZER)
 
     def encode(lines):
         return vectors_of(run, tokenizer, lines)
@@ -119,7 +120,7 @@ def test_the_first_steps_do_not_undo_what_is_known(make_recipe, tmp_path, p_at_1
 
 
 def test_what_disagrees_with_the_encoder_is_named(make_recipe, tmp_path):
-    dim = read_folder(packaged("europe5"))[0].dim
+    dim = read_folder(shipped_folder("europe5"))[0].dim
     with pytest.raises(BitextmineError, match=rf"model\.dim is 64.*europe5.*is {dim}: leave it out"):
         from_(make_recipe, tmp_path, "europe5", model__dim=64)
     with pytest.raises(BitextmineError, match=r"model\.layers is 2.*is 0"):
@@ -139,7 +140,7 @@ def test_vectors_are_stored_as_those_of_the_encoder(make_recipe, tmp_path):
     recipe = from_(make_recipe, tmp_path, "europe5", train__steps=2)
     assert recipe.model.storage == "int4"
     out = train(recipe, tmp_path / "out")
-    before = (packaged("europe5") / WEIGHTS).stat().st_size
+    before = (shipped_folder("europe5") / WEIGHTS).stat().st_size
     assert (out / WEIGHTS).stat().st_size == pytest.approx(before, rel=1e-3)
     assert "for de, en, es, fr, it" in (out / "README.md").read_text(encoding="utf-8")
     assert from_(make_recipe, tmp_path, "europe5", model__storage="int8").model.storage == "int8"
