@@ -116,7 +116,7 @@ def mine_piles(
     wanted = MiningOptions(threshold=f"precision={1 - options.error_rate:g}", rescore=rescore)
     work = WorkOptions(run, cache=next(iter(embedded.values())).parent)
     try:
-        mined = mine_texts(piles, wanted, work, model=encoder, embedded=embedded)
+        mined = mine_texts(piles, wanted, work, model=encoder)
     except NoEstimate:
         nothing = np.zeros(0, dtype=np.int64)
         return MinedPairs(nothing, nothing, np.zeros(0))

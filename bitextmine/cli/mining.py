@@ -73,7 +73,7 @@ def mine(
             text.origins()
     outputs = output_names(output, pairs, mining.gold)
     done = []
-    for bitext, path in mine_all(pairs, outputs, mining, work, model=model):
+    for bitext, path in zip(mine_all(pairs, outputs, mining, work, model=model), outputs, strict=True):
         bitext.write(path, ids=ids, origin=origin, normalize=normalize, force=work.force)
         done.append(bitext)
         click.echo(bitext.to_table(), err=True)

@@ -38,7 +38,7 @@ from bitextmine.encoder.tokenizer import word_table
 from bitextmine.languages.identify import Languages, is_installed
 from bitextmine.languages.scripts import UNSPACED_LETTER, letters_of
 from bitextmine.mining.pairing import ScoredPairs
-from bitextmine.mining.sides import Side
+from bitextmine.mining.sides import Side, Sides
 
 log = logging.getLogger(__name__)
 
@@ -69,21 +69,6 @@ _MANY_OTHERS = 0.02  # the share of other languages in a sample from which all l
 _NEARLY_ALL = 0.9  # the share from which none is
 _BLOCK = 1 << 13
 _COPY_WORDS, _COPY_SHARE = 4, 0.7
-
-
-@dataclass(frozen=True)
-class Cleaning:
-    """The findings of the rules on lines.
-
-    Attributes:
-        dropped: for both sides a mask of the rows to leave out, bool (u,).
-        counts: for both sides the number of lines by rule.
-        identified: true if the identifier was used.
-    """
-
-    dropped: list[NDArray[np.bool_]]
-    counts: list[dict[str, int]]
-    identified: bool
 
 
 def is_junk(line: str, varied: bool = False) -> str | None:
@@ -159,7 +144,7 @@ def _alike(both: tuple[str, str], one: list[str], other: list[str], fewest: int,
     return (Counter(one) & Counter(other)).total() >= enough
 
 
-def cleaning_notes(sides: Sequence[Side]) -> list[str]:
+def cleaning_notes(*sides: Side) -> list[str]:
     """Return one note for each side that lost lines."""
     notes = []
     for side in sides:
@@ -171,8 +156,12 @@ def cleaning_notes(sides: Sequence[Side]) -> list[str]:
     return notes
 
 
-def clean_lines(sides: Sequence[Side], langs: Sequence[str]) -> Cleaning:
-    """Apply the rules on lines to both sides, in these languages."""
+def clean_sides(sides: Sides) -> tuple[Sides, str]:
+    """Return both sides without the lines that the rules leave out, and the version of the rules, for signatures.
+
+    BitextmineError: no line is left.
+    """
+    langs = [side.text.lang for side in sides]
     samples = [_sample(side) for side in sides]
     identifier = Languages() if is_installed() else None
     asked = [_Asked(identifier, lang, sample) for lang, sample in zip(langs, samples, strict=True)]
@@ -201,8 +190,11 @@ def clean_lines(sides: Sequence[Side], langs: Sequence[str]) -> Cleaning:
         reason[often & ((reason == 0) | (reason > _NUMBER["boilerplate"]))] = _NUMBER["boilerplate"]
         found = np.bincount(reason, weights=lines, minlength=len(RULES) + 1).astype(int).tolist()
         counts.append({rule: found[number] for rule, number in _NUMBER.items()})
-    dropped = [found.reason > 0 for found in looked]
-    return Cleaning(dropped, counts, any(one.code is not None for one in asked))
+    src, tgt = (
+        side.without(found.reason > 0, cleaned)
+        for side, found, cleaned in zip(sides, looked, counts, strict=True)
+    )
+    return (src, tgt), VERSION if all(one.code is None for one in asked) else f"{VERSION}-languages"
 
 
 class _Asked:

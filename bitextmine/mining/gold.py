@@ -13,7 +13,7 @@ from bitextmine.files.formats.columns import Columns
 from bitextmine.files.formats.table import open_table
 from bitextmine.files.source import Source
 from bitextmine.mining.pairing import ScoredPairs
-from bitextmine.mining.sides import Side
+from bitextmine.mining.sides import Sides
 
 _NUMBER = re.compile(r"0*[1-9][0-9]{0,17}")  # from 1, and what fits in 64 bits
 _MINED = ("score", "src_line", "tgt_line")
@@ -21,10 +21,11 @@ _MINED = ("score", "src_line", "tgt_line")
 
 @dataclass(frozen=True)
 class Gold:
-    """Pairs of line numbers counted from 0: source int64 (g,), target int64 (g,), each pair once."""
+    """Pairs of line numbers counted from 0: source int64 (g,), target int64 (g,), each pair once; and their file."""
 
     src: NDArray[np.int64]
     tgt: NDArray[np.int64]
+    path: str = "gold"
 
     def __len__(self) -> int:
         return len(self.src)
@@ -47,22 +48,38 @@ def read_gold(path: str | os.PathLike[str]) -> Gold:
         found.append((int(cells[0]), int(cells[1])))
     if not found:
         raise BitextmineError(f"{path}: no gold pair in it; expected lines like '12<tab>7'")
-    return Gold(*(np.unique(np.array(found, dtype=np.int64), axis=0) - 1).T)
+    src, tgt = (np.unique(np.array(found, dtype=np.int64), axis=0) - 1).T
+    return Gold(src, tgt, str(path))
 
 
-def gold_in_rows(
-    gold: Gold, sides: tuple[Side, Side], path: str | os.PathLike[str]
-) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]]:
-    """Return the rows of both ends of the gold pairs, and the codes of the distinct pairs.
+@dataclass(frozen=True)
+class GoldRows:
+    """Gold in rows of two sides: those of both ends, and the codes of the distinct pairs.
 
-    Pairs with a line that is not mined have codes below 0. BitextmineError: a line number beyond the end of a corpus.
+    Pairs with a line that is not mined have codes below 0.
     """
-    for side, lines in zip(sides, (gold.src, gold.tgt), strict=True):
-        check_line_numbers(os.fspath(path), lines, side.text.name, side.unique.lines)
-    src, tgt = sides[0].unique.line_to_row[gold.src], sides[1].unique.line_to_row[gold.tgt]
-    codes = pair_codes(src, tgt, len(sides[1].unique.rows))
-    lost = (src < 0) | (tgt < 0)
-    return (src[src >= 0], tgt[tgt >= 0]), np.unique(np.where(lost, -1 - np.arange(len(codes)), codes))
+
+    ends: tuple[NDArray[np.int64], NDArray[np.int64]]
+    codes: NDArray[np.int64]
+    width: int
+    path: str
+
+    @classmethod
+    def of(cls, gold: Gold, sides: Sides) -> "GoldRows":
+        """Return the gold of two sides; BitextmineError for a line number beyond the end of a corpus."""
+        ends = []
+        for side, lines in zip(sides, (gold.src, gold.tgt), strict=True):
+            check_line_numbers(gold.path, lines, side.text.name, side.unique.lines)
+            ends.append(side.unique.line_to_row[lines])
+        (src, tgt), width = ends, len(sides[1].unique.rows)
+        lost = (src < 0) | (tgt < 0)
+        codes = np.where(lost, -1 - np.arange(len(src)), pair_codes(src, tgt, width))
+        return cls((src[src >= 0], tgt[tgt >= 0]), np.unique(codes), width, gold.path)
+
+    def marks(self, pairs: ScoredPairs) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return two masks (p,): the pairs that gold has, and those with a line that it mentions."""
+        correct = np.isin(pair_codes(pairs.src, pairs.tgt, self.width), self.codes)
+        return correct, np.isin(pairs.src, self.ends[0]) | np.isin(pairs.tgt, self.ends[1])
 
 
 def check_line_numbers(where: str, lines: NDArray[np.int64], text: str, there: int) -> None:

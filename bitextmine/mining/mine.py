@@ -6,24 +6,23 @@ import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.console import counted
 from bitextmine.declarations import keywords
 from bitextmine.embeddings.options import EmbedOptions
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpus import Corpus
 from bitextmine.files.source import Source
 from bitextmine.mining.bitext import Bitext, check_output, inputs_of
-from bitextmine.mining.calibration import Calibration, calibrate, neutral_score, probability
-from bitextmine.mining.cleaning import VERSION, clean_lines, cleaning_notes, near_copies
+from bitextmine.mining.calibration import Calibration, Removed, calibrate, neutral_score, probability
+from bitextmine.mining.cleaning import clean_sides, cleaning_notes, near_copies
 from bitextmine.mining.dedup import closest_lines, every_line, first_lines
-from bitextmine.mining.gold import Gold, gold_in_rows, pair_codes, read_gold
+from bitextmine.mining.gold import Gold, GoldRows, pair_codes, read_gold
 from bitextmine.mining.margin import LOG_ODDS, NEUTRAL, BestBothWays, candidates
 from bitextmine.mining.neighbours import find_neighbours
 from bitextmine.mining.noise import (
@@ -44,15 +43,12 @@ from bitextmine.mining.options import (
     MiningOptions,
     Retrieval,
     WorkOptions,
-    check_matching,
-    rule_of,
 )
 from bitextmine.mining.pairing import ScoredPairs, retrieve
 from bitextmine.mining.piece_features import Sentences
 from bitextmine.mining.scorer import Rescorer, Scoring, open_scoring
 from bitextmine.mining.second import (
     Evidence,
-    Judge,
     Opinion,
     Second,
     SecondFailed,
@@ -61,7 +57,7 @@ from bitextmine.mining.second import (
     fit_to_gold,
     hopeful,
 )
-from bitextmine.mining.sides import IN_MEMORY, Side, load_side
+from bitextmine.mining.sides import IN_MEMORY, Sides, load_side
 from bitextmine.mining.texts import Pair, text_of
 from bitextmine.mining.threshold import (
     SAMPLE,
@@ -80,6 +76,12 @@ from bitextmine.system import return_freed_memory
 
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
+
+Output = str | os.PathLike[str] | None
+_PLAIN_COSINES = (
+    "plain cosine separates true pairs from noise too poorly for a reliable estimate: the true rate may be several "
+    "times lower; use --margin ratio"
+)
 
 
 @keywords
@@ -134,80 +136,52 @@ def mine(
     return mine_texts((source, target), options, work, model=model)
 
 
-def mine_all(
-    pairs: Sequence[Pair],
-    outputs: Sequence[str | os.PathLike[str]],
-    options: MiningOptions,
-    work: WorkOptions,
-    *,
-    model: str | os.PathLike[str],
-) -> Iterator[tuple[Bitext, str | os.PathLike[str]]]:
-    """Yield the pairs of sentences of each pair of corpora, with their output; each corpus is embedded once.
-
-    Raises:
-        BitextmineError: as `mine_texts`, for all of them before the work.
-        SecondFailed: as `mine_texts`, after the result without the second encoder.
-    """
-    from bitextmine.encoder import as_encoder, load_encoder
-
-    encoder, embedded = None, None
-    model = choose_model(model, [text.lang for pair in pairs for text in pair])
-    with contextlib.ExitStack() as stack:
-        if len(pairs) > 1:
-            stack.enter_context(work.run.executor.open())  # once for all of them
-            encoder = load_encoder(model, work.run.device_here)
-            rescored = open_scoring(encoder, model, options.wants_rescoring) is not None
-            embedded = embed_all(pairs, outputs, encoder, work, rescored)
-            if options.second is not None and not work.run.executor.distributed:
-                options = replace(options, second=as_encoder(options.second, work.run.device_here))
-        for texts, output in zip(pairs, outputs, strict=True):
-            try:
-                mined = mine_texts(
-                    texts, options, work, model=encoder or model, output=output, embedded=embedded
-                )
-            except SecondFailed as e:
-                yield e.first, output
-                raise
-            yield mined, output
-
-
 def mine_texts(
     texts: Pair,
     options: MiningOptions | None = None,
     work: WorkOptions | None = None,
     *,
     model: str | os.PathLike[str] | Encoder = "auto",
-    output: str | os.PathLike[str] | None = None,
-    embedded: Mapping[Corpus, Path | NDArray[Any]] | None = None,
 ) -> Bitext:
-    """Mine sentence pairs from two corpora; write them with the result's ``write``.
+    """Mine one pair of corpora, as `mine_all`."""
+    [bitext] = mine_all([texts], [None], options or MiningOptions(), work or WorkOptions(), model=model)
+    return bitext
+
+
+def mine_all(
+    pairs: Sequence[Pair],
+    outputs: Sequence[Output],
+    options: MiningOptions,
+    work: WorkOptions,
+    *,
+    model: str | os.PathLike[str] | Encoder = "auto",
+) -> Iterator[Bitext]:
+    """Yield the pairs of sentences of each pair of corpora; each corpus is embedded once.
 
     Embeddings of corpora in files lie beside them; those that are missing, or of another text or model, are made now.
     Lines in memory are embedded there. Exact search that takes more than seconds keeps its progress in a file beside
     the source's embedding, from which an interrupted run resumes; `Bitext.discard_checkpoint` removes it.
 
     Args:
-        texts: source and target.
+        pairs: source and target of each.
+        outputs: the later outputs, or None, to refuse them before the work if they would destroy an input.
         options: the definition of a pair.
         work: how the work is done.
         model: an encoder, or the name of one for `load_encoder`; auto: that of `shipped.choose_model`.
-        output: the later output, to refuse it before the work if it would destroy an input.
-        embedded: embeddings of both corpora that `embed_all` has just made.
 
     Raises:
         BitextmineError: corpora are missing, the same file, or without a line to mine; gold does not fit them; files of
             other programs are in the places of embeddings.
-        SecondFailed: the second encoder fails; the error has the result without it.
+        SecondFailed: the second encoder fails, after the result without it.
     """
-    from bitextmine.distributed.encoding import ClusterEncoding
+    from bitextmine.distributed.encoding import encoding_of
     from bitextmine.encoder import as_encoder
 
-    options, work, (src, tgt) = options or MiningOptions(), work or WorkOptions(), texts
-    if embedded is None:
-        _check_inputs([texts], [output], work, options.gold)
-    gold = None if options.gold is None else read_gold(Source.of(options.gold, work.run))
-    model = choose_model(model, (src.lang, tgt.lang))
-    encoder = as_encoder(model, work.run.device_here)
+    run = work.run
+    _check_inputs(pairs, outputs, options, work)
+    gold = None if options.gold is None else read_gold(Source.of(options.gold, run))
+    model = choose_model(model, [text.lang for pair in pairs for text in pair])
+    encoder = as_encoder(model, run.device_here)
     # Before the work: not every encoder has pieces to compare.
     scoring = open_scoring(encoder, model, options.wants_rescoring)
     second = None
@@ -217,66 +191,49 @@ def mine_texts(
                 f"--second judges log odds, and the encoder {encoder.name} has no scorer for them: add --rescore, or "
                 "name an encoder that has one"
             )
-        other = as_encoder(options.second, work.run.device_here)
-        second = Second(other, options.second_budget, work.run, work.cache)
+        second = Second(as_encoder(options.second, run.device_here), options.second_budget, run, work.cache)
     with contextlib.ExitStack() as cluster:
-        cluster.enter_context(work.run.executor.open())
-        embedded = embedded or embed_all([texts], [output], encoder, work, scoring is not None)
-        if options.second is not None and second is not None and work.run.executor.distributed:
-            there = cluster.enter_context(ClusterEncoding(work.run.executor, second.encoder, work.run.device))
-            second = replace(second, elsewhere=there.vectors)
-        made_by: dict[str, object] = {"src": src.lang, "tgt": tgt.lang, "model": encoder.hash}
+        cluster.enter_context(run.executor.open())
+        embeddings = _embed_all(pairs, encoder, work, keep_pieces=scoring is not None)
+        if second is not None:
+            there = cluster.enter_context(encoding_of(run, second.encoder))
+            second = second if there is None else replace(second, elsewhere=there.vectors)
+        model_hash = encoder.hash
         del encoder
-        sides, cleaning = _cleaned_sides(texts, [embedded[text] for text in texts], options, work)
-        # Neighbours beyond the number of lines would be empty columns.
-        k = max(1, min(options.k, max(len(side.unique.rows) for side in sides)))
-        checkpoint = _checkpoint(sides)
-        with _unchanged(sides, checkpoint), contextlib.ExitStack() as during:
-            # One neighbour more than the margin needs: noise shows where a pair is taken away.
-            spare = 1 if options.estimates_noise or scoring is not None else 0
-            with ThreadPoolExecutor(1, thread_name_prefix="tokenise") as pool:
-                cut = None if scoring is None else pool.submit(_tokenise, sides, scoring)
-                neighbours, way = find_neighbours(sides[0], sides[1], k + spare, work, checkpoint=checkpoint)
-            if second is None:
-                cluster.close()
-            made_by |= {"search": way, "dedup": options.dedup, "clean": cleaning}
-            rescore = None
-            if scoring is not None and cut is not None:
-                made_by["scorer"] = scoring.scorer.hash
-                bar = during.enter_context(work.run.progress(None, "compare pieces", "pairs"))
-                rescore = Rescorer(scoring.pieces, *cut.result(), scoring.scorer, bar.update)
-                scoring = cut = None  # the tokenizer is no longer needed
-                return_freed_memory()
-            mined = mine_sides(*sides, neighbours, options, Basis(k, rescore, made_by, gold, second))
-    return replace(mined, checkpoint=checkpoint)
+        for texts in pairs:
+            sides, cleaning = _cleaned_sides(texts, [embeddings[text] for text in texts], options, work)
+            try:
+                bitext = _mine_pair(sides, options, work, scoring, gold, second, (model_hash, cleaning))
+            except SecondFailed as e:
+                yield e.first
+                raise
+            yield bitext
 
 
-def _tokenise(sides: tuple[Side, Side], scoring: Scoring) -> tuple[Sentences, Sentences]:
-    """Return the pieces of both sides' rows, for rescoring."""
-    import scipy.optimize  # noqa: F401  # takes a tenth of a second, which the calibration then need not wait for
+def _check_inputs(
+    pairs: Sequence[Pair], outputs: Sequence[Output], options: MiningOptions, work: WorkOptions
+) -> None:
+    """Refuse bad inputs and outputs before the work."""
+    texts = [text for pair in pairs for text in pair]
+    for (src, tgt), output in zip(pairs, outputs, strict=True):
+        if src.source and tgt.source and src.source.identity == tgt.source.identity:
+            raise BitextmineError(f"{src.source}: is both the source and the target corpus; mining needs two")
+        if output is not None:
+            check_output(output, (src.lang, tgt.lang), inputs_of(texts, options.gold), force=work.force)
+    if work.run.executor.distributed and any(text.source is None for text in texts):
+        raise UsageError("the workers of a cluster read embeddings from files; give corpora in files")
 
-    from bitextmine.embeddings.embed import corpus_pieces
 
-    src, tgt = (Sentences(corpus_pieces(side.text, scoring.encoder), side.unique.rows) for side in sides)
-    return src, tgt
-
-
-def embed_all(
-    pairs: Sequence[Pair],
-    outputs: Sequence[str | os.PathLike[str] | None],
-    encoder: Encoder,
-    work: WorkOptions,
-    keep_pieces: bool = True,
+def _embed_all(
+    pairs: Sequence[Pair], encoder: Encoder, work: WorkOptions, *, keep_pieces: bool
 ) -> dict[Corpus, Path | NDArray[Any]]:
-    """Return the embeddings of all corpora, made if necessary, for `mine_texts`: a file, or vectors of lines in memory.
+    """Return the embeddings of all corpora, made if necessary: a file, or vectors of lines in memory.
 
-    `keep_pieces` keeps the tokenised lines for rescoring. BitextmineError: `mine_texts`
-    would refuse a corpus or an output.
+    `keep_pieces` keeps the tokenised lines for rescoring.
     """
     from bitextmine.distributed.encoding import encoding_of
     from bitextmine.embeddings.embed import check_embedding, check_lines, embed_corpus, embed_lines
 
-    _check_inputs(pairs, outputs, work)
     options = EmbedOptions(cache=work.cache, force=work.force, keep_pieces=keep_pieces)
     texts = list(dict.fromkeys(text for pair in pairs for text in pair))
     for text in texts:
@@ -285,36 +242,18 @@ def embed_all(
     for text in texts:  # before the first is embedded
         if text.source is not None:
             check_lines(text, text.name)
-    run = work.run
-    with encoding_of(run, encoder) as encoding:
+    with encoding_of(work.run, encoder) as encoding:
         return {
-            text: embed_lines(text, encoder, run, keep_pieces)
+            text: embed_lines(text, encoder, work.run, keep_pieces)
             if text.source is None
-            else embed_corpus(text, encoder, run, options, encoding=encoding)
+            else embed_corpus(text, encoder, work.run, options, encoding=encoding)
             for text in texts
         }
 
 
-def _check_inputs(
-    pairs: Sequence[Pair],
-    outputs: Sequence[str | os.PathLike[str] | None],
-    work: WorkOptions,
-    gold: str | os.PathLike[str] | None = None,
-) -> None:
-    """Refuse bad inputs and outputs before the work."""
-    texts = [text for pair in pairs for text in pair]
-    for (src, tgt), output in zip(pairs, outputs, strict=True):
-        if src.source and tgt.source and src.source.identity == tgt.source.identity:
-            raise BitextmineError(f"{src.source}: is both the source and the target corpus; mining needs two")
-        if output is not None:
-            check_output(output, (src.lang, tgt.lang), inputs_of(texts, gold), force=work.force)
-    if work.run.executor.distributed and any(text.source is None for text in texts):
-        raise UsageError("the workers of a cluster read embeddings from files; give corpora in files")
-
-
 def _cleaned_sides(
     texts: Pair, embeddings: Sequence[Path | NDArray[Any]], options: MiningOptions, work: WorkOptions
-) -> tuple[tuple[Side, Side], str]:
+) -> tuple[Sides, str]:
     """Return both sides without the lines that the rules leave out, and the rules for the signature."""
     memory = work.run.memory
     in_memory = IN_MEMORY if memory is None else min(IN_MEMORY, memory // 8)
@@ -324,23 +263,66 @@ def _cleaned_sides(
     )
     if not options.clean:
         return (src, tgt), "none"
-    found = clean_lines((src, tgt), [text.lang for text in texts])
+    sides, version = clean_sides((src, tgt))
     return_freed_memory()  # of millions of words; the search needs large blocks
-    src, tgt = (
-        side.without(dropped, counts)
-        for side, dropped, counts in zip((src, tgt), found.dropped, found.counts, strict=True)
-    )
-    return (src, tgt), f"{VERSION}-languages" if found.identified else VERSION
+    return sides, version
 
 
-def _checkpoint(sides: Sequence[Side]) -> Path | None:
-    """Return the place for the progress of exact search: beside the source's embedding, named after both."""
+def _mine_pair(
+    sides: Sides,
+    options: MiningOptions,
+    work: WorkOptions,
+    scoring: Scoring | None,
+    gold: Gold | None,
+    second: Second | None,
+    hashes: tuple[str, str],
+) -> Bitext:
+    """Search the neighbours of two sides, tokenise their lines meanwhile, and mine them.
+
+    `hashes` are those of the encoder and of the cleaning, for the signature.
+    """
+    # Neighbours beyond the number of lines would be empty columns.
+    options = replace(options, k=max(1, min(options.k, max(len(side.unique.rows) for side in sides))))
     src, tgt = (side.npy for side in sides)
-    return None if src is None or tgt is None else src.with_name(f"{src.stem}-{tgt.stem}.search.part")
+    checkpoint = None
+    if src is not None and tgt is not None:  # beside the source's embedding, named after both
+        checkpoint = src.with_name(f"{src.stem}-{tgt.stem}.search.part")
+    with _unchanged(sides, checkpoint), contextlib.ExitStack() as during:
+        # One neighbour more than the margin needs: noise shows where a pair is taken away.
+        k = options.k + (options.estimates_noise or scoring is not None)
+        with ThreadPoolExecutor(1, thread_name_prefix="tokenise") as pool:
+            tokenised = None if scoring is None else pool.submit(_tokenise, sides, scoring)
+            neighbours, way = find_neighbours(*sides, k, work, checkpoint=checkpoint)
+        made_by: dict[str, object] = {
+            "src": sides[0].text.lang,
+            "tgt": sides[1].text.lang,
+            "model": hashes[0],
+        }
+        made_by |= {"search": way, "dedup": options.dedup, "clean": hashes[1]}
+        rescorer = None
+        if scoring is not None and tokenised is not None:
+            made_by["scorer"] = scoring.scorer.hash
+            bar = during.enter_context(work.run.progress(None, "compare pieces", "pairs"))
+            rescorer = Rescorer(scoring.pieces, *tokenised.result(), scoring.scorer, bar.update)
+            return_freed_memory()
+        mined = mine_sides(
+            sides, neighbours, options, rescorer=rescorer, gold=gold, second=second, made_by=made_by
+        )
+    return replace(mined, checkpoint=checkpoint)
+
+
+def _tokenise(sides: Sides, scoring: Scoring) -> tuple[Sentences, Sentences]:
+    """Return the pieces of both sides' rows, for rescoring."""
+    import scipy.optimize  # noqa: F401  # takes a tenth of a second, which the calibration then need not wait for
+
+    from bitextmine.embeddings.embed import corpus_pieces
+
+    src, tgt = (Sentences(corpus_pieces(side.text, scoring.encoder), side.unique.rows) for side in sides)
+    return src, tgt
 
 
 @contextlib.contextmanager
-def _unchanged(sides: Sequence[Side], checkpoint: Path | None) -> Iterator[None]:
+def _unchanged(sides: Sides, checkpoint: Path | None) -> Iterator[None]:
     """Raise BitextmineError, and drop the checkpoint, if the vectors of a side have changed during the block."""
     try:
         yield
@@ -354,140 +336,100 @@ def _unchanged(sides: Sequence[Side], checkpoint: Path | None) -> Iterator[None]
             raise
 
 
-@dataclass(frozen=True)
-class Basis:
-    """The basis of pairs, beside the neighbours.
-
-    Attributes:
-        k: neighbours that count (None: those of the options).
-        rescore: gives log odds in place of margins.
-        made_by: parts for the head of the signature.
-        gold: the known pairs of the options, if they have been read.
-        second: an encoder for the pairs in doubt.
-    """
-
-    k: int | None = None
-    rescore: Rescorer | None = None
-    made_by: Mapping[str, object] = field(default_factory=dict)
-    gold: Gold | None = None
-    second: Second | None = None
+# --- the steps after the search: candidates, their scores, the cut ---
 
 
 def mine_sides(
-    src: Side,
-    tgt: Side,
+    sides: Sides,
     neighbours: Neighbours,
-    options: MiningOptions | None = None,
-    basis: Basis | None = None,
+    options: MiningOptions,
+    *,
+    rescorer: Rescorer | None = None,
+    gold: Gold | None = None,
+    second: Second | None = None,
+    made_by: Mapping[str, object] | None = None,
 ) -> Bitext:
-    """Do everything after the search: candidates, their scores, the cut.
+    """Do everything after the search.
 
-    The neighbours have k columns, and one more to rescore or to estimate a threshold. SecondFailed: the second encoder
-    fails; the error has the result without it.
+    Args:
+        sides: both corpora.
+        neighbours: of their rows, options.k, and one more to rescore or to estimate a threshold.
+        options: the definition of a pair.
+        rescorer: gives log odds in place of margins.
+        gold: known pairs to tune the threshold on.
+        second: an encoder for the pairs in doubt.
+        made_by: parts for the head of the signature.
+
+    Raises:
+        BitextmineError: the options ask for a threshold that cannot be had.
+        SecondFailed: the second encoder fails; the error has the result without it.
     """
-    options, basis, sides = options or MiningOptions(), basis or Basis(), (src, tgt)
-    wanted, k = options.k, basis.k or options.k
-    options = replace(options, k=k)
-    check_matching(options.retrieval, k, options.margin)
+    known = None if gold is None else GoldRows.of(gold, sides)
     candidates = find_candidates(sides, neighbours, options)
-    scored = score_candidates(candidates, sides, options, basis.rescore)
-    gold = basis.gold or (None if options.gold is None else read_gold(options.gold))
-    basis = replace(basis, gold=gold)
+    scored = score_candidates(candidates, rescorer)
 
-    def result(scored: Scored, notes: tuple[str, ...] = ()) -> Bitext:
-        return _result(candidates, scored, sides, options, basis, (*_clamped(k, wanted), *notes))
+    def result(scored: Scored, *notes: str) -> Bitext:
+        return _bitext(scored, choose_cut(scored, known), made_by or {}, notes)
 
-    if basis.second is None:
+    if second is None:
         return result(scored)
     try:
-        asked = ask_second(basis.second, candidates, scored, sides, options, basis)
+        asked = ask_second(second, scored, known)
     except BitextmineError as e:
         remedy = "the pairs are those of the first encoder alone; run the same command again to go on"
-        raise SecondFailed(f"{e}; {remedy}", result(scored, (f"warning: {e}",))) from e
+        raise SecondFailed(f"{e}; {remedy}", result(scored, f"warning: {e}")) from e
     assert asked.opinion is not None
-    width = len(tgt.unique.rows)
-    kept = [_likely(some, options, gold) for some in (scored, asked)]
-    before, after = (pair_codes(pairs.src, pairs.tgt, width) for pairs in kept)
-    changed = np.setxor1d(before, after)
-    return result(asked, (asked.opinion.note(len(src.unique.rows) + width, len(changed)),))
-
-
-def _result(
-    candidates: Candidates,
-    scored: Scored,
-    sides: tuple[Side, Side],
-    options: MiningOptions,
-    basis: Basis,
-    notes: tuple[str, ...],
-) -> Bitext:
-    """Return the pairs above the cut that the options ask for."""
-    (src, tgt), k = sides, options.k
-    cut = choose_cut(candidates, scored, sides, options, basis.gold)
-    pairs, calibration = scored.pairs, scored.calibration
-    details: dict[str, Any] = {
-        "candidates": len(pairs),
-        "threshold": {"value": cut.value, "rule": cut.rule},
-        "counts": cut.counts(pairs.score),
-        "rows": {"src": src.counts(), "tgt": tgt.counts()},
-        **({} if calibration is None else {"log_odds": calibration.details()}),
-        **({} if scored.opinion is None else {"second": scored.opinion.details()}),
-        **cut.details(),
-    }
-    if cut.value is not None:
-        pairs = pairs.take(pairs.score >= cut.value)
-    lines = _in_lines(pairs, src, tgt, options.duplicates)
-    return Bitext(
-        src_index=lines.src,
-        tgt_index=lines.tgt,
-        score=lines.score,
-        src=src.text,
-        tgt=tgt.text,
-        signature=signature(
-            **basis.made_by,
-            **({} if scored.opinion is None else {"second": scored.opinion.hash}),
-            k=k,
-            margin=options.margin,
-            retrieval=options.retrieval,
-            threshold="none" if cut.value is None else f"{cut.value:.6f}",
-            threshold_by=cut.rule,
-            duplicates=options.duplicates,
-        ),
-        details=details,
-        notes=(*cleaning_notes(sides), *notes, *cut.notes),
-        gold=options.gold,
-        estimate=cut.estimate,
-    )
+    before, after = (candidates.codes(_likely(each, known)) for each in (scored, asked))
+    return result(asked, asked.opinion.note(sum(candidates.lines), len(np.setxor1d(before, after))))
 
 
 @dataclass(frozen=True)
 class Candidates:
     """The neighbours of both sides' rows, and the best candidate of each row by margin."""
 
+    sides: Sides
+    options: MiningOptions
     neighbours: Neighbours
     best: BestBothWays
 
+    @property
+    def lines(self) -> tuple[int, int]:
+        """Return the numbers of rows of both sides."""
+        src, tgt = self.sides
+        return len(src.unique.rows), len(tgt.unique.rows)
 
-def find_candidates(sides: tuple[Side, Side], neighbours: Neighbours, options: MiningOptions) -> Candidates:
+    def codes(self, pairs: ScoredPairs) -> NDArray[np.int64]:
+        """Return one number per pair, for set operations."""
+        return pair_codes(pairs.src, pairs.tgt, self.lines[1])
+
+    def copies(self, pairs: ScoredPairs) -> NDArray[np.bool_]:
+        """Return a mask (p,) of near copies, which look like translations, if cleaning has not taken them away."""
+        if all(side.cleaned for side in self.sides):
+            return np.zeros(len(pairs), dtype=bool)
+        return near_copies(pairs, self.sides)
+
+
+def find_candidates(sides: Sides, neighbours: Neighbours, options: MiningOptions) -> Candidates:
     """Return the candidates, without near copies if both sides lost lines to cleaning.
 
     Only the one-to-one pairs that stand out from their neighbourhoods are compared.
     """
     k, margin = options.k, options.margin
-    best = candidates(neighbours, k, margin)
+    found = Candidates(sides, options, neighbours, candidates(neighbours, k, margin))
     if not all(side.cleaned for side in sides):
-        return Candidates(neighbours, best)
+        return found
     compared = np.zeros(0, dtype=np.int64)
     for _ in range(k):  # the neighbour that moves up may be a copy, too
-        pairs = retrieve(best, Retrieval.MAX, margin)
-        codes = pair_codes(pairs.src, pairs.tgt, len(sides[1].unique.rows))
+        pairs = retrieve(found.best, Retrieval.MAX, margin)
+        codes = found.codes(pairs)
         new = (pairs.score > NEUTRAL[margin]) & ~np.isin(codes, compared)
         pairs, compared = pairs.take(new), np.concatenate([compared, codes[new]])
         copies = pairs.take(near_copies(pairs, sides))
         if not len(copies):
             break
         neighbours = without_pairs(neighbours, copies, neighbours.fwd_id.shape[1])
-        best = candidates(neighbours, k, margin)
-    return Candidates(neighbours, best)
+        found = replace(found, neighbours=neighbours, best=candidates(neighbours, k, margin))
+    return found
 
 
 @dataclass(frozen=True)
@@ -495,171 +437,162 @@ class Scored:
     """The retrieved pairs, best first, by margin or by calibrated log odds.
 
     Attributes:
+        of: the candidates.
         pairs: the pairs.
+        rescorer: gave their log odds; None by margin.
         calibration: that of the log odds; None by margin.
-        best: the best candidates of all rows with these log odds; None by margin.
+        best: the best candidates of all rows, with these scores.
         opinion: that of a second encoder, if it was asked.
     """
 
+    of: Candidates
     pairs: ScoredPairs
+    best: BestBothWays
+    rescorer: Rescorer | None = None
     calibration: Calibration | None = None
-    best: BestBothWays | None = None
     opinion: Opinion | None = None
 
 
-def score_candidates(
-    found: Candidates, sides: tuple[Side, Side], options: MiningOptions, rescorer: Rescorer | None
-) -> Scored:
+def score_candidates(found: Candidates, rescorer: Rescorer | None = None) -> Scored:
     """Return the pairs by margin, or with a rescorer by its log odds, calibrated to these corpora."""
+    options, neighbours = found.options, found.neighbours
     if rescorer is None:
-        return Scored(retrieve(found.best, options.retrieval, options.margin))
-    k, neighbours, lines = options.k, found.neighbours, [len(side.unique.rows) for side in sides]
-    raw = rescorer(found.best, neighbours, k)
-    pairs, share = retrieve(raw, Retrieval.MAX, LOG_ODDS), rescorer.scorer.share
-    if not all(side.cleaned for side in sides):
-        pairs = pairs.take(~near_copies(pairs, sides))
-    likely = pairs.take(pairs.score >= neutral_score(pairs.score, share))
-    taken = removed(likely, neighbours, k, options.margin, rescorer) if min(lines) >= MIN_LINES else ()
-    calibration = calibrate(pairs.score, share, lines, taken)
+        return Scored(found, retrieve(found.best, options.retrieval, options.margin), found.best)
+    raw, share = rescorer(found.best, neighbours, options.k), rescorer.scorer.share
+    pairs = retrieve(raw, Retrieval.MAX, LOG_ODDS)
+    pairs = pairs.take(~found.copies(pairs))
+    taken: tuple[Removed, ...] = ()
+    if min(found.lines) >= MIN_LINES:
+        likely = pairs.take(pairs.score >= neutral_score(pairs.score, share))
+        taken = removed(likely, neighbours, options.k, options.margin, rescorer)
+    calibration = calibrate(pairs.score, share, found.lines, taken)
     best = calibration.apply(raw)
-    return Scored(retrieve(best, options.retrieval, LOG_ODDS), calibration, best)
+    return Scored(found, retrieve(best, options.retrieval, LOG_ODDS), best, rescorer, calibration)
 
 
-def ask_second(
-    second: Second,
-    found: Candidates,
-    scored: Scored,
-    sides: tuple[Side, Side],
-    options: MiningOptions,
-    basis: Basis,
-) -> Scored:
+def ask_second(second: Second, scored: Scored, gold: GoldRows | None) -> Scored:
     """Return the pairs chosen again with a second encoder's opinion on those in doubt; BitextmineError if it fails."""
-    best, calibration, rescorer = scored.best, scored.calibration, basis.rescore
-    assert best is not None and calibration is not None and rescorer is not None
-    pairs = hopeful(best, found.neighbours, options.k)
-    if not all(side.cleaned for side in sides):
-        pairs = pairs.take(~near_copies(pairs, sides))
-    raw = rescorer.scores(pairs.src, pairs.tgt, pairs.score, found.neighbours, options.k)
+    found, calibration, rescorer = scored.of, scored.calibration, scored.rescorer
+    assert calibration is not None and rescorer is not None
+    neighbours, k = found.neighbours, found.options.k
+    pairs = hopeful(scored.best, neighbours, k)
+    pairs = pairs.take(~found.copies(pairs))
+    raw = rescorer.scores(pairs.src, pairs.tgt, pairs.score, neighbours, k)
     pairs = ScoredPairs(pairs.src, pairs.tgt, calibration.log_odds(raw))
-    lines, width = [len(side.unique.rows) for side in sides], len(sides[1].unique.rows)
-    likely = _likely(scored, options, basis.gold)
-    kept = np.isin(pair_codes(pairs.src, pairs.tgt, width), pair_codes(likely.src, likely.tgt, width))
+    likely = _likely(scored, gold)
+    kept = np.isin(found.codes(pairs), found.codes(likely))
     decisions = len(likely) + float(probability(scored.pairs.score).sum())
-    asked = doubtful(pairs, kept, decisions, second.budget * sum(lines))
-    judge = None if basis.gold is None else _judge(basis.gold, sides, scored, options)
-    opinion = consult(second, sides, best, pairs, asked, judge)
-    again = retrieve(opinion.best, options.retrieval, LOG_ODDS)
+    asked = doubtful(pairs, kept, decisions, second.budget * sum(found.lines))
+    judge = None
+    if gold is not None:
+        sample = mentioned_share(scored.pairs.score, *gold.marks(scored.pairs)) < SAMPLE
+
+        def judge(pairs: ScoredPairs, evidence: NDArray[np.float64]) -> Evidence:
+            """Fit the evidence to gold; of a sample, only pairs with a line that it mentions are judged."""
+            correct, mentioned = gold.marks(pairs)
+            some = mentioned if sample else np.ones(len(pairs), dtype=bool)
+            return fit_to_gold(pairs.score[some], evidence[some], correct[some])
+
+    opinion = consult(second, found.sides, scored.best, pairs, asked, judge)
+    again = retrieve(opinion.best, found.options.retrieval, LOG_ODDS)
     return replace(scored, pairs=again, best=opinion.best, opinion=opinion)
 
 
-def _likely(scored: Scored, options: MiningOptions, gold: Gold | None) -> ScoredPairs:
+def _likely(scored: Scored, gold: GoldRows | None) -> ScoredPairs:
     """Return the pairs that the threshold keeps, those above even odds if that takes more than their scores."""
-    pairs = scored.pairs
-    kind, number = rule_of(options.threshold)  # type: ignore[arg-type]
-    value = number if kind == "given" else 0.0
+    pairs, (kind, number) = scored.pairs, scored.of.options.rule
+    value: float | None = number if kind == "given" else 0.0
     if gold is None and kind in (F_MEASURE, PRECISION):
         assert scored.calibration is not None
-        estimate = Estimate(pairs.score, probability(pairs.score), 0, "", scored.calibration.unseen)
-        cut = estimate.at_f(number) if kind == F_MEASURE else estimate.at_precision(number)
-        value = 0.0 if cut is None else cut
-    return pairs.take(pairs.score >= value)
+        known = Estimate(pairs.score, probability(pairs.score), 0, "", scored.calibration.unseen)
+        value = known.at_f(number) if kind == F_MEASURE else known.at_precision(number)
+    return pairs.take(pairs.score >= (value or 0.0))
 
 
-def _judge(gold: Gold, sides: tuple[Side, Side], scored: Scored, options: MiningOptions) -> Judge:
-    """Return a fit to the gold pairs; of a sample, only pairs with a line that it mentions are judged."""
-    assert options.gold is not None
-    ends, known = gold_in_rows(gold, sides, options.gold)
-    width = len(sides[1].unique.rows)
-
-    def marks(pairs: ScoredPairs) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        correct = np.isin(pair_codes(pairs.src, pairs.tgt, width), known)
-        return correct, np.isin(pairs.src, ends[0]) | np.isin(pairs.tgt, ends[1])
-
-    sample = mentioned_share(scored.pairs.score, *marks(scored.pairs)) < SAMPLE
-
-    def judge(pairs: ScoredPairs, evidence: NDArray[np.float64]) -> Evidence:
-        correct, mentioned = marks(pairs)
-        some = mentioned if sample else np.ones(len(pairs), dtype=bool)
-        return fit_to_gold(pairs.score[some], evidence[some], correct[some])
-
-    return judge
-
-
-def choose_cut(
-    found: Candidates, scored: Scored, sides: tuple[Side, Side], options: MiningOptions, gold: Gold | None
-) -> Cut:
+def choose_cut(scored: Scored, gold: GoldRows | None = None) -> Cut:
     """Return the cut that the options ask for; BitextmineError if they ask for one that cannot be had."""
-    pairs = scored.pairs
-    kind, number = rule_of(options.threshold)  # type: ignore[arg-type]
+    pairs, options, (n, m) = scored.pairs, scored.of.options, scored.of.lines
+    kind, number = options.rule
     if kind in ("given", "none"):
         return Cut(number if kind == "given" else None, kind)
-    n, m = (len(side.unique.rows) for side in sides)
     if gold is not None:
-        assert options.gold is not None
-        ends, known = gold_in_rows(gold, sides, options.gold)
-        correct = np.isin(pair_codes(pairs.src, pairs.tgt, m), known)
-        mentioned = np.isin(pairs.src, ends[0]) | np.isin(pairs.tgt, ends[1])
-        return cut_by_gold(pairs.score, correct, mentioned, len(known), options.gold)
+        return cut_by_gold(pairs.score, *gold.marks(pairs), len(gold.codes), gold.path)
+    reason = ""
     if min(n, m) < MIN_LINES:
-        few = f"{n} x {m} lines are too few to estimate how noise scores ({MIN_LINES} are needed)"
+        reason = (
+            f"{n} x {m} lines are too few to estimate how noise scores ({MIN_LINES} are needed); look at the scores "
+            "and give a number as --threshold"
+        )
+    elif options.k == 1 and options.margin != Margin.ABSOLUTE:
+        reason = (
+            "with one neighbour every pair of nearest lines has the same margin, right or wrong; use -k 4"
+        )
+    elif 2 * options.k > min(n, m):
+        reason = (
+            f"{options.k:,} neighbours are most of the {min(n, m):,} lines, so margins tell little; use -k 4"
+        )
+    if reason:
         if options.threshold != "auto":
-            raise NoEstimate(f"--threshold {options.threshold}: {few}; give a number, or --threshold none")
-        note = f"no threshold: {few}; cut the pairs with --threshold after a look at the scores"
-        return Cut(None, "none", (note,))
-    if doubt := _doubt(options, min(n, m)):
-        if options.threshold != "auto":
-            raise NoEstimate(f"--threshold {options.threshold}: no estimate: {doubt}; use -k 4")
-        return Cut(None, "none", (f"warning: no threshold and no estimate: {doubt}; use -k 4",))
-    cut = cut_by_estimate(kind, number, estimate_pairs(found, scored, sides, options))
+            raise NoEstimate(f"--threshold {options.threshold}: {reason}")
+        return Cut(None, "none", (f"no threshold: {reason}",))
+    cut = cut_by_estimate(kind, number, estimate_pairs(scored))
     if options.margin != Margin.ABSOLUTE or scored.calibration is not None:
         return cut
     return replace(cut, notes=(*cut.notes, _PLAIN_COSINES))
 
 
-def estimate_pairs(
-    found: Candidates, scored: Scored, sides: tuple[Side, Side], options: MiningOptions
-) -> Estimate:
+def estimate_pairs(scored: Scored) -> Estimate:
     """Return the scores of the pairs, and the probabilities that they are true."""
-    n, m = (len(side.unique.rows) for side in sides)
+    found, options, (n, m) = scored.of, scored.of.options, scored.of.lines
     if scored.calibration is None:
 
         def decoys() -> list[Decoys]:
-            return [search_within(side.vectors, options.k, options.margin) for side in sides]
+            return [search_within(side.vectors, options.k, options.margin) for side in found.sides]
 
         return fit_null(found.neighbours, found.best, decoys, options)
-    lines, counted_side = (n, "source") if counts_source(n, m, options.retrieval) else (m, "target")
-    pairs = scored.pairs
-    true = probability(pairs.score)
-    if not all(side.cleaned for side in sides):  # copies look like the best of translations
-        true[near_copies(pairs, sides)] = 0
-    return Estimate(pairs.score, true, lines, counted_side, scored.calibration.unseen)
+    pairs, true = scored.pairs, probability(scored.pairs.score)
+    true[found.copies(pairs)] = 0
+    lines, side = (n, "source") if counts_source(n, m, options.retrieval) else (m, "target")
+    return Estimate(pairs.score, true, lines, side, scored.calibration.unseen)
 
 
-def _doubt(options: MiningOptions, lines: int) -> str:
-    """Return the reason why margins allow no estimate; empty if they do."""
-    if options.k == 1 and options.margin != Margin.ABSOLUTE:
-        return "with one neighbour every pair of nearest lines has the same margin, right or wrong"
-    if 2 * options.k > lines:
-        return f"{options.k:,} neighbours are most of the {lines:,} lines, so margins tell little"
-    return ""
-
-
-_PLAIN_COSINES = (
-    "plain cosine separates true pairs from noise too poorly for a reliable estimate: the true rate may be several "
-    "times lower; use --margin ratio"
-)
-
-
-def _clamped(k: int, wanted: int) -> list[str]:
-    """Return a note if there are fewer neighbours than were asked for; of the default nobody asked."""
-    if wanted in (k, MiningOptions.k):
-        return []
-    return [f"warning: -k {wanted:,}: the corpora have {counted(k, 'line')} to search, so k is {k:,}"]
-
-
-def _in_lines(pairs: ScoredPairs, src: Side, tgt: Side, duplicates: Duplicates) -> ScoredPairs:
-    """Turn pairs of rows into pairs of lines."""
-    every = duplicates == Duplicates.ALL
-    if src.dedup == Dedup.NEAR:
-        return closest_lines(pairs, src.unique, tgt.unique, src.matrix, tgt.matrix, every=every)
-    return (every_line if every else first_lines)(pairs, src.unique, tgt.unique)
+def _bitext(scored: Scored, cut: Cut, made_by: Mapping[str, object], notes: Sequence[str]) -> Bitext:
+    """Return the pairs above the cut, as pairs of lines."""
+    pairs, opinion, options, (src, tgt) = scored.pairs, scored.opinion, scored.of.options, scored.of.sides
+    details: dict[str, Any] = {
+        "candidates": len(pairs),
+        "threshold": {"value": cut.value, "rule": cut.rule},
+        "counts": cut.counts(pairs.score),
+        "rows": {"src": src.counts(), "tgt": tgt.counts()},
+        **({} if scored.calibration is None else {"log_odds": scored.calibration.details()}),
+        **({} if opinion is None else {"second": opinion.details()}),
+        **cut.details(),
+    }
+    if cut.value is not None:
+        pairs = pairs.take(pairs.score >= cut.value)
+    every = options.duplicates == Duplicates.ALL
+    if options.dedup == Dedup.NEAR:
+        lines = closest_lines(pairs, src.unique, tgt.unique, src.matrix, tgt.matrix, every=every)
+    else:
+        lines = (every_line if every else first_lines)(pairs, src.unique, tgt.unique)
+    return Bitext(
+        src_index=lines.src,
+        tgt_index=lines.tgt,
+        score=lines.score,
+        src=src.text,
+        tgt=tgt.text,
+        signature=signature(
+            **made_by,
+            **({} if opinion is None else {"second": opinion.hash}),
+            k=options.k,
+            margin=options.margin,
+            retrieval=options.retrieval,
+            threshold="none" if cut.value is None else f"{cut.value:.6f}",
+            threshold_by=cut.rule,
+            duplicates=options.duplicates,
+        ),
+        details=details,
+        notes=(*cleaning_notes(src, tgt), *notes, *cut.notes),
+        gold=options.gold,
+        estimate=cut.estimate,
+    )

@@ -93,16 +93,6 @@ def parse_threshold(value: str | float | None, *, estimated: bool = False) -> fl
     return number
 
 
-def rule_of(threshold: float | str) -> tuple[str, float]:
-    """Return the kind of a parsed threshold and its number (0 for none); "auto" is the expected F1."""
-    if isinstance(threshold, float):
-        return "given", threshold
-    if threshold == "auto":
-        return F_MEASURE, 1.0
-    rule = _ESTIMATED.fullmatch(threshold)
-    return (rule[1], float(rule[2])) if rule else (threshold, 0.0)
-
-
 Threshold = Annotated[
     float | str | None,
     Kind(
@@ -220,7 +210,11 @@ class MiningOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_matching(self.retrieval, self.k, self.margin)
+        if self.retrieval == Retrieval.MATCHING and self.k == 1 and self.margin != Margin.ABSOLUTE:
+            raise UsageError(
+                "retrieval='matching' with k=1 (--retrieval matching -k 1): with one neighbour no pair scores above "
+                f"the {self.margin}'s neutral value, and matching would keep none; use -k 2 or more, or retrieval max"
+            )
         if self.rescore and self.k == 1:
             raise UsageError(
                 "rescore with k=1 (--rescore -k 1): one neighbour gives no margin to start from; use -k 2 or more"
@@ -235,6 +229,17 @@ class MiningOptions(Options):
                 f"gold is given (--gold), but the threshold (--threshold) is {self.threshold}; gold is for --threshold "
                 "auto"
             )
+
+    @property
+    def rule(self) -> tuple[str, float]:
+        """Return the kind of the threshold and its number (0 for none); "auto" is the expected F1."""
+        threshold = self.threshold
+        if isinstance(threshold, float):
+            return "given", threshold
+        if threshold == "auto":
+            return F_MEASURE, 1.0
+        rule = _ESTIMATED.fullmatch(str(threshold))
+        return (rule[1], float(rule[2])) if rule else ("none", 0.0)
 
     @property
     def wants_rescoring(self) -> bool | None:
@@ -264,12 +269,3 @@ class WorkOptions(Options):
     search: Annotated[SearchWay, Opt("--search", "Search for neighbours.")] = SearchWay.AUTO
     force: Force = False
     cache: Cache = None
-
-
-def check_matching(retrieval: Retrieval, k: int, margin: Margin) -> None:
-    """Raise UsageError if no pair could score above the margin's neutral value."""
-    if retrieval == Retrieval.MATCHING and k == 1 and margin != Margin.ABSOLUTE:
-        raise UsageError(
-            "retrieval='matching' with k=1 (--retrieval matching -k 1): with one neighbour no pair scores above the "
-            f"{margin}'s neutral value, and matching would keep none; use -k 2 or more, or retrieval max"
-        )

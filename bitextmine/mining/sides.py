@@ -31,7 +31,6 @@ class Side:
     Attributes:
         unique: the lines that are mined, none with a zero vector.
         matrix: float16 (lines, d), the embedding of all lines.
-        dedup: the level of `unique`.
         cleaned: the lines that each rule of `cleaning` left out.
         in_memory: the most bytes of vectors of a file to hold in memory.
     """
@@ -39,7 +38,6 @@ class Side:
     text: Corpus
     unique: Unique
     matrix: NDArray[Any] | VectorFile
-    dedup: Dedup = Dedup.EXACT
     cleaned: Mapping[str, int] = field(default_factory=dict)
     in_memory: int = IN_MEMORY
 
@@ -82,6 +80,9 @@ class Side:
         return replace(self, unique=unique, cleaned=cleaned)
 
 
+Sides = tuple[Side, Side]
+
+
 def load_side(
     text: Corpus,
     embedding: str | os.PathLike[str] | NDArray[Any],
@@ -109,7 +110,7 @@ def load_side(
             f"{text.path or text.name}: nothing to mine: {unique.lines} line(s), {blank} of them blank, "
             f"{unique.empty - blank} with nothing in them that the model knows"
         )
-    return Side(text, unique, matrix, dedup, in_memory=in_memory)
+    return Side(text, unique, matrix, in_memory=in_memory)
 
 
 def packed_rows(

@@ -1,7 +1,6 @@
 """Thresholds: the rules that cut a list of scored pairs, and the estimates that they rest on."""
 
 import math
-import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -311,20 +310,15 @@ def mentioned_share(
 
 
 def cut_by_gold(
-    score: NDArray[np.float64],
-    correct: NDArray[np.bool_],
-    mentioned: NDArray[np.bool_],
-    gold: int,
-    path: str | os.PathLike[str],
+    score: NDArray[np.float64], correct: NDArray[np.bool_], mentioned: NDArray[np.bool_], gold: int, name: str
 ) -> Cut:
-    """Return the cut of the best F1 on `gold` pairs in the file `path`.
+    """Return the cut of the best F1 on `gold` pairs in the file `name`.
 
     Gold that mentions lines of less than half of the pairs that score as its own is taken for a sample: only pairs with
     a line that it mentions are judged. Otherwise every pair that it lacks is wrong. `score` (p,) is descending;
     `correct` (p,) marks the gold pairs, `mentioned` (p,) the pairs with a line that gold mentions. BitextmineError if
     no pair is gold.
     """
-    name = os.fspath(path)
     if not (found := int(correct.sum())):
         raise BitextmineError(
             f"{name}: none of {counted(gold, 'gold pair')} is among the candidates; is it for these corpora, in this "

@@ -246,6 +246,7 @@ def test_corpora_by_language(bm, parallel_text, tmp_path):
     assert all(part in message for part in ("corpus.en", "other.en", "--name"))
     assert 0 < len(bm(*MINE, "--name", "other").out.splitlines()) <= 5
     assert "/nonexistent" in bm.fails(*MINE, "--dir", "/nonexistent")
+    assert "both the source and the target" in bm.fails("mine", "corpus.en", "corpus.en", "--tgt", "fr")
 
 
 @pytest.fixture

@@ -3,23 +3,18 @@
 import math
 import random
 from collections import Counter
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus
 from bitextmine.languages.identify import is_installed
 from bitextmine.mining import cleaning
-from bitextmine.mining.cleaning import clean_lines, is_junk, near_copy
+from bitextmine.mining.cleaning import clean_sides, is_junk, near_copy
 from bitextmine.mining.dedup import unique_lines
-from bitextmine.mining.margin import candidates
-from bitextmine.mining.noise import fit_null
-from bitextmine.mining.threshold import cut_by_estimate
-from bitextmine.search.exact import search_both
+from bitextmine.mining.sides import Side
 
 GERMAN = [
     "Der alte Kapitän verkaufte sein Boot, weil ihm der Weg zum Hafen zu weit geworden war.",
@@ -121,12 +116,15 @@ def sentences(words, n, seed):
 
 
 def cleaned(src, tgt, langs=("und", "und")):
+    """Return the lines of both sides that go, the numbers of lines by rule, and if languages were identified."""
     texts = [Corpus(src, langs[0], name="src"), Corpus(tgt, langs[1], name="tgt")]
-    unique = [unique_lines(lines) for lines in (src, tgt)]
-    sides = [SimpleNamespace(text=text, unique=some) for text, some in zip(texts, unique, strict=True)]
-    found = clean_lines(sides, langs)
-    gone = [set(some.rows[drop].tolist()) for some, drop in zip(unique, found.dropped, strict=True)]
-    return gone, found
+    sides = [Side(text, unique_lines(text.lines()), np.ones((len(text), 1), np.float16)) for text in texts]
+    found, version = clean_sides(sides)
+    gone = [
+        {*old.unique.rows.tolist()} - {*new.unique.rows.tolist()}
+        for old, new in zip(sides, found, strict=True)
+    ]
+    return gone, [side.cleaned for side in found], version.endswith("languages")
 
 
 def test_what_words_tell_where_no_language_is_known():
@@ -134,26 +132,26 @@ def test_what_words_tell_where_no_language_is_known():
     third = sentences("der die und nicht ein", 30, 3)
     src = [*one, *other[:50], *third, "Madrid Berlin Roma"]
     tgt = [*other, *one[:60], *third, "Madrid Berlin Roma"]
-    (gone_src, gone_tgt), found = cleaned(src, tgt)
+    (gone_src, gone_tgt), counts, identified = cleaned(src, tgt)
     assert gone_src == set(range(1200, 1281)), "the other side's lines, what has no side, and what both have"
     assert gone_tgt == set(range(1200, 1291))
-    assert not found.identified
-    assert found.counts[0]["copy"] + found.counts[0]["language"] == 81
-    assert sum(found.counts[1].values()) == 91
+    assert not identified
+    assert counts[0]["copy"] + counts[0]["language"] == 81
+    assert sum(counts[1].values()) == 91
 
 
 def test_few_lines_weigh_no_words():
     one, other = sentences("the of and to in", 300, 1), sentences("le les des une dans", 300, 2)
-    (gone_src, gone_tgt), _ = cleaned([*one, other[7]], [*other, other[8].upper()])
+    (gone_src, gone_tgt), *_ = cleaned([*one, other[7]], [*other, other[8].upper()])
     assert gone_src == {300}, "on both sides, and no word says where it is at home"
     assert gone_tgt == {7}
 
 
 def test_boilerplate_is_counted_in_lines():
     src = [*sentences("the of and", 500, 1), *["All rights reserved."] * 101, *["Read more."] * 100]
-    (gone, _), found = cleaned(src, sentences("le les des", 500, 2))
+    (gone, _), counts, _ = cleaned(src, sentences("le les des", 500, 2))
     assert gone == {500}
-    assert found.counts[0]["boilerplate"] == 101
+    assert counts[0]["boilerplate"] == 101
 
 
 @pytest.mark.skipif(not is_installed(), reason="needs the extra languages")
@@ -165,8 +163,8 @@ def test_other_languages_by_the_identifier():
     en, fr = ((folder / f"sample.{lang}").read_text(encoding="utf-8").splitlines() for lang in ("en", "fr"))
     with open(folder / "gold.en-fr.tsv", encoding="utf-8", newline="") as file:
         gold = [tuple(map(int, row)) for row in csv.reader(file, delimiter="\t")]
-    (gone_src, gone_tgt), found = cleaned([*en, *GERMAN], [*fr, *GERMAN, *en[:40]], ("en", "fr-FR"))
-    assert found.identified
+    (gone_src, gone_tgt), _, identified = cleaned([*en, *GERMAN], [*fr, *GERMAN, *en[:40]], ("en", "fr-FR"))
+    assert identified
     assert {len(en), len(en) + 1, len(en) + 2} <= gone_src
     assert set(range(len(fr), len(fr) + 3 + 40)) <= gone_tgt
     kept = [pair for pair in gold if pair[0] - 1 not in gone_src and pair[1] - 1 not in gone_tgt]
@@ -174,26 +172,16 @@ def test_other_languages_by_the_identifier():
 
 
 def test_equal_languages_are_not_told_apart():
-    _, found = cleaned(GERMAN, list(reversed(GERMAN)), ("de", "de-CH"))
-    assert not found.identified
+    others = [*reversed(GERMAN), "Der Hund schläft."]
+    _, _, identified = cleaned([*GERMAN, "Die Katze schläft."], others, ("de", "de-CH"))
+    assert not identified
 
 
 def test_lines_are_read_in_blocks(monkeypatch):
     one, other = sentences("the of and to in", 1200, 1), sentences("le les des une dans", 1200, 2)
-    whole, _ = cleaned([*one, *other[:50]], other)
+    whole, *_ = cleaned([*one, *other[:50]], other)
     monkeypatch.setattr(cleaning, "_BLOCK", 7)
     assert cleaned([*one, *other[:50]], other)[0] == whole
-
-
-def test_a_precision_that_no_threshold_reaches():
-    rng = np.random.default_rng(0)
-    x, y = (rng.standard_normal((400, 16)).astype(np.float32) for _ in range(2))
-    x, y = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in (x, y))
-    neighbours = search_both(x, y, 5)
-    best = candidates(neighbours, 4)
-    known = fit_null(neighbours, best, list)
-    with pytest.raises(BitextmineError, match=r"precision=0.999999: no threshold .* the highest is [\d.]+%"):
-        cut_by_estimate("precision=", 0.999999, known)
 
 
 @pytest.mark.skipif(not is_installed(), reason="needs the extra languages")
@@ -201,7 +189,7 @@ def test_a_corpus_of_another_language_than_its_code_is_not_emptied(caplog):
     english = [
         f"The boat number {i} was sold because the harbour had become too far away." for i in range(20)
     ]
-    (gone, _), found = cleaned(GERMAN, english, ("it", "en"))
+    (gone, _), counts, _ = cleaned(GERMAN, english, ("it", "en"))
     assert not gone
-    assert found.counts[0]["language"] == 0
+    assert counts[0]["language"] == 0
     assert "src: almost none of this looks like 'it'" in caplog.text

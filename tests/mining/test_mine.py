@@ -3,7 +3,6 @@
 import importlib.util
 import itertools
 import json
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -11,23 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import bitextmine
-import bitextmine.embeddings.embed
-import bitextmine.encoder
-from bitextmine.declarations import take
 from bitextmine.embeddings.store import Manifest, VectorFile, embedding_paths
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus
 from bitextmine.files.location import Location
-from bitextmine.mining.bitext import one_cell
 from bitextmine.mining.dedup import every_line, unique_lines
+from bitextmine.mining.gold import read_gold
 from bitextmine.mining.margin import Margin
-from bitextmine.mining.mine import Basis, mine_sides, mine_texts
-from bitextmine.mining.options import CorpusOptions, MiningOptions, WorkOptions
+from bitextmine.mining.mine import mine_sides
+from bitextmine.mining.options import MiningOptions
 from bitextmine.mining.pairing import Retrieval, ScoredPairs
 from bitextmine.mining.sides import Side, load_side, packed_rows
-from bitextmine.mining.texts import find_pairs
 from bitextmine.mining.threshold import NoEstimate
 from bitextmine.search.exact import search_both
 
@@ -42,16 +36,16 @@ PLAIN = [how for how in Retrieval if how != "matching"]
 def side(lines, vectors, dedup="exact", name="corpus.xx"):
     unique = unique_lines(lines, dedup)
     unique = unique.without(~vectors[unique.rows].any(axis=1))
-    return Side(Corpus(Path(name), "xx"), unique, vectors, dedup)
+    return Side(Corpus(Path(name), "xx"), unique, vectors)
 
 
 def mined(src, tgt, x, y, *, k, dedup="exact", **options):
-    a, b = side(src, x, dedup), side(tgt, y, dedup)
-    return mined_from(a, b, search_both(a.vectors, b.vectors, k), k=k, **options)
+    sides = side(src, x, dedup), side(tgt, y, dedup)
+    return mined_from(sides, search_both(*(side.vectors for side in sides), k), k=k, dedup=dedup, **options)
 
 
-def mined_from(a, b, neighbours, **options):
-    found = mine_sides(a, b, neighbours, MiningOptions(**{"threshold": "none", **options}))
+def mined_from(sides, neighbours, **options):
+    found = mine_sides(sides, neighbours, MiningOptions(**{"threshold": "none", **options}))
     return list(zip(found.src_index.tolist(), found.tgt_index.tolist(), found.score.tolist(), strict=True))
 
 
@@ -102,7 +96,7 @@ def test_every_combination_agrees_with_the_oracle(drawn, dedup):
             expected = oracle.mine(
                 src, tgt, x, y, k=k, margin=margin, retrieval=retrieval, dedup=dedup == "exact"
             )
-            assert mined_from(a, b, neighbours, k=k, margin=margin, retrieval=retrieval) == expected
+            assert mined_from((a, b), neighbours, k=k, margin=margin, retrieval=retrieval) == expected
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +191,8 @@ def test_auto_with_gold_is_the_best_f1_and_says_so(noisy, tmp_path):
     true = [i for i in range(40) if i not in (5, 9, 11, 30)]
     gold.write_text("".join(f"{i + 1}\t{i + 1}\n" for i in true))
     a, b = side(src, x), side(tgt, y)
-    found = mine_sides(a, b, search_both(a.vectors, b.vectors, 4), MiningOptions(threshold="auto", gold=gold))
+    options = MiningOptions(threshold="auto", gold=gold)
+    found = mine_sides((a, b), search_both(a.vectors, b.vectors, 4), options, gold=read_gold(gold))
     best = 0.0
     everything = mined(src, tgt, x, y, k=4)
     for n in range(1, len(everything) + 1):
@@ -214,18 +209,11 @@ def test_margins_that_cannot_tell_right_from_wrong_give_no_estimate(k, reason):
     base = np.random.default_rng(0).standard_normal((200, 16))
     a, b = (side([f"{name} {i}" for i in range(200)], unit(base)) for name in ("a", "b"))
     neighbours = search_both(a.vectors, b.vectors, k + 1)
-    found = mine_sides(a, b, neighbours, MiningOptions(k=k))
+    found = mine_sides((a, b), neighbours, MiningOptions(k=k))
     assert found.threshold is None and found.estimate is None
     assert reason in found.notes[-1] and "%" not in found.notes[-1]
     with pytest.raises(NoEstimate, match=reason):
-        mine_sides(a, b, neighbours, MiningOptions(k=k, threshold="precision=0.9"))
-
-
-def test_a_k_beyond_the_corpora_is_said():
-    lines = ["Good morning.", "I do not eat meat.", "The train leaves at noon."]
-    notes = [bitextmine.mine(lines, lines[::-1], clean=False, k=k, threshold="none").notes for k in (9, 4)]
-    assert any("-k 9" in note and "k is 3" in note for note in notes[0])
-    assert not any("-k" in note for note in notes[1])
+        mine_sides((a, b), neighbours, MiningOptions(k=k, threshold="precision=0.9"))
 
 
 def test_gold_of_another_corpus_is_refused(noisy, tmp_path):
@@ -234,19 +222,18 @@ def test_gold_of_another_corpus_is_refused(noisy, tmp_path):
     gold.write_text("61\t1\n")
     a, b = side(src, x, name="a.en"), side(tgt, y, name="b.fr")
     with pytest.raises(BitextmineError, match=r"gold.tsv: line number 61, but a.en has 60 lines"):
-        mine_sides(a, b, search_both(a.vectors, b.vectors, 4), MiningOptions(threshold="auto", gold=gold))
+        mine_sides((a, b), search_both(a.vectors, b.vectors, 4), MiningOptions(), gold=read_gold(gold))
 
 
 def test_counts_and_signature_tell_the_run(noisy):
     src, tgt, x, y = noisy
     a, b = side(src, x), side(tgt, y)
     neighbours = search_both(a.vectors, b.vectors, 4)
-    options, basis = MiningOptions(threshold=1.1, margin="ratio"), Basis(made_by={"model": "abc"})
-    found = mine_sides(a, b, neighbours, options, basis)
+    found = mine_sides((a, b), neighbours, MiningOptions(threshold=1.1), made_by={"model": "abc"})
     assert found.signature.startswith("model:abc|k:4|margin:ratio|retrieval:max|threshold:1.100000|")
     rows = found.details["rows"]
     assert (rows["src"]["lines"], rows["src"]["repeated"], rows["src"]["empty_or_unknown"]) == (60, 3, 1)
-    everything = mine_sides(a, b, neighbours, MiningOptions(threshold="none"))
+    everything = mine_sides((a, b), neighbours, MiningOptions(threshold="none"))
     for row in found.details["counts"]:
         assert row["pairs"] == int((everything.score >= row["threshold"]).sum())
     json.dumps(found.to_dict())
@@ -266,115 +253,12 @@ def test_load_side_leaves_out_blank_repeated_and_unknown_lines(tmp_path):
     assert np.array_equal(loaded.vectors[:], vectors[[0, 2, 4]])
 
 
-def test_an_embedding_of_another_length_is_refused(tmp_path):
-    npy = embedded(tmp_path / "c.xx", ["a", "b"], unit(np.eye(2)))
-    (tmp_path / "c.xx").write_text("a\nb\nc\n")
-    with pytest.raises(BitextmineError, match=r"2 rows, but the text has 3 lines"):
-        load_side(Corpus(tmp_path / "c.xx"), npy)
-
-
-@dataclass
-class WordEncoder:
-    """A sentence is the sum of its words' random vectors; a word of any language is its number."""
-
-    hash: str = "0123456789abcdef"
-    dim: int = 32
-    made: list[str] = field(default_factory=list)
-
-    def embed(self, corpus, encoder, run, options, encoding=None):
-        lines = list(corpus.lines())
-        vectors = np.zeros((len(lines), 32))
-        for i, line in enumerate(lines):
-            for word in line.split():
-                vectors[i] += np.random.default_rng(int("".join(filter(str.isdigit, word)))).standard_normal(
-                    32
-                )
-        self.made.append(corpus.name)
-        return embedded_as(corpus.path, unit(vectors))
-
-
 def embedded_as(path, vectors):
     npy, _ = embedding_paths(Location.of(path))
     with EmbeddingWriter(npy, len(vectors), vectors.shape[1], {}) as writer:
         writer.write(0, vectors)
         writer.finish(Manifest(rows=len(vectors), dim=vectors.shape[1], lang="xx", corpus=path.name))
     return npy
-
-
-@pytest.fixture
-def words(monkeypatch, tmp_path):
-    """500 lines in two languages, 300 of them translations, shuffled; a repeat, a blank line, a tab, a CR."""
-    fake = WordEncoder()
-    monkeypatch.setattr(bitextmine.encoder, "as_encoder", lambda model, device="auto": fake)
-    monkeypatch.setattr(bitextmine.embeddings.embed, "embed_corpus", fake.embed)
-    rng = np.random.default_rng(5)
-    rows = [rng.integers(0, 900, 6) for _ in range(700)]
-    src, tgt = rows[:500], rows[:300] + rows[500:]
-    en = [" ".join(f"en{w}" for w in src[i]) for i in rng.permutation(500)]
-    fr = [" ".join(f"fr{w}" for w in tgt[i]) for i in rng.permutation(500)]
-    en += [f" {en[3]}", ""]
-    fr[7] = fr[7].replace(" ", "\t", 1).replace(" ", "\r", 1)
-    (tmp_path / "c.en").write_bytes("\n".join(en).encode())
-    (tmp_path / "c.fr").write_bytes("".join(f"{line}\n" for line in fr).encode())
-    return fake, en, fr
-
-
-def mine(*, src=None, tgt=None, directory=".", src_corpus=None, tgt_corpus=None, **options):
-    """As the command does it."""
-    sides = {"src": src, "tgt": tgt, "src_file": src_corpus, "tgt_file": tgt_corpus}
-    named = {name: [value] for name, value in sides.items() if value}
-    (texts,) = find_pairs(CorpusOptions(directory=directory, **named))
-    return mine_texts(texts, take(MiningOptions, options), take(WorkOptions, options))
-
-
-def numbers(line):
-    return [word[2:] for word in line.split()]
-
-
-def test_mine_from_files_to_a_file(words, tmp_path):
-    fake, en, fr = words
-    found = mine(src="en", tgt="fr", directory=tmp_path)
-    assert fake.made == ["c.en", "c.fr"]
-    true = sum(
-        numbers(en[s]) == numbers(fr[t]) for s, t in zip(found.src_index, found.tgt_index, strict=True)
-    )
-    assert true >= 295
-    assert len(found) <= 310
-    found.write(tmp_path / "out.tsv", ids=True)
-    rows = [line.split("\t") for line in (tmp_path / "out.tsv").read_text().splitlines()]
-    assert {len(row) for row in rows} == {5}
-    assert sum(numbers(row[3]) == numbers(row[4]) for row in rows) == true
-    assert all(row[3] == one_cell(en[int(row[1]) - 1]) for row in rows)
-    about = json.loads((tmp_path / "out.tsv.json").read_text())
-    assert about["signature"] == found.signature
-    assert "model:0123456789abcdef" in found.signature
-    assert "search:exact" in found.signature
-    assert "threshold_by:f1" in found.signature
-    assert about["estimate"]["precision"] > 0.97
-    assert about["rows"]["src"]["repeated"] == 1
-    # again, and the other way round
-    assert list(mine(src="en", tgt="fr", directory=tmp_path)) == list(found)
-    back = mine(src="fr", tgt="en", directory=tmp_path, threshold="none")
-    there = mine(src="en", tgt="fr", directory=tmp_path, threshold="none")
-    assert {(t, s, v) for s, t, v in zip(back.src_index, back.tgt_index, back.score, strict=True)} == {
-        (s, t, v) for s, t, v in zip(there.src_index, there.tgt_index, there.score, strict=True)
-    }
-
-
-def test_mine_through_a_flat_index_is_mine(words, tmp_path):
-    exact = mine(src="en", tgt="fr", directory=tmp_path, threshold="none")
-    indexed = mine(src="en", tgt="fr", directory=tmp_path, threshold="none", search="index")
-    assert list(indexed) == list(exact)
-    assert (tmp_path / "c.fr.faiss").exists()
-    assert "search:index-Flat" in indexed.signature
-
-
-def test_mine_refuses(words, tmp_path):
-    with pytest.raises(BitextmineError, match="both the source and the target"):
-        mine(src_corpus=tmp_path / "c.en", tgt_corpus=tmp_path / "c.en")
-    with pytest.raises(BitextmineError, match=r"gold.tsv: no such file|No such file"):
-        mine(src="en", tgt="fr", directory=tmp_path, gold=tmp_path / "gold.tsv")
-    assert not words[0].made, "found out before anything is embedded"
 
 
 def test_rows_of_vectors_in_memory_and_in_their_file(tmp_path):

@@ -4,8 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.errors import UsageError
-from bitextmine.mining.options import parse_threshold, rule_of
-from bitextmine.mining.threshold import Estimate, counts_around, cut_by_estimate, cut_by_gold, tune
+from bitextmine.mining.options import MiningOptions, parse_threshold
+from bitextmine.mining.threshold import (
+    Estimate,
+    NoEstimate,
+    counts_around,
+    cut_by_estimate,
+    cut_by_gold,
+    tune,
+)
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.booleans()), max_size=20), st.integers(0, 5))
@@ -56,7 +63,7 @@ def test_a_table_has_a_row_for_ten_pairs_and_none_twice(drawn):
 )
 def test_rules_are_known_where_they_are_allowed(given_, rule, parts):
     assert parse_threshold(given_, estimated=True) == rule
-    assert rule_of(rule) == parts
+    assert MiningOptions(threshold=given_).rule == parts
     if "=" in str(rule) or str(rule).startswith("f"):
         with pytest.raises(UsageError, match="expected a number"):
             parse_threshold(given_)
@@ -102,6 +109,11 @@ def test_expected_numbers_are_those_of_draws():
     assert true[:, :kept].sum() / true.sum() == pytest.approx(known.recall(cut), abs=0.01)
     wrong, untranslated = kept - true[:, :kept].sum(axis=1).mean(), 4000 - true.sum(axis=1).mean()
     assert known.rate(cut) == pytest.approx(wrong / untranslated, rel=0.05)
+
+
+def test_a_precision_that_no_threshold_reaches():
+    with pytest.raises(NoEstimate, match=r"precision=0.999: no threshold .* the highest is 90%, of 3 pairs"):
+        cut_by_estimate("precision=", 0.999, scored([(9, 0.9), (8, 0.9), (7, 0.9), (6, 0.5)]))
 
 
 def test_a_low_precision_warns_and_names_a_better_threshold():
