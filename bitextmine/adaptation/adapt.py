@@ -33,9 +33,8 @@ from bitextmine.mining.texts import Pair, text_of
 from bitextmine.run import Run
 from bitextmine.shipped import choose_model
 from bitextmine.signature import signature
-from bitextmine.training.outputs import CARD, RECIPE
 from bitextmine.training.recipe import start_name
-from bitextmine.training.trainer import train
+from bitextmine.training.trainer import CARD, RECIPE, train
 
 log = logging.getLogger(__name__)
 

@@ -63,7 +63,7 @@ def finished_model(
 
 def _moments(training: TrainingRun, model: SentenceModel, run: Run) -> np.ndarray:
     """Return (d, d) float64, the second moments of the training sentences' vectors, corpora weighted as drawn."""
-    model.to(training.world.device).eval()
+    model.to(training.device).eval()
     dim = model.config.piece_dim
     moments = np.zeros((dim, dim))
     with run.progress(len(training.caches), "cut", "corpora") as bar:
@@ -73,7 +73,7 @@ def _moments(training: TrainingRun, model: SentenceModel, run: Run) -> np.ndarra
                 for begin in range(0, len(pieces), SENTENCES):
                     part = pieces.take(np.arange(begin, min(begin + SENTENCES, len(pieces))))
                     with torch.no_grad():
-                        vectors = sentence_vectors(model, part, training.recipe.train.batch_tokens)
+                        vectors = sentence_vectors(model, part)
                     units = unit_vectors(vectors[:, :dim])
                     moments += weight * (units.T @ units).cpu().numpy().astype(np.float64)
             bar.update(1)

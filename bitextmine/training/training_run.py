@@ -38,12 +38,12 @@ from bitextmine.training.model.spelling import (
 from bitextmine.training.model.start import Start
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.objectives.registry import Objectives, Setup
-from bitextmine.training.parallel import ALONE, World
 from bitextmine.training.recipe import Recipe, Training
 from bitextmine.training.teacher import Lessons
 
 log = logging.getLogger(__name__)
 
+CPU = torch.device("cpu")
 LOG_EVERY = 50
 VALID_EVERY = 500
 SMALLEST_POOL = 50  # P@1 among fewer pairs means nothing
@@ -70,7 +70,7 @@ class Inputs:
     recipe: Recipe
     caches: list[PairCache]
     tokenizer: Tokenizer
-    world: World = ALONE
+    device: torch.device = CPU
     start: Start | None = None
     teacher: Encoder | None = None
     lessons: Callable[[], Lessons] | None = None
@@ -105,20 +105,20 @@ class TrainingRun:
 
     def __init__(self, inputs: Inputs) -> None:
         recipe, t = inputs.recipe, inputs.recipe.train
-        self.inputs, self.recipe, self.caches, self.world = inputs, recipe, inputs.caches, inputs.world
+        self.inputs, self.recipe, self.caches, self.device = inputs, recipe, inputs.caches, inputs.device
         pieces = inputs.tokenizer.pieces()
         self.model, self.ngram_names = _make_model(inputs, pieces)
-        self.model.to(self.world.device).train()
+        self.model.to(self.device).train()
         self.ngrams = Ngrams(self.ngram_names, pieces) if self.ngram_names else None
         setup = Setup(t, self.model.config, pieces, self.caches, inputs.teacher)
-        self.objectives = Objectives(setup).to(self.world.device)
+        self.objectives = Objectives(setup).to(self.device)
         self.optimizer = make_optimizer(self.model, self.objectives, t)
         if isinstance(self.model.embedding, SpelledVectors):
             self.model.embedding.catch_up = self.optimizer.catch_up
         self.learned = [*self.model.parameters(), *self.objectives.parameters()]
         self._plan_steps()
         self._make_samplers()
-        if inputs.lessons and (not self.taught_from or inputs.start is not None or self.world.size > 1):
+        if inputs.lessons and (not self.taught_from or inputs.start is not None):
             self._begin_lessons()
         self.step = self.pairs = 0
         self.scores: dict[str, float] = {}
@@ -156,7 +156,6 @@ class TrainingRun:
         phases = Phases(split_steps, easy=round(self.untaught * t.hard_from))
         self.sampler = Sampler(drawn, recipe, splits, phases, self.ngrams, edits)
         self.lesson_sampler: Sampler | None = None
-        self._check_size(self.sampler)
 
     def _begin_lessons(self) -> Sampler:
         """Return the sampler of the taught pairs; the first call opens them."""
@@ -168,7 +167,6 @@ class TrainingRun:
             settings = dataclasses.replace(recipe, train=own)
             late = Phases(frozenset(step - self.taught_from for step in sampler.phases.split))
             self.lesson_sampler = Sampler(lessons.corpora, settings, sampler.splits, late, self.ngrams)
-            self._check_size(self.lesson_sampler)
             if self.inputs.start is not None:
                 encode = functools.partial(_units, self.model, recipe=recipe, ngrams=self.ngrams)
                 self.model.eval()
@@ -176,13 +174,6 @@ class TrainingRun:
                     self.objectives.begin_lessons(lessons, encode)
                 self.model.train()
         return self.lesson_sampler
-
-    def _check_size(self, sampler: Sampler) -> None:
-        smallest = int(min(sampler.batch, sampler.sizes.min()))
-        if smallest < self.world.size:
-            raise BitextmineError(
-                f"recipe: train.batch: a batch of {smallest} pairs cannot be shared by {self.world.size} processes"
-            )
 
     # --- state -----------------------------------------------------------------------------------------------
 
@@ -205,7 +196,7 @@ class TrainingRun:
             setattr(self, name, saved[name])
         for name in ("model", "objectives", "optimizer"):
             getattr(self, name).load_state_dict(saved[name])
-        self.ends = [end.to(self.world.device) for end in saved["ends"]]
+        self.ends = [end.to(self.device) for end in saved["ends"]]
         self.tally = Tally(**saved["tally"])
         self.sampler.skip(self.step)
         if self.inputs.lessons and self.step >= self.taught_from:
@@ -255,25 +246,18 @@ class TrainingRun:
     ) -> dict[str, float]:
         """Take one step at ``share`` of the peak learning rates; return the loss and its parts."""
         t = self.recipe.train
-        # Dropout depends on step and process, so that a run resumes without the generators' states.
-        torch.manual_seed(hash_seed(t.seed, self.step, self.world.rank))
+        # Dropout depends on the step, so that a run resumes without the generators' states.
+        torch.manual_seed(hash_seed(t.seed, self.step, 0))
         set_rates(self.optimizer, share)
         self.optimizer.zero_grad(set_to_none=True)
-        parts = self.objectives(self.model, batch, self.step, self.world, lesson)
+        parts = self.objectives(self.model, batch, self.step, lesson)
         weights = self.objectives.weights
         total = torch.stack([weights[name] * part for name, part in parts.items()]).sum()
         values = torch.stack([total, *parts.values()]).detach()
-        self.world.add_up([values])
         losses = dict(zip(["loss", *parts], values.tolist(), strict=True))
         if not math.isfinite(losses["loss"]):
             raise NotFinite(f"step {self.step + 1}: the loss is {losses['loss']} ({losses}); {NOT_FINITE}")
         total.backward()
-        if self.world.size > 1:
-            for parameter in self.learned:
-                self.optimizer.densify(parameter)  # processes differ in their rows
-                # One process may have a gradient where another has none.
-                parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-            self.world.add_up(parameter.grad for parameter in self.learned if parameter.grad is not None)
         if rest := layer_parameters(self.model, self.objectives):
             torch.nn.utils.clip_grad_norm_(rest, CLIP)
         self.optimizer.step()
@@ -313,9 +297,7 @@ class TrainingRun:
 
     def _measure(self) -> None:
         self.optimizer.catch_up_all()
-        # The first process measures for all.
-        measured = validate(self.model, self.caches, self.recipe, self.ngrams) if self.world.first else None
-        self.scores = self.world.tell(measured)
+        self.scores = validate(self.model, self.caches, self.recipe, self.ngrams)
 
 
 # --- the model -----------------------------------------------------------------------------------------------
@@ -389,7 +371,7 @@ def validate(
 def _units(model: SentenceModel, pieces: Pieces, recipe: Recipe, ngrams: Ngrams | None) -> torch.Tensor:
     """Return the unit vectors (n, d) of sentences."""
     seen = with_ngrams(pieces, ngrams, recipe.model.max_pieces)
-    return unit_vectors(sentence_vectors(model, seen, recipe.train.batch_tokens))
+    return unit_vectors(sentence_vectors(model, seen))
 
 
 def layer_parameters(model: SentenceModel, objectives: nn.Module) -> list[nn.Parameter]:

@@ -61,10 +61,9 @@ def begin(prepare):
     """Returns the training of a recipe before its first step."""
     from bitextmine.training.training_run import Inputs, TrainingRun
 
-    def begin(recipe, world=None):
+    def begin(recipe):
         tokenizer, caches = prepare(recipe)
-        more = {} if world is None else {"world": world}
-        return TrainingRun(Inputs(recipe, caches, tokenizer, **more))
+        return TrainingRun(Inputs(recipe, caches, tokenizer))
 
     return begin
 

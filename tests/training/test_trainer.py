@@ -8,9 +8,8 @@ import torch
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError
 from bitextmine.files.journal import Journal
-from bitextmine.training.objectives.sentence import Contrastive
-from bitextmine.training.outputs import read_log
-from bitextmine.training.trainer import train
+from bitextmine.training.objectives.cosines import Contrastive
+from bitextmine.training.trainer import read_log, train
 
 
 @pytest.mark.parametrize(("layers", "smaller"), [(0, 0), (2, 1)])

@@ -8,7 +8,7 @@ import logging
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,12 @@ from bitextmine.console import counted
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError, explained
-from bitextmine.files.atomic import remove_left, replacing
+from bitextmine.files.atomic import remove_left, replacing, staging_folder, sync_file, sync_folder
 from bitextmine.files.json_toml import read_json, write_json
 from bitextmine.run import Run
 from bitextmine.system import ahead, processors
 from bitextmine.training.data.pairfile import PairFile, PairWriter, TokenPairs, choose, sentence_keys
 from bitextmine.training.data.pairs import corpus_files, pair_chunks
-from bitextmine.training.outputs import staged_folder
 from bitextmine.training.recipe import PairCorpus, Recipe
 
 log = logging.getLogger(__name__)
@@ -244,6 +243,22 @@ def _key(recipe: Recipe, corpus: PairCorpus, tokenizer: Tokenizer) -> str:
 # --- training and held-out pairs -----------------------------------------------------------------------------
 
 
+@contextlib.contextmanager
+def _staged_folder(target: Path) -> Iterator[Path]:
+    """Yield a folder to fill; it gets its name when complete, unless another run was faster. OSError passes through."""
+    with staging_folder(target) as part:
+        yield part
+        for path in part.iterdir():
+            with path.open("rb") as file:
+                sync_file(file)
+        try:
+            part.replace(target)
+        except OSError:
+            if not target.exists():
+                raise
+        sync_folder(target.parent)
+
+
 def _select(folder: Path, recipe: Recipe, corpora: list[PairCache], run: Run) -> list[PairCache]:
     """Return the corpora with pairs held out."""
     files, valid_pairs = [corpus.train for corpus in corpora], recipe.data.valid_pairs
@@ -251,7 +266,7 @@ def _select(folder: Path, recipe: Recipe, corpora: list[PairCache], run: Run) ->
     selection = folder / f"selection-{hashlib.sha256(rules.encode()).hexdigest()[:20]}"
     if not (selection / "selection.json").exists():
         total = 3 * sum(map(len, files))
-        with run.progress(total, "find repeats", "pairs") as bar, staged_folder(selection) as made:
+        with run.progress(total, "find repeats", "pairs") as bar, _staged_folder(selection) as made:
             outputs = [(made / f"{i}.train", made / f"{i}.valid") for i in range(len(files))]
             content = choose(files, outputs, valid_pairs, bar.update)
             write_json(made / "selection.json", {"kind": "bitextmine-pair-selection", "corpora": content})

@@ -10,35 +10,36 @@ from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.system import bfloat16_instructions
 
+# Pieces in the layers at once, padding included.
+BATCH_TOKENS = 16_384
 
-def length_batches(lengths: np.ndarray, batch_tokens: int) -> Iterator[np.ndarray]:
+
+def length_batches(lengths: np.ndarray) -> Iterator[np.ndarray]:
     """Yield the rows (m,) int64 of batches of like length, longest first, so that memory peaks at the start.
 
-    lengths: (n,) int; batch_tokens: a batch's budget in pieces, padding included: rows x longest row. A longer row is a
-    batch of its own. Equal lengths keep their order, so that the same lengths always make the same batches.
+    lengths: (n,) int. A row longer than BATCH_TOKENS is a batch of its own. Equal lengths keep their order, so that the
+    same lengths always make the same batches.
     """
     order = np.argsort(-lengths, kind="stable")
     start = 0
     while start < len(order):
         longest = max(1, int(lengths[order[start]]))
-        stop = min(len(order), start + max(1, batch_tokens // longest))
+        stop = min(len(order), start + max(1, BATCH_TOKENS // longest))
         yield order[start:stop]
         start = stop
 
 
-def sentence_vectors(
-    model: SentenceModel, pieces: Pieces, batch_tokens: int, precision: torch.dtype = torch.float32
-) -> Tensor:
+def sentence_vectors(model: SentenceModel, pieces: Pieces, precision: torch.dtype = torch.float32) -> Tensor:
     """Return (n, dim) float32 sentence vectors with gradients, not normalised; row i is sentence i.
 
-    ``batch_tokens`` pieces, padding included, are in the layers at once, whose products are in ``precision``.
+    The products of the layers are in ``precision``.
     """
     device = model.device
     if not model.config.layers:
         return model(tensor(pieces.ids, device).long(), tensor(pieces.offsets, device))
-    rows = list(length_batches(pieces.lengths, batch_tokens))
+    rows = list(length_batches(pieces.lengths))
     parts = []
-    with autocast(device, precision):
+    with torch.autocast(device.type, dtype=precision, enabled=precision != torch.float32):
         for chosen in rows:
             part = pieces.take(chosen)
             width = int(part.lengths.max(initial=0))
@@ -46,11 +47,6 @@ def sentence_vectors(
             parts.append(model(tensor(part.ids, device).long(), tensor(part.offsets, device), width, full))
     back = np.argsort(np.concatenate(rows), kind="stable")
     return torch.cat(parts)[tensor(back, device)]
-
-
-def autocast(device: torch.device, precision: torch.dtype) -> torch.autocast:
-    """Return the context in which the layers multiply in ``precision``."""
-    return torch.autocast(device.type, dtype=precision, enabled=precision != torch.float32)
 
 
 def tensor(array: np.ndarray, device: torch.device) -> Tensor:

@@ -64,14 +64,6 @@ class RowAdamW(torch.optim.AdamW):
         for p in list(self.state):
             self.catch_up(p)
 
-    def densify(self, p: nn.Parameter) -> None:
-        """Make a sparse gradient dense, for AdamW over all rows from now on."""
-        if p.grad is not None and p.grad.is_sparse:
-            self.catch_up(p)
-            for name in ("last", "moved"):
-                self.state[p].pop(name, None)
-            p.grad = p.grad.to_dense()
-
     def _step_rows(self, group: dict[str, Any], p: nn.Parameter, grad: Tensor) -> None:
         if group["weight_decay"]:
             raise ValueError("rows cannot decay")

@@ -27,11 +27,11 @@ class Requirements:
 
 _MAO, _DING = "papers.mao2021", "papers.ding2022"
 OBJECTIVES = {
-    "contrastive": Requirements("objectives.sentence", cosines=True),
-    "edited": Requirements("objectives.sentence", cosines=True, edits=True),
-    "structure": Requirements("objectives.teaching", cosines=True, teacher=True, taught=True),
+    "contrastive": Requirements("objectives.cosines", cosines=True),
+    "edited": Requirements("objectives.cosines", cosines=True, edits=True),
+    "structure": Requirements("objectives.cosines", cosines=True, teacher=True, taught=True),
     # Of the two papers:
-    **dict.fromkeys(("mlm", "smlm", "xtr", "ugt", "align", "sim"), Requirements(_MAO)),
+    **dict.fromkeys(("smlm", "xtr", "ugt", "align", "sim"), Requirements(_MAO)),
     "embedding": Requirements(_DING, teacher=True),
     **dict.fromkeys(
         ("distil", "mcl", "mcl_bool", "mcl_ce"), Requirements(_DING, cosines=True, teacher=True, taught=True)

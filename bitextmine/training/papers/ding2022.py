@@ -15,9 +15,8 @@ from bitextmine.encoder.folder import WEIGHTS, read_folder
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.weights import piece_vectors, read_weights, unrolled
 from bitextmine.errors import BitextmineError
+from bitextmine.training.objectives.cosines import Taught, cosine_error, false_negatives
 from bitextmine.training.objectives.registry import Objective, Setup, Views
-from bitextmine.training.objectives.sentence import false_negatives
-from bitextmine.training.objectives.teaching import Taught, cosine_error
 from bitextmine.training.teacher import Lessons
 
 TEMPERATURE = 0.05  # of Eq. 9
@@ -82,14 +81,14 @@ class Embedding(Objective):
         self.register_buffer("table", torch.from_numpy(table), persistent=False)
 
     def _loss(self, views: Views) -> Tensor:
-        pieces = views.whole
+        pieces = views.sentences
         lengths = pieces.lengths
         share = np.repeat(1 / np.maximum(lengths, 1), lengths)
         ids, inverse = np.unique(pieces.ids, return_inverse=True)
         weights = torch.from_numpy(np.bincount(inverse, share).astype(np.float32)).to(self.table.device)
         rows = torch.from_numpy(ids.astype(np.int64)).to(self.table.device)
         error = (self.table[rows] - views.model.piece_states(rows)).square().sum(1)
-        return weights @ error / views.pairs
+        return weights @ error / len(views.batch)
 
 
 class Mcl(Taught):

@@ -8,7 +8,7 @@ that starts from the result of the one before.
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,13 +20,27 @@ from bitextmine.files.atomic import replacing
 from bitextmine.run import Run
 from bitextmine.training.data.cache import PairCache, open_caches
 from bitextmine.training.data.sampling import piece_frequencies
-from bitextmine.training.job import Planned
 from bitextmine.training.recipe.keys import Distillation, Model, Recipe
 from bitextmine.training.reducing import principal_axes
 
 FOLDERS = {1: "1-assistant", 2: "2-pieces", 3: "3-student", 4: "4-contrast"}
 OBJECTIVES = {1: "distil", 2: "embedding", 3: "distil", 4: "distil"}
 CONTRAST = {"soft": {"mcl": 1.0}, "bool": {"mcl_bool": 1.0}, "ce": {"mcl_ce": 1.0}, "none": {}}
+
+
+@dataclasses.dataclass(frozen=True)
+class Planned:
+    """A training of a command.
+
+    Attributes:
+        title: its name in messages, if there are several.
+        prepare: called first, with the work folder.
+    """
+
+    recipe: Recipe
+    out: Path
+    title: str = ""
+    prepare: Callable[[Path, Run], None] | None = None
 
 
 def stages(recipe: Recipe, out: Path) -> list[Planned]:

@@ -57,7 +57,7 @@ def check_recipe(recipe: Recipe) -> Recipe:
 
 def check_objectives(recipe: Recipe) -> None:
     """Raise BitextmineError for objectives that do not exist, or disagree with the model or the teacher."""
-    _raise_first(recipe, _value_rules, papers.objective_rules, _objective_rules)
+    _raise_first(recipe, _value_rules, _objective_rules)
 
 
 def check_values(recipe: Recipe) -> None:

@@ -45,7 +45,8 @@ REMOVED = {
     "train.compile": "the model is not compiled",
     "train.weight_decay": "weights do not decay",
     "train.clip": "gradient norms of the layers are limited to 1",
-    "train.recompute": "lower train.batch_tokens and train.batch to save memory",
+    "train.recompute": "lower train.batch to save memory",
+    "train.batch_tokens": "16,384 pieces are in the layers at once",
     "train.autocast": "train.precision decides for the layers, too",
     "teacher.begin": "the teacher teaches in the teacher.epochs after those of [train]",
     "teacher.rate": "the teacher starts at 0.15 of the peak learning rate",
@@ -181,7 +182,6 @@ class Training:
     floor: Share = 0.02
     cycles: Count = 1
     hard_from: ShareBelowOne = 0.0
-    batch_tokens: Count = 16_384
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     seed: CountOrZero = 1
     valid_every: CountOrZero = 0

@@ -5,14 +5,6 @@ from collections.abc import Iterator
 from bitextmine.training.recipe.keys import Recipe, Training
 
 
-def objective_rules(recipe: Recipe) -> Iterator[str]:
-    """Yield what is wrong with the papers' objectives."""
-    if "mlm" in recipe.train.objective and not recipe.model.layers:
-        yield (
-            "train.objective: 'mlm' needs model.layers of at least 1: without layers no state knows its neighbours"
-        )
-
-
 def stage_rules(recipe: Recipe) -> Iterator[str]:
     """Yield what is wrong with the keys of [distil]."""
     plan, m = recipe.distil, recipe.model

@@ -51,7 +51,7 @@ def vectors_of(run, tokenizer, lines):
     pieces, _ = tokenizer.encode(lines, run.recipe.model.max_pieces)
     if run.ngrams is not None:
         pieces = run.ngrams.extend(pieces)
-    found = unit_vectors(sentence_vectors(finished(run.model).eval(), pieces, 16_384))
+    found = unit_vectors(sentence_vectors(finished(run.model).eval(), pieces))
     return np.asarray(found.detach().numpy())
 
 

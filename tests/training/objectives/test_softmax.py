@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from bitextmine.training.objectives import softmax
-from bitextmine.training.objectives.sentence import false_negatives
+from bitextmine.training.objectives import cosines
+from bitextmine.training.objectives.cosines import false_negatives
 
 
 def oracle(src, tgt, t, keys):
@@ -33,14 +33,14 @@ def unit(rng, n, d):
 @pytest.mark.parametrize("block", [4, 512])
 @pytest.mark.parametrize("repeats", [False, True])
 def test_value_and_gradient(n, block, repeats, monkeypatch):
-    monkeypatch.setattr(softmax, "ROWS", block)
+    monkeypatch.setattr(cosines, "ROWS", block)
     rng = np.random.default_rng(n)
     src, tgt = unit(rng, n, 6), unit(rng, n, 6)
     keys = rng.integers(0, max(2, n // 3) if repeats else 10**9, (2, n)).astype(np.uint64)
     masked = false_negatives(keys)
     a = torch.tensor(src, dtype=torch.float32, requires_grad=True)
     b = torch.tensor(tgt, dtype=torch.float32, requires_grad=True)
-    loss = softmax.symmetric_softmax_loss(a, b, 0.1, masked)
+    loss = cosines.symmetric_softmax_loss(a, b, 0.1, masked)
     assert float(loss.detach()) == pytest.approx(oracle(src, tgt, 0.1, keys), abs=1e-5)
     loss.backward()
     step = 1e-5
@@ -58,8 +58,8 @@ def test_value_and_gradient(n, block, repeats, monkeypatch):
 def test_bfloat16_is_close():
     rng = np.random.default_rng(0)
     a, b = (torch.tensor(unit(rng, 200, 32), dtype=torch.float32) for _ in range(2))
-    full = softmax.symmetric_softmax_loss(a, b, 0.05)
-    low = softmax.symmetric_softmax_loss(a, b, 0.05, precision=torch.bfloat16)
+    full = cosines.symmetric_softmax_loss(a, b, 0.05)
+    low = cosines.symmetric_softmax_loss(a, b, 0.05, precision=torch.bfloat16)
     assert float(low) == pytest.approx(float(full), rel=0.01)
 
 

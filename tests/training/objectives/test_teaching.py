@@ -20,14 +20,12 @@ from bitextmine.training.data.cache import open_caches
 from bitextmine.training.data.pairfile import TokenPairs
 from bitextmine.training.data.pairs import pair_chunks
 from bitextmine.training.data.vocabulary import open_vocabulary
-from bitextmine.training.job import load_checkpoint, save_checkpoint
-from bitextmine.training.objectives import teaching
 from bitextmine.training.objectives.catalogue import OBJECTIVES
+from bitextmine.training.objectives.cosines import Taught
 from bitextmine.training.objectives.registry import Setup, Views, objective_class
-from bitextmine.training.outputs import read_log
 from bitextmine.training.recipe import Training
 from bitextmine.training.teacher import chosen_lines, open_teacher, shares, text_key
-from bitextmine.training.trainer import train
+from bitextmine.training.trainer import load_checkpoint, read_log, save_checkpoint, train
 from bitextmine.training.training_run import Inputs, TrainingRun
 
 
@@ -81,7 +79,7 @@ def loss_of(name, student, teacher, keys):
     torch.manual_seed(3)
     config = EncoderConfig(9, student.shape[1], 0)
     part = objective_class(name)(Setup(Training(), config, teacher=SimpleNamespace(dim=teacher.shape[1])))
-    assert isinstance(part, teaching.Taught)
+    assert isinstance(part, Taught)
     return part._compare(student, torch.tensor(teacher, dtype=student.dtype), keys)
 
 
