@@ -24,13 +24,10 @@ class InvalidUtf8(BitextmineError):
         line: its number, from 1.
         problem: the byte, and its place in the line.
         cure: the likely encoding and the remedy, "" if nothing is known.
-        replace: the way to have such bytes read as U+FFFD.
     """
 
-    def __init__(
-        self, file: str, line: int, problem: str, cure: str = "", replace: str = "pass --errors replace"
-    ) -> None:
-        hint = cure or f"fix the file, or {replace} to read such bytes as U+FFFD"
+    def __init__(self, file: str, line: int, problem: str, cure: str = "") -> None:
+        hint = cure or "fix the file, or pass --errors replace to read such bytes as U+FFFD"
         super().__init__(f"{file}: line {line}: invalid UTF-8: {problem}; {hint}")
         self.file, self.line, self.problem, self.cure = file, line, problem, cure
 

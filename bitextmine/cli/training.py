@@ -68,7 +68,7 @@ def train(
             "Overwrite --out: a finished model, a checkpoint of another recipe, or files of other programs.",
         ),
     ] = False,
-    run: Annotated[Run, Only("device", "max_line")],
+    run: Annotated[Run, Only("device", "errors", "max_line")],
 ) -> None:
     """Train an encoder on sentence pairs.
 
@@ -176,7 +176,7 @@ def fit_scorer(
         ),
     ] = None,
     force: Force = False,
-    run: Annotated[Run, Only("max_line")],
+    run: Annotated[Run, Only("errors", "max_line")],
 ) -> None:
     """Fit the scorer that turns margins into log odds in 'mine'.
 

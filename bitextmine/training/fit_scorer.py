@@ -115,7 +115,8 @@ def fit_scorer(
             read or written.
     """
     fitting, run = fitting or Fitting(), run or Run()
-    recipe, root = dataclasses.replace(trained.recipe, max_line=run.max_line), Path(trained.folder)
+    root = Path(trained.folder)
+    recipe = dataclasses.replace(trained.recipe, max_line=run.max_line, errors=run.errors)
     model = root if trained.model is None else trained.model
     target = resolve(model) / SCORER if out is None else Path(out)
     if target.is_dir() or (target.is_file() and not force):

@@ -62,7 +62,7 @@ def train(recipe: Recipe, out: Path, run: Run | None = None, *, force: bool = Fa
             loss is no longer finite (the last good checkpoint stays).
     """
     run = run or Run()
-    recipe = find_corpora(dataclasses.replace(recipe, max_line=run.max_line))
+    recipe = find_corpora(dataclasses.replace(recipe, max_line=run.max_line, errors=run.errors))
     planned = stages(recipe, out) if recipe.distil.epochs else [Planned(recipe, out)]
     for plan in planned:
         check_objectives(plan.recipe)

@@ -55,7 +55,7 @@ def model(bitextmine, pairs, once):
             names += ["--pairs", str(name)]
         settings = {
             "vocabulary.size": 500, "model.dim": 48, "model.spelling": "true", "model.ngrams": 50,
-            "model.length_share": 0.1, "model.order_columns": 8, "train.batch": 128, "train.steps": 80,
+            "model.length_share": 0.1, "train.batch": 128, "train.steps": 80,
         }  # fmt: skip
         sets = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
         bitextmine("train", *names, *sets, "--out", folder / "model", "--device", "cpu")

@@ -47,10 +47,10 @@ def prepare(tmp_path):
     from bitextmine.training.data.cache import open_caches
     from bitextmine.training.data.vocabulary import open_vocabulary
 
-    def prepare(recipe):
+    def prepare(recipe, tokenizer=None):
         work = tmp_path / "prepared"
         work.mkdir(exist_ok=True)
-        tokenizer = open_vocabulary(recipe, work)
+        tokenizer = tokenizer or open_vocabulary(recipe, work)
         return tokenizer, open_caches(work / "cache", recipe, tokenizer)
 
     return prepare
@@ -61,8 +61,8 @@ def begin(prepare):
     """Returns the training of a recipe before its first step."""
     from bitextmine.training.training_run import Inputs, TrainingRun
 
-    def begin(recipe):
-        tokenizer, caches = prepare(recipe)
+    def begin(recipe, tokenizer=None):
+        tokenizer, caches = prepare(recipe, tokenizer)
         return TrainingRun(Inputs(recipe, caches, tokenizer))
 
     return begin

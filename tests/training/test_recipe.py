@@ -84,8 +84,6 @@ def test_patterns_stand_for_files_of_their_languages(tmp_path):
             GOOD + "[model]\nlayers = 2\ndim = 100\nheads = 8\n",
             "model: heads must divide dim, found heads 8 and dim 100",
         ),
-        (GOOD + "[data]\nfolder = '.'\n", "'data.folder' was removed: --data names"),
-        (GOOD + "[similarity]\ndim = 9\n", "'similarity' was removed: the objective 'structure'"),
         (GOOD + '[train]\nschedule = "steep"\n', "train.schedule: found 'steep'"),
         ("[train]\nbatch = 4\n", "data.corpora: names no corpus"),
         ('[[data.corpora]]\nlangs = ["en", "fr"]\n', "data.corpora 1"),
@@ -233,7 +231,6 @@ model.layers = 2; distil.epochs = [0, 1, 1, 1] -> distil.epochs: found [0.0, 1.0
 model.layers = 2; distil.epochs = [1, 1, 1, 1] -> teacher.model: found none, but it teaches
 model.layers = 2; distil.epochs = [1, 1, 1, 1]; distil.layers = 3 -> found 3, but the assistant has model.layers 2
 model.layers = 2; model.recurrent = 2; distil.epochs = [1, 1, 1, 1]; distil.layers = 1 -> not divide distil.layers 1
-distil.assistant = "there" -> 'distil.assistant' was removed: stage 1 makes the assistant
 distil.contrast = "hard" -> distil.contrast: found 'hard'
 model.layers = 2; model.recurrent = 3 -> model: 3 recurrent of 2 layers
 model.layers = 2; model.bottleneck = 16 -> model: bottleneck 16 with dim 16
@@ -242,8 +239,7 @@ model.spelling = true; train.objective = { ugt = 1 } -> model.spelling: not with
 model.length_share = 0.1; model.layers = 1 -> model: length_share 0.1 with 1 layer
 model.length_share = 0.1; model.dim = 8 -> leave none of dim 8 to the pieces
 train.length_share_in_training = 0.1 -> without model.length_share
-model.order_columns = 9 -> 9 order_columns repeat as many columns of the pieces
-model.order_columns = 6; model.storage = "int4" -> multiple of 4 columns for the pieces, found 10
+model.dim = 18; model.storage = "int4" -> multiple of 4 columns for the pieces, found 18
 reduce.order_columns = 4 -> reduce.order_columns: found 4 without reduce.dim
 reduce.dim = 20 -> reduce.dim: 20 leaves 20 columns to the pieces, which are trained with 16
 reduce.dim = 8; model.layers = 1 -> reduce.dim: found with model.layers 1

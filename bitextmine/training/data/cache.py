@@ -231,7 +231,7 @@ def _key(recipe: Recipe, corpus: PairCorpus, tokenizer: Tokenizer) -> str:
             digest.update(hashlib.file_digest(file, "sha256").digest())
         digest.update(source.path.suffix.encode())  # the suffix decides on decompression
     digest.update(hashlib.sha256(tokenizer.path.read_bytes()).digest())
-    rules: list[Any] = [VERSION, recipe.data.errors, MAX_RATIO, SLACK, recipe.model.max_pieces]
+    rules: list[Any] = [VERSION, recipe.errors, MAX_RATIO, SLACK, recipe.model.max_pieces]
     if tokenizer.transliterate:
         rules.append("romanize" if tokenizer.transliterate == "all" else "transliterate")
     if corpus.fragments != 1:

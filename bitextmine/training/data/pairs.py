@@ -1,9 +1,8 @@
 """Read sentence pairs from tables or from paired files, and check corpora before training."""
 
-from collections import deque
 from collections.abc import Iterator
 
-from bitextmine.errors import BitextmineError, InvalidUtf8
+from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.blocks import one_cell
 from bitextmine.files.formats.columns import Columns
 from bitextmine.files.formats.table import open_table
@@ -24,30 +23,15 @@ def corpus_files(recipe: Recipe, corpus: PairCorpus) -> list[Source]:
 def pair_chunks(recipe: Recipe, corpus: PairCorpus, size: int) -> Iterator[tuple[list[str], list[str]]]:
     """Yield the sources and targets of a corpus in file order, ``size`` pairs at a time.
 
-    Raises BitextmineError if a row is not a pair, paired files differ in length, UTF-8 is invalid (unless data.errors
-    is "replace"), or a file cannot be read.
+    Raises BitextmineError if a row is not a pair, paired files differ in length, UTF-8 is invalid (unless the recipe
+    has it replaced), or a file cannot be read.
     """
     first, *second = corpus_files(recipe, corpus)
-    try:
-        if not second:
-            yield from _rows(first, corpus.langs, size)
-        else:
-            both = TwoFiles.join(first, second[0], errors=first.errors, max_line=first.max_line)
-            yield from _rows(both, None, size)
-    except InvalidUtf8 as e:
-        error = _first_invalid(first, *second) if second else e
-        replace = 'set data.errors = "replace" in the recipe'
-        raise InvalidUtf8(error.file, error.line, error.problem, error.cure, replace) from None
-
-
-def _first_invalid(*files: Source) -> InvalidUtf8:
-    """Return the error of the file that is not UTF-8, as one of two together does not say which."""
-    try:
-        for file in files:
-            deque(file.lines(), maxlen=0)
-    except InvalidUtf8 as e:
-        return e
-    raise AssertionError("one of the files was not UTF-8 just now")
+    if not second:
+        yield from _rows(first, corpus.langs, size)
+    else:
+        both = TwoFiles.join(first, second[0], errors=first.errors, max_line=first.max_line)
+        yield from _rows(both, None, size)
 
 
 def _rows(source: Source, langs: tuple[str, str] | None, size: int) -> Iterator[tuple[list[str], list[str]]]:

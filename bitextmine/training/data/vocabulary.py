@@ -46,12 +46,9 @@ def open_vocabulary(
         BitextmineError: as `train_vocabulary`, or a corpus cannot be read.
     """
     path, latin = work / TOKENIZER, recipe.model.transliterate
-    if start or recipe.vocabulary.tokenizer:
-        given = start.folder / TOKENIZER if start else recipe.path(recipe.vocabulary.tokenizer)
-        source = Tokenizer(given).path
-        if source.resolve() != path.resolve():
-            with replacing(path) as file:
-                file.write(source.read_bytes())
+    if start:
+        with replacing(path) as file:
+            file.write((start.folder / TOKENIZER).read_bytes())
         return Tokenizer(path, latin)
     paths = [[recipe.corpus(name).path for name in corpus.files] for corpus in recipe.data.corpora]
     try:

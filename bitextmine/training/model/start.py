@@ -12,7 +12,7 @@ from bitextmine.encoder.folder import WEIGHTS, folder_hash, read_folder, read_ng
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.weights import PIECES, SCALE, piece_vectors, read_weights
 from bitextmine.training.recipe import Recipe
-from bitextmine.training.recipe.shape import shaped, start_encoder
+from bitextmine.training.recipe.load import shaped, start_encoder
 
 # Training pairs from which a language that is added to an encoder counts as known: with 2,000 it finds three in five
 # translations, with 20,000 nine in ten (train/new-language.md).

@@ -63,11 +63,9 @@ def stages(recipe: Recipe, out: Path) -> list[Planned]:
         if number == student:
             before = folders / "student" if asked != whole else assistant
         contrast = CONTRAST[plan.contrast] if number == 4 else {}
-        teacher, vocabulary = recipe.teacher, recipe.vocabulary
+        teacher = recipe.teacher
         if number in (2, 3):
             teacher = dataclasses.replace(teacher, model=str(assistant), languages=())
-        if number > 1:
-            vocabulary = dataclasses.replace(vocabulary, tokenizer="")
         made = dataclasses.replace(
             recipe,
             model=dataclasses.replace(
@@ -82,7 +80,6 @@ def stages(recipe: Recipe, out: Path) -> list[Planned]:
             distil=plan
             if last
             else Distillation(),  # later stages must not change the digests of earlier ones
-            vocabulary=vocabulary,
         )
         prepare = None
         if number == student and asked != whole:

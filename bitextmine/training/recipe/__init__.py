@@ -2,8 +2,7 @@
 
 from bitextmine.training.recipe.check import check_objectives, check_recipe
 from bitextmine.training.recipe.keys import Data, Model, PairCorpus, Recipe, Training
-from bitextmine.training.recipe.load import load_recipe, resolve_corpora
-from bitextmine.training.recipe.shape import start_name, with_start
+from bitextmine.training.recipe.load import load_recipe, resolve_corpora, start_name, with_start
 
 __all__ = [
     "Data",

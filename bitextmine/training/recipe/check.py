@@ -11,25 +11,29 @@ import msgspec
 
 from bitextmine.errors import BitextmineError
 from bitextmine.training.objectives.catalogue import OBJECTIVES
-from bitextmine.training.recipe import papers
-from bitextmine.training.recipe.keys import REMOVED, SECTIONS, PairCorpus, Recipe
+from bitextmine.training.recipe.keys import SECTIONS, UNKEYED, PairCorpus, Recipe, Training
+
+
+def tables(content: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any], list[str]]]:
+    """Yield the tables of a nested dictionary: the start of its keys in messages, itself, and the keys it may have."""
+    data = content.get("data")
+    corpora = data.get("corpora") if isinstance(data, Mapping) else None
+    parts: list[tuple[str, Any, type]] = [("", content, Recipe)]
+    parts += [(f"{name}.", content.get(name), type(getattr(Recipe(), name))) for name in SECTIONS]
+    parts += [
+        ("data.corpora: ", table, PairCorpus) for table in (corpora if isinstance(corpora, list) else [])
+    ]
+    for where, table, kind in parts:
+        if isinstance(table, dict):
+            keys = [field.name for field in dataclasses.fields(kind) if field.name not in UNKEYED]
+            yield where, table, keys
 
 
 def recipe_of(content: Mapping[str, Any]) -> Recipe:
     """Return the recipe in a nested dictionary; BitextmineError for an unknown, missing or wrong key."""
-    data = content.get("data")
-    corpora = data.get("corpora") if isinstance(data, Mapping) else None
-    tables: list[tuple[str, Any, type]] = [("", content, Recipe)]
-    tables += [(f"{name}.", content.get(name), type(getattr(Recipe(), name))) for name in SECTIONS]
-    tables += [
-        ("data.corpora: ", table, PairCorpus) for table in (corpora if isinstance(corpora, list) else [])
-    ]
-    for where, table, kind in tables:
-        keys = [field.name for field in dataclasses.fields(kind) if field.name not in ("base", "max_line")]
-        for key in table if isinstance(table, Mapping) else ():
+    for where, table, keys in tables(content):
+        for key in table:
             if key not in keys:
-                if removed := REMOVED.get(f"{where}{key}"):
-                    raise BitextmineError(f"recipe: '{where}{key}' was removed: {removed}; leave it out")
                 owner = where.rstrip(".: ") or "the recipe"
                 raise BitextmineError(f"recipe: unknown key '{where}{key}'; {owner} takes {', '.join(keys)}")
     try:
@@ -49,9 +53,8 @@ def recipe_of(content: Mapping[str, Any]) -> Recipe:
 def check_recipe(recipe: Recipe) -> Recipe:
     """Return the recipe; BitextmineError names the first key that is wrong or disagrees with another."""
     content = dataclasses.asdict(recipe)
-    del content["base"], content["max_line"]
-    recipe_of(content)
-    _raise_first(recipe, _corpus_rules, _model_rules, _teacher_rules, papers.stage_rules)
+    recipe_of({name: content[name] for name in SECTIONS})
+    _raise_first(recipe, _corpus_rules, _model_rules, _teacher_rules, _stage_rules)
     return recipe
 
 
@@ -85,8 +88,6 @@ def _corpus_rules(recipe: Recipe) -> Iterator[str]:
 
 def _model_rules(recipe: Recipe) -> Iterator[str]:
     m, reduce = recipe.model, recipe.reduce
-    if m.start_from and recipe.vocabulary.tokenizer:
-        yield "vocabulary.tokenizer: found with model.start_from, whose vocabulary is kept; leave it out"
     if m.start_from and m.spelling:
         yield "model.spelling: found with model.start_from, whose pieces have vectors of their own; leave it out"
     if m.ngrams and not (m.spelling or m.start_from):
@@ -172,6 +173,31 @@ def _objective_rules(recipe: Recipe) -> Iterator[str]:
         yield f"teacher.epochs: found {teacher.epochs:g}, but {why}: leave it at 0, or name objectives of both kinds"
     unable = [name for name, declared in chosen.items() if not declared.cosines]
     able = " or ".join(repr(name) for name, declared in OBJECTIVES.items() if declared.cosines)
-    for key in ("spelling", "order_columns", "length_share"):
+    for key in ("spelling", "length_share"):
         if getattr(m, key) and unable:
             yield f"model.{key}: not with {unable[0]!r}: only {able} support it"
+
+
+def _stage_rules(recipe: Recipe) -> Iterator[str]:
+    plan, m = recipe.distil, recipe.model
+    if not plan.epochs:
+        return
+    if len(plan.epochs) != 4 or not plan.epochs[0]:
+        yield f"distil.epochs: found {list(plan.epochs)}; it must be four numbers of at least 0, the first above 0"
+    if not m.layers:
+        yield "distil.epochs: found with model.layers 0; only models with layers have stages"
+    if plan.layers > m.layers:
+        yield f"distil.layers: found {plan.layers}, but the assistant has model.layers {m.layers}"
+    if m.recurrent and (plan.layers or m.layers) % m.recurrent:
+        yield f"model.recurrent: {m.recurrent} does not divide distil.layers {plan.layers}"
+    if not recipe.teacher.model:
+        yield "teacher.model: found none, but it teaches stages 1 and 4 of [distil]; name an encoder"
+    if recipe.teacher.epochs:
+        yield f"teacher.epochs: found {recipe.teacher.epochs:g} with [distil], which has its own schedule; leave it out"
+    if m.start_from:
+        yield f"model.start_from: found {m.start_from!r} with [distil], whose stage 1 starts from nothing; leave it out"
+    if recipe.train.objective != Training().objective:
+        yield (
+            "train.objective: found with [distil], whose stages have objectives of their own; leave it out "
+            "(distil.contrast chooses that of stage 4)"
+        )

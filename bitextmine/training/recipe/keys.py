@@ -26,38 +26,8 @@ UNCOUNTED = (
     ("teacher", "model"),
 )
 
-# Keys of earlier versions, which the recipe.json of an older model still has, and what holds in their place.
-_NEGATIVES = "the other pairs of a batch, all of one corpus, are the negatives"
-_LANGUAGES = "drop pairs in other languages before training, with 'bitextmine score' and 'filter'"
-REMOVED = {
-    "data.min_pieces": "only pairs with an empty side are too short",
-    "data.max_ratio": "the longer side of a pair may have four times the pieces of the shorter",
-    "data.max_ratio_slack": "ten pieces are added to both sides before their lengths are compared",
-    "data.deduplicate": "repeated pairs are always dropped",
-    "data.folder": "--data names the folder of the corpora",
-    "data.check_languages": "the columns have the languages that langs or the file's name says",
-    **dict.fromkeys(("data.language_filter", "data.language_share"), _LANGUAGES),
-    "vocabulary.type": "vocabularies are unigram; vocabulary.tokenizer names one of another type",
-    "vocabulary.grow": "--from keeps the vocabulary of its encoder",
-    **dict.fromkeys(("train.hard_negatives", "train.hard_pool", "train.hard_limit"), _NEGATIVES),
-    "train.learn_temperature": "train.temperature stays as it is",
-    "train.patience": "train.steps or train.epochs say when training ends",
-    "train.compile": "the model is not compiled",
-    "train.weight_decay": "weights do not decay",
-    "train.clip": "gradient norms of the layers are limited to 1",
-    "train.recompute": "lower train.batch to save memory",
-    "train.batch_tokens": "16,384 pieces are in the layers at once",
-    "train.autocast": "train.precision decides for the layers, too",
-    "teacher.begin": "the teacher teaches in the teacher.epochs after those of [train]",
-    "teacher.rate": "the teacher starts at 0.15 of the peak learning rate",
-    "teacher.temperature": "that of mcl_ce is 0.05",
-    "distil.assistant": "stage 1 makes the assistant",
-    "reduce.pairs": "5,000 pairs of each corpus are read",
-    **dict.fromkeys(
-        ("data.corpora: src_vectors", "data.corpora: tgt_vectors"), "teacher.model names an encoder"
-    ),
-    "similarity": "the objective 'structure' learns similarities of a teacher",
-}
+# Fields of a recipe that are no keys.
+UNKEYED = ("base", "max_line", "errors")
 
 Count = Annotated[int, Meta(ge=1)]
 CountOrZero = Annotated[int, Meta(ge=0)]
@@ -103,7 +73,6 @@ class Data:
     """The corpora, the filters, and the pairs held out."""
 
     corpora: tuple[PairCorpus, ...] = ()
-    errors: Literal["strict", "replace"] = "strict"
     valid_pairs: CountOrZero = 1000
     balance: ShareBelowOne = 0.0
     languages: tuple[str, ...] = ()
@@ -113,9 +82,8 @@ class Data:
 
 @dataclasses.dataclass(frozen=True)
 class Vocabulary:
-    """The subword pieces: an existing tokenizer, or the training of a new one."""
+    """The training of the subword pieces."""
 
-    tokenizer: str = ""
     size: Pieces = 32_000
     fold_case: bool = True
     coverage: ShareAboveZero = 0.9998
@@ -140,16 +108,12 @@ class Model:
     ngrams: CountOrZero = 0
     skeletons: CountOrZero = 0
     length_share: ShareBelowOne = 0.0
-    order_columns: CountOrZero = 0
-    order_weight: Positive = 0.6
     initial_std: Positive = 0.01
     storage: Literal["int8", "int4", "float32"] = "int8"
 
     def config(self, vocab_size: int = 8, **changes: Any) -> EncoderConfig:
         """Return the configuration of the encoder; BitextmineError if two keys disagree."""
         shape = {name: getattr(self, name) for name in SHAPE} | changes
-        if not self.order_columns:  # then the weight means nothing
-            shape["order_weight"] = 0.0
         return EncoderConfig(vocab_size, dropout=self.dropout, **shape)
 
 
@@ -241,7 +205,8 @@ class Recipe:
 
     Attributes:
         base: the folder that relative paths start from; no key, and not part of the identity.
-        max_line: the longest line of a corpus in bytes; likewise.
+        max_line, errors: the longest line of a corpus in bytes, and the treatment of invalid UTF-8, as in `Run`;
+            likewise.
     """
 
     data: Data = dataclasses.field(default_factory=Data)
@@ -253,6 +218,7 @@ class Recipe:
     reduce: Reduce = dataclasses.field(default_factory=Reduce)
     base: Path = Path()
     max_line: int = LONGEST_LINE
+    errors: str = "strict"
 
     def path(self, name: str) -> Path:
         """Return the local path of a file that the recipe names."""
@@ -261,7 +227,7 @@ class Recipe:
     def corpus(self, name: str) -> Source:
         """Return a corpus file, local or in shared storage."""
         path = name if is_remote(name) else str(self.path(name))
-        return Source(path, self.data.errors, self.max_line)
+        return Source(path, self.errors, self.max_line)
 
     def named(self) -> Recipe:
         """Return the recipe without the folders of the encoders it starts from and learns from, and of the cache."""
@@ -275,8 +241,8 @@ class Recipe:
     def to_json(self) -> dict[str, Any]:
         """Return every key and its value, except the folders of cache and encoders."""
         content = dataclasses.asdict(self.named())
-        del content["base"], content["max_line"], content["data"]["cache"]
-        return content
+        del content["data"]["cache"]
+        return {name: value for name, value in content.items() if name not in UNKEYED}
 
     def settings(self) -> dict[str, Any]:
         """Return the keys that are not at their defaults, by table."""

@@ -4,21 +4,29 @@ Recipes that continue from an encoder are completed with the keys that the encod
 """
 
 import dataclasses
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from bitextmine.encoder import folder as encoders
+from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.foreign import foreign_kind
+from bitextmine.encoder.weights import storage_of
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.json_toml import read_json, read_toml
 from bitextmine.files.location import Location
 from bitextmine.files.source import TwoFiles
 from bitextmine.languages.codes import is_short_code
-from bitextmine.training.recipe.check import check_recipe, check_values, recipe_of
-from bitextmine.training.recipe.keys import REMOVED, SECTIONS, PairCorpus, Recipe
-from bitextmine.training.recipe.shape import with_start
+from bitextmine.shipped import shipped_folder
+from bitextmine.training.recipe.check import check_recipe, check_values, recipe_of, tables
+from bitextmine.training.recipe.keys import SECTIONS, SHAPE, PairCorpus, Recipe
 
+# Defaults for training on: a third of the learning rates from random weights, so that the first steps do not undo
+# what the encoder knows.
+RATES: dict[str, Any] = {"learning_rate": 1e-4, "embedding_learning_rate": 2e-3, "warmup": 0.1}
 PACKAGED = Path(str(resources.files("bitextmine.training"))) / "recipes"
 
 
@@ -91,16 +99,10 @@ def _read(path: Path) -> dict[str, Any]:
     content = read_json(path)
     if not isinstance(content.get("train"), dict):
         raise BitextmineError(f"{path}: not the recipe of a model; name its recipe.json, or a TOML file")
-    return _without_removed("", content)
-
-
-def _without_removed(where: str, table: Any) -> Any:
-    if isinstance(table, list):
-        return [_without_removed(where.replace(".corpora.", ".corpora: "), item) for item in table]
-    if not isinstance(table, dict):
-        return table
-    kept = {name: value for name, value in table.items() if f"{where}{name}" not in REMOVED}
-    return {name: _without_removed(f"{where}{name}.", value) for name, value in kept.items()}
+    for _, table, keys in tables(content):
+        for name in set(table).difference(keys):  # of an earlier version
+            del table[name]
+    return content
 
 
 def _recipe(content: Mapping[str, Any], overrides: Mapping[str, Any]) -> Recipe:
@@ -190,3 +192,64 @@ def langs_of(name: str) -> tuple[str, str]:
     raise BitextmineError(
         f"{name}: its name does not tell its two languages; call it NAME.en-fr.tsv, or write a recipe with langs"
     )
+
+
+# --- the encoder that a training continues from ----------------------------------------------------------------
+
+
+def start_name(name: str | os.PathLike[str]) -> str:
+    """Return model.start_from for an encoder named on the command line: a packaged name, or an absolute folder."""
+    text = os.fspath(name)
+    return text if text in encoders.PACKAGED else str(Path(text).absolute())
+
+
+def start_encoder(recipe: Recipe, name: str) -> tuple[Path, EncoderConfig]:
+    """Return folder and configuration of an encoder; BitextmineError if it cannot be trained on.
+
+    Only encoders of 'bitextmine train' can.
+    """
+    folder = shipped_folder(name) if name in encoders.PACKAGED else recipe.path(name)
+    config, key = folder / encoders.CONFIG, "model.start_from (--from)"
+    if not folder.is_dir():
+        names = ", ".join(sorted(encoders.PACKAGED))
+        problem = "not a folder" if folder.exists() else "no such model folder"
+        raise BitextmineError(f"{key}: {folder}: {problem}, and not one of the packaged encoders ({names})")
+    if not config.is_file() or (folder / "modules.json").is_file():
+        kind = foreign_kind(folder)
+        problem = f"an encoder of another kind ({kind})" if kind else "no model folder"
+        raise BitextmineError(
+            f"{key}: {folder}: {problem}; only encoders of 'bitextmine train' can be trained on"
+        )
+    return folder, EncoderConfig.from_json(read_json(config), str(config))
+
+
+def shaped(recipe: Recipe, config: EncoderConfig, of: str, given: Collection[str] | None = None) -> Recipe:
+    """Return the recipe with the keys of SHAPE of an encoder; BitextmineError if one disagrees."""
+    shape = {name: getattr(config, name) for name in SHAPE}
+    for name, there in shape.items():
+        asked = getattr(recipe.model, name)
+        if asked != there and (given is None or f"model.{name}" in given):
+            raise BitextmineError(
+                f"recipe: model.{name} is {asked}, but that of {of} is {there}: leave it out (--from with --pairs "
+                "alone, without a recipe, takes the encoder's shape)"
+            )
+    return dataclasses.replace(recipe, model=dataclasses.replace(recipe.model, **shape))
+
+
+def with_start(recipe: Recipe, given: Collection[str]) -> Recipe:
+    """Return the recipe with the shape and storage of the encoder it starts from, if any, and RATES as defaults.
+
+    given: the keys that were set, as "model.dim"; BitextmineError if one disagrees, or the encoder cannot be trained
+    on.
+    """
+    if not recipe.model.start_from:
+        return recipe
+    folder, config = start_encoder(recipe, recipe.model.start_from)
+    continued = shaped(recipe, config, recipe.model.start_from, given)
+    if "model.storage" not in given:
+        storage: Any = storage_of(folder / encoders.WEIGHTS)
+        continued = dataclasses.replace(
+            continued, model=dataclasses.replace(continued.model, storage=storage)
+        )
+    rates = {name: value for name, value in RATES.items() if f"train.{name}" not in given}
+    return dataclasses.replace(continued, train=dataclasses.replace(recipe.train, **rates))

@@ -85,21 +85,6 @@ def test_it_goes_on_from_its_checkpoint_to_the_bit(tmp_path):
     np.testing.assert_array_equal(finish(again, resumed, 60), finish(p, optimizer, 60))
 
 
-def test_a_sparse_gradient_that_becomes_dense_loses_nothing():
-    weight, grads, drawn = _gradients(0.2)
-    p = nn.Parameter(torch.from_numpy(weight.copy()))
-    optimizer = _optimizer(p)
-    for n in range(len(RATES)):
-        if n < 60:
-            _step(optimizer, p, n, grads[n], drawn[n])
-        else:
-            optimizer.param_groups[0]["lr"] = RATES[n]
-            p.grad = torch.from_numpy(grads[n]).to_sparse(1)
-            optimizer.densify(p)
-            optimizer.step()
-    np.testing.assert_allclose(p.detach().numpy(), _dense(weight, grads), rtol=0, atol=1e-5)
-
-
 def test_means_of_bags_and_their_gradient_are_those_of_torch():
     generator = torch.Generator().manual_seed(1)
     ids = torch.randint(0, 9, (50,), generator=generator)

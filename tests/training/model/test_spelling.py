@@ -10,11 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.encoder import load_encoder
+from bitextmine.encoder.columns import COLUMNS, piece_characters
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.folder import TOKENIZER
+from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, read_folder
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.ngrams import LENGTHS, SPACE, folded
 from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.tokenizer import Tokenizer
+from bitextmine.encoder.weights import CHARACTERS, read_weights
 from bitextmine.shipped import shipped_folder
 from bitextmine.training.model.spelling import (
     ACROSS_WEIGHT,
@@ -24,12 +27,13 @@ from bitextmine.training.model.spelling import (
     finished,
     piece_ngrams,
 )
+from bitextmine.training.trainer import train
 from bitextmine.training.training_run import validate
 
 from ...encoder.conftest import save_folder
 
 # A vocabulary with like-spelled pieces in it; one made of the little text here has none.
-PACKAGED = str(shipped_folder("europe5") / TOKENIZER)
+PACKAGED = Tokenizer(shipped_folder("europe5") / TOKENIZER)
 PIECES = ["", f"{SPACE}parl", "parlament", "Parlàment", "ament", "12345", f"{SPACE}a", "a,b", "parlement"]
 
 
@@ -101,8 +105,7 @@ def test_gradients_reach_a_piece_through_those_spelled_alike():
 
 
 def test_the_commonest_across_cuts(make_recipe, prepare):
-    recipe = make_recipe(vocabulary__tokenizer=PACKAGED)
-    tokenizer, caches = prepare(recipe)
+    tokenizer, caches = prepare(make_recipe(), PACKAGED)
     pieces = tokenizer.pieces()
     shared = piece_ngrams(pieces)[0]
     found = commonest_ngrams(caches, pieces, shared, 3)
@@ -132,14 +135,8 @@ def slow_across(sentence):
 
 
 def test_training_and_validation_see_what_the_finished_model_sees(make_recipe, begin, tmp_path):
-    recipe = make_recipe(
-        vocabulary__tokenizer=PACKAGED,
-        model__spelling=True,
-        model__ngrams=50,
-        model__max_pieces=10,
-        train__steps=12,
-    )
-    run = begin(recipe)
+    recipe = make_recipe(model__spelling=True, model__ngrams=50, model__max_pieces=10, train__steps=12)
+    run = begin(recipe, PACKAGED)
     tokenizer = run.inputs.tokenizer
     batch = run.sampler.draw(0)
     assert max(batch.src.ids.max(), batch.tgt.ids.max()) >= tokenizer.vocab_size
@@ -165,3 +162,27 @@ def test_training_and_validation_see_what_the_finished_model_sees(make_recipe, b
     found = validate(run.model, run.caches, recipe, run.ngrams)["mean"]
     assert found == pytest.approx(50 * sum(hits), abs=1.0), "but for ties between cut sentences"
     assert found != validate(run.model, run.caches, recipe, None)["mean"], "without n-grams it is another"
+
+
+@pytest.mark.parametrize("spelling", [False, True])
+def test_the_finished_model_has_its_own_share_for_the_length(make_recipe, begin, tmp_path, spelling):
+    recipe = make_recipe(
+        model__dim=40,
+        model__length_share=0.2,
+        model__spelling=spelling,
+        train__length_share_in_training=0.4,
+        train__steps=20,
+    )
+    out = train(recipe, tmp_path / "out")
+    config, tokenizer = read_folder(out)
+    assert (config.length_share, config.dim, config.piece_dim) == (0.2, 40, 40 - COLUMNS)
+    assert (read_weights(config, out / WEIGHTS)[CHARACTERS] == piece_characters(tokenizer.pieces())).all()
+
+    run = begin(recipe)
+    ids, offsets = torch.arange(9), torch.tensor([0, 4, 9])
+    with torch.no_grad():
+        shares = [
+            run.model.train(training)(ids, offsets)[:, -COLUMNS:].square().sum(1).numpy()
+            for training in (True, False)
+        ]
+    np.testing.assert_allclose(shares, [[0.4, 0.4], [0.2, 0.2]], atol=1e-5)

@@ -21,7 +21,7 @@ from bitextmine.training.model.forward import sentence_vectors
 from bitextmine.training.model.spelling import finished
 from bitextmine.training.model.start import open_start
 from bitextmine.training.recipe import load_recipe
-from bitextmine.training.recipe.shape import RATES
+from bitextmine.training.recipe.load import RATES
 from bitextmine.training.trainer import train
 from bitextmine.training.training_run import Inputs, TrainingRun
 
