@@ -80,11 +80,6 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-def tab_separated(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return one row per line, with tabs between cells."""
-    return "\n".join("\t".join(row) for row in [header, *rows])
-
-
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table in Markdown."""
     head, *table = (f"| {' | '.join(row)} |" for row in [header, *rows])

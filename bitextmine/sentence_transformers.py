@@ -1,6 +1,6 @@
 """An encoder as a module of sentence-transformers.
 
-`bitextmine export MODEL FOLDER --to sentence-transformers` names `SentenceEncoder` in modules.json, and
+`bitextmine export MODEL FOLDER` names `SentenceEncoder` in modules.json, and
 `SentenceTransformer(FOLDER, trust_remote_code=True)` then loads the encoder. The folder holds no code:
 sentence-transformers 6 asks for that word before it imports any class but its own.
 `SentenceTransformer(modules=[SentenceEncoder(encoder)])` needs neither. The encoder cannot be trained further there.

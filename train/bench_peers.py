@@ -27,7 +27,7 @@ from bitextmine.evaluation.ranking import rank_in_pool
 from bitextmine.run import Run
 
 PIVOT = "en"
-K, CANDIDATES = 4, 10
+K = 4
 BLOCK = 1 << 14
 
 
@@ -97,9 +97,7 @@ def _errors(vectors: np.ndarray, line_of: dict[str, int], asked: Queries, other:
             np.unique([line_of[line] for line in asked[lang]], return_inverse=True) for lang in (src, tgt)
         )
         source, target = (np.ascontiguousarray(vectors[some]) for some in (src_rows, tgt_rows))
-        nearest = rank_in_pool(
-            np.arange(len(source)), source, target, RankingOptions(K, CANDIDATES, CANDIDATES), Run("cpu")
-        )
+        nearest = rank_in_pool(np.arange(len(source)), source, target, RankingOptions(K), Run("cpu"))
         wrong += [
             100 * float((first[queries] != answers).mean()) / 2
             for first in (nearest["cosine"], nearest[f"ratio-{K}"])

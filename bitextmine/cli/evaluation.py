@@ -20,18 +20,7 @@ Directions = Annotated[
     str,
     Kind("en-fr,fr-en,...", matching(rf"all|{_PAIR}(,{_PAIR})*", "pairs of languages such as en-fr, or all")),
 ]
-Format = Annotated[
-    Literal["table", "tsv", "json"], Opt("--format", "Output format; json holds the most detail.")
-]
-Pivot = Annotated[
-    LanguageCode,
-    Opt(
-        "--pivot",
-        "Language paired with every other one when --pairs is 'all'.",
-        default="en if present, else the first",
-    ),
-]
-Resamples = Annotated[int, Opt("--resamples", "Bootstrap resamples.", ge=1)]
+Format = Annotated[Literal["table", "json"], Opt("--format", "Output format; json holds the most detail.")]
 File = str | None
 
 
@@ -44,7 +33,7 @@ def show(report: Any, form: str) -> None:
     if form == "json":
         click.echo(json.dumps(report.to_dict(), indent=2, ensure_ascii=False))
     else:
-        click.echo(report.to_table(tabs=form == "tsv"))
+        click.echo(report.to_table())
 
 
 @program.group("evaluate", example="bitextmine evaluate mining mined.tsv --gold gold.tsv")
@@ -77,8 +66,9 @@ def evaluate_retrieval(
             metavar="FOLDER",
         ),
     ] = None,
-    pairs: Annotated[Directions, Opt("--pairs", "Directions to measure; all: to and from --pivot.")] = "all",
-    pivot: Pivot = "en",
+    pairs: Annotated[
+        Directions, Opt("--pairs", "Directions to measure; all: to and from English, or else the first.")
+    ] = "all",
     src_file: Annotated[
         File, _file("--src-file", "Instead of --queries: a corpus, for MUSE's protocol.")
     ] = None,
@@ -102,7 +92,7 @@ def evaluate_retrieval(
     from bitextmine.evaluation import retrieval
 
     if queries is not None:
-        pools = {"pairs": pairs, "pivot": pivot, "model": model, "options": ranking, "run": run}
+        pools = {"pairs": pairs, "model": model, "options": ranking, "run": run}
         return show(retrieval.evaluate_retrieval(queries, distractors, **pools), form)
     assert src_file is not None and tgt_file is not None
     langs = src_lang, tgt_lang
@@ -121,12 +111,7 @@ def evaluate_mining(
     *,
     mined: Annotated[str, Opt("MINED.tsv", remote=True)],
     gold: Annotated[str, _file("--gold", "True pairs: source line, tab, target line, counted from 1.")],
-    src_file: Annotated[
-        File, _file("--src-file", "The source corpus: lines with equal text count as one.")
-    ] = None,
-    tgt_file: Annotated[File, _file("--tgt-file", "The target corpus, likewise.")] = None,
     seed: Seed = 1,
-    resamples: Resamples = 2000,
     form: Format = "table",
     run: Annotated[Run, Only("errors", "max_line")],
 ) -> None:
@@ -135,16 +120,10 @@ def evaluate_mining(
     Follows the BUCC shared task: the threshold is tuned on one half of the source sentences and applied to the other
     half, and vice versa. MINED.tsv is the output of 'bitextmine mine --ids --threshold none'.
     """
-    if (src_file is None) != (tgt_file is None):
-        raise click.UsageError("give both corpora, --src-file and --tgt-file, or neither")
     from bitextmine.evaluation.mining import evaluate_mining as evaluate_file
     from bitextmine.files.source import Source
 
-    corpora = None
-    if src_file is not None and tgt_file is not None:
-        corpora = Source.of(src_file, run), Source.of(tgt_file, run)
-    mined_pairs, gold_pairs = Source.of(mined, run), Source.of(gold, run)
-    show(evaluate_file(mined_pairs, gold_pairs, corpora, seed=seed, resamples=resamples), form)
+    show(evaluate_file(Source.of(mined, run), Source.of(gold, run), seed=seed), form)
 
 
 @command(
@@ -161,7 +140,6 @@ def evaluate_align(
     golds: Annotated[
         tuple[str, ...], _file("--gold", "True alignment of LINKS, for several in the same order.")
     ],
-    resamples: Resamples = 2000,
     seed: Seed = 1,
     form: Format = "table",
     run: Annotated[Run, Only("errors", "max_line")],
@@ -177,7 +155,7 @@ def evaluate_align(
     from bitextmine.files.source import Source
 
     links, gold_links = ([Source.of(path, run) for path in paths] for paths in (aligned, golds))
-    show(evaluate_alignment(links, gold_links, resamples=resamples, seed=seed), form)
+    show(evaluate_alignment(links, gold_links, seed=seed), form)
 
 
 @command(
@@ -197,12 +175,10 @@ def evaluate_sts(
         Opt(
             "--pairs",
             "Also measure across languages: first sentences from one file, second sentences from the other; all: to "
-            "and from --pivot.",
+            "and from English.",
         ),
     ] = None,
-    pivot: Pivot = "en",
     model: Model = "auto",
-    resamples: Resamples = 2000,
     seed: Seed = 1,
     form: Format = "table",
     run: Annotated[Run, Only("device", "batch_tokens", "errors", "max_line")],
@@ -215,8 +191,7 @@ def evaluate_sts(
     """
     from bitextmine.evaluation.sts import evaluate_sts as evaluate_files
 
-    how = {"model": model, "resamples": resamples, "seed": seed, "run": run}
-    show(evaluate_files(files, pairs=pairs, pivot=pivot, **how), form)
+    show(evaluate_files(files, pairs=pairs, model=model, seed=seed, run=run), form)
 
 
 @command(

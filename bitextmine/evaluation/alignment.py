@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.evaluation.report import FileName, Report, bootstrap, percent
+from bitextmine.evaluation.report import RESAMPLES, FileName, Report, bootstrap, percent
 from bitextmine.files.source import Source
 from bitextmine.signature import signature
 
@@ -50,11 +50,10 @@ class AlignmentReport(Report):
     found: int
     gold: int
 
-    def to_table(self, tabs: bool = False) -> str:
-        """Return percentages: aligned for a terminal, or tab-separated without remarks."""
+    def to_table(self) -> str:
+        """Return percentages, aligned for a terminal."""
         return self._table(
-            tabs,
-            ["kind" if tabs else "", "precision", "recall", "F1", "low", "high"],
+            ["", "precision", "recall", "F1", "low", "high"],
             [
                 [name, *percent(s.precision, s.recall, s.f1, s.low, s.high)]
                 for name, s in (("strict", self.strict), ("lax", self.lax))
@@ -64,7 +63,7 @@ class AlignmentReport(Report):
 
 
 def score_alignments(
-    found: Sequence[Iterable[Pair]], gold: Sequence[Iterable[Pair]], *, resamples: int = 2000, seed: int = 1
+    found: Sequence[Iterable[Pair]], gold: Sequence[Iterable[Pair]], *, seed: int = 1
 ) -> AlignmentReport:
     """Compare alignments with the gold of the same documents, counts summed over the documents.
 
@@ -82,14 +81,14 @@ def score_alignments(
         both = [hits[:, [column, 2]], wanted[:, [column, 2]]]
         p, r = (float(part[:, 0].sum() / max(1, len(part))) for part in both)
         f1 = float(_f1([part.sum(axis=0, keepdims=True) for part in both])[0])
-        low, high = bootstrap(both, _f1, resamples=resamples, seed=seed)
+        low, high = bootstrap(both, _f1, seed)
         shares.append(Shares(p, r, f1, low, high))
     notes: tuple[str, ...] = ()
     if len(hits) and len(wanted) and not hits[:, 1].any():
         notes = ("no link shares a sentence with the gold: are these alignments of the same documents?",)
     return AlignmentReport(
         *(shares[0], shares[1], len(found), len(hits), sum(map(len, true))),
-        signature=signature(task="alignment", documents=len(found), seed=seed, resamples=resamples),
+        signature=signature(task="alignment", documents=len(found), seed=seed, resamples=RESAMPLES),
         notes=notes,
     )
 
@@ -154,7 +153,7 @@ def _numbers(text: str, first: int) -> tuple[int, ...]:
 
 
 def evaluate_alignment(
-    found: Sequence[FileName], gold: Sequence[FileName], *, resamples: int = 2000, seed: int = 1
+    found: Sequence[FileName], gold: Sequence[FileName], *, seed: int = 1
 ) -> AlignmentReport:
     """Score alignments in files (`read_alignments`), each against its gold."""
     if len(found) != len(gold):
@@ -177,4 +176,4 @@ def evaluate_alignment(
             )
         test += documents
         true += right
-    return score_alignments(test, true, resamples=resamples, seed=seed)
+    return score_alignments(test, true, seed=seed)

@@ -63,14 +63,13 @@ class ClassificationReport(Report):
     strengths: tuple[float, ...]
     results: tuple[ClassificationResult, ...]
 
-    def to_table(self, tabs: bool = False) -> str:
-        """Return percentages: aligned for a terminal, or tab-separated without remarks."""
+    def to_table(self) -> str:
+        """Return percentages, aligned for a terminal."""
         rows = [
             [r.test, *percent(r.accuracy, r.std, r.low, r.high, r.largest), str(r.documents)]
             for r in self.results
         ]
         return self._table(
-            tabs,
             ["test", "accuracy", "std", "low", "high", "largest label", "documents"],
             rows,
             f"trained on {counted(self.documents, 'document')} of {self.train} with {len(self.labels)} labels; "

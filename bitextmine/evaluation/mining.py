@@ -12,10 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.evaluation.report import FileName, Report, bootstrap, percent
-from bitextmine.files.corpus import Corpus
-from bitextmine.mining.dedup import unique_lines
-from bitextmine.mining.gold import Gold, check_line_numbers, pair_codes, read_gold, read_mined
+from bitextmine.evaluation.report import RESAMPLES, FileName, Report, bootstrap, percent
+from bitextmine.mining.gold import Gold, pair_codes, read_gold, read_mined
 from bitextmine.mining.pairing import ScoredPairs
 from bitextmine.mining.threshold import Tuned, tune
 from bitextmine.signature import signature
@@ -60,10 +58,10 @@ class MiningReport(Report):
     correct: int
     gold: int
 
-    def to_table(self, tabs: bool = False) -> str:
-        """Return percentages: aligned for a terminal, or tab-separated without remarks."""
+    def to_table(self) -> str:
+        """Return percentages, aligned for a terminal."""
         shares, counts = ["precision", "recall", "F1"], ["pairs", "correct", "gold"]
-        header = ["part" if tabs else "", "threshold", *shares, *counts]
+        header = ["", "threshold", *shares, *counts]
         a, b = self.folds
         parts: list[tuple[str, Any, int, int, int]] = [
             ("half 1", a, a.kept, a.correct, a.gold),
@@ -78,26 +76,12 @@ class MiningReport(Report):
             rows.append([name, threshold, *values, *map(str, (kept, correct, gold))])
         f1 = "F1 {} [{}, {}] (95%)".format(*percent(self.f1, self.low, self.high))
         remark = f"{f1}, each half cut at the threshold tuned on the other; 'best' is tuned on the test pairs"
-        return self._table(tabs, header, rows, remark)
+        return self._table(header, rows, remark)
 
 
-def score_mining(
-    mined: ScoredPairs,
-    gold: Gold,
-    groups: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
-    *,
-    seed: int = 1,
-    resamples: int = 2000,
-) -> MiningReport:
-    """Score arrays of mined pairs, as `evaluate_mining` does.
-
-    The groups (n,) and (m,) number the equal lines of each corpus (-1 for an empty line); without them each line is a
-    sentence of its own.
-    """
+def score_mining(mined: ScoredPairs, gold: Gold, *, seed: int = 1) -> MiningReport:
+    """Score arrays of mined pairs, as `evaluate_mining` does."""
     src, tgt, gold_src, gold_tgt = mined.src, mined.tgt, gold.src, gold.tgt
-    if groups is not None:
-        src, gold_src = _grouped(src, groups[0]), _grouped(gold_src, groups[0])
-        tgt, gold_tgt = _grouped(tgt, groups[1]), _grouped(gold_tgt, groups[1])
     width = 1 + int(max(tgt.max(initial=0), gold_tgt.max(initial=0)))
     gold_codes = np.unique(pair_codes(gold_src, gold_tgt, width))
     if len(gold_codes) < 2:
@@ -111,15 +95,14 @@ def score_mining(
     codes, score = codes[chosen], mined.score[chosen]
     correct = np.isin(codes, gold_codes)
     folds, events = _cross(score, correct, codes // width, gold_codes // width, seed)
-    low, high = bootstrap(events, _mean_f1, resamples=resamples, seed=seed)
+    low, high = bootstrap(events, _mean_f1, seed)
     precision, recall, f1 = (
         (getattr(folds[0], x) + getattr(folds[1], x)) / 2 for x in ("precision", "recall", "f1")
     )
     best, n = tune(score, correct, len(gold_codes)), len(gold_codes)
-    equal = "line" if groups is None else "text"
     return MiningReport(
         *(folds, precision, recall, f1, low, high, best, len(codes), int(correct.sum()), n),
-        signature=signature(task="mining", gold=n, folds=2, seed=seed, resamples=resamples, equal=equal),
+        signature=signature(task="mining", gold=n, folds=2, seed=seed, resamples=RESAMPLES, equal="line"),
         notes=_remarks(score, correct, folds),
     )
 
@@ -172,12 +155,6 @@ def _remarks(
     return tuple(remarks)
 
 
-def _grouped(lines: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the group of each line; an empty line gets a number of its own, after all groups."""
-    own = groups[lines]
-    return np.where(own >= 0, own, len(groups) + lines)
-
-
 def _counts_by_source(
     kept_src: NDArray[np.int64], correct: NDArray[np.bool_], gold_src: NDArray[np.int64]
 ) -> NDArray[np.int64]:
@@ -188,34 +165,15 @@ def _counts_by_source(
     return np.stack(counts, axis=1)
 
 
-def evaluate_mining(
-    mined: FileName,
-    gold: FileName,
-    corpora: tuple[FileName, FileName] | None = None,
-    *,
-    seed: int = 1,
-    resamples: int = 2000,
-) -> MiningReport:
+def evaluate_mining(mined: FileName, gold: FileName, *, seed: int = 1) -> MiningReport:
     """Measure precision, recall and F1 of mined pairs, the threshold tuned on one half and applied to the other.
 
     Args:
         mined: the output of ``mine --ids --threshold none``: score, source line, target line, ...
         gold: a TSV file of line numbers, from 1.
-        corpora: source and target, with which equal texts are one sentence: a pair is correct if its texts, up to white
-            space and Unicode form, are those of a gold pair, and copies of one pair count once.
         seed: of the halves and of the bootstrap.
-        resamples: of the bootstrap.
 
     Raises:
-        BitextmineError: malformed files, line numbers outside the corpora, or fewer than two gold pairs.
+        BitextmineError: malformed files, or fewer than two gold pairs.
     """
-    standard, pairs = read_gold(gold), read_mined(mined)
-    groups = []
-    columns = (pairs.src, standard.src), (pairs.tgt, standard.tgt)
-    for path, numbers in zip(corpora or (), columns, strict=False):
-        text = Corpus(path)
-        groups.append(unique_lines(text.lines()).line_to_row)
-        for where, lines in zip((mined, gold), numbers, strict=True):
-            check_line_numbers(str(where), lines, text.name, len(groups[-1]))
-    both = (groups[0], groups[1]) if groups else None
-    return score_mining(pairs, standard, both, seed=seed, resamples=resamples)
+    return score_mining(read_mined(mined), read_gold(gold), seed=seed)

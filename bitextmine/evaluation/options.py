@@ -14,21 +14,15 @@ class RankingOptions(Options):
 
     Attributes:
         k: neighbours of the ratio margin.
-        csls: neighbours of CSLS.
-        candidates: the nearest by cosine, among which these choose.
         rescore: rank by the scorer of `mine --rescore`, too.
         second: an encoder that ranks the candidates again, alone and together with the first.
         second_weight: of its margin, where that of the first counts 1; both are in standard deviations of the scores.
     """
 
     k: Annotated[int, Opt("-k", "Neighbours for the ratio margin.", ge=1)] = 4
-    csls: Annotated[int, Opt("--csls", "Neighbours for CSLS.", ge=1)] = 10
-    candidates: Annotated[
-        int, Opt("--candidates", "Nearest sentences by cosine that the margins rerank.", ge=1)
-    ] = 10
-    rescore: Annotated[bool, Opt("--rescore", "Also rerank them with the scorer of 'mine --rescore'.")] = (
-        False
-    )
+    rescore: Annotated[
+        bool, Opt("--rescore", "Also rerank the nearest with the scorer of 'mine --rescore'.")
+    ] = False
     second: Annotated[
         Second,
         Opt(

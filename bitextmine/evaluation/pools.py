@@ -83,26 +83,18 @@ def find_distractors(folder: str | os.PathLike[str], language: str) -> Path | No
     return next((path for path in paths if path.is_file()), None)
 
 
-def language_pairs(
-    wanted: str, languages: Sequence[str], pivot: str | None = None, of: str = "the queries"
-) -> list[tuple[str, str]]:
-    """Return directions: ``en-fr,fr-en`` -> [(en, fr), (fr, en)]; ``all``: to and from the pivot.
+def language_pairs(wanted: str, languages: Sequence[str], of: str = "the queries") -> list[tuple[str, str]]:
+    """Return directions: ``en-fr,fr-en`` -> [(en, fr), (fr, en)]; ``all``: to and from English, or the first language.
 
-    The default pivot "en" stands for the first language if there is no English; without a pivot ``all`` means every
-    ordered pair. `of` names the owner of the languages in messages.
+    `of` names the owner of the languages in messages.
     """
     if not isinstance(wanted, str):
         raise UsageError(f"pairs: expected text such as 'en-fr,fr-en' or 'all', found {wanted!r}")
-    every = list(itertools.permutations(languages, 2))
     if wanted == "all":
-        if pivot is None:
-            return every
-        if pivot == "en" and pivot not in languages:
-            pivot = languages[0]
-        if pivot not in languages:
-            raise BitextmineError(f"pivot '{pivot}': no such language; there are {', '.join(languages)}")
+        pivot = "en" if "en" in languages else languages[0]
         rest = [lang for lang in languages if lang != pivot]
         return [pair for lang in rest for pair in ((pivot, lang), (lang, pivot))]
+    every = itertools.permutations(languages, 2)
     known = {f"{src}-{tgt}": (src, tgt) for src, tgt in every}  # a language may hold a hyphen, as pt-BR does
     words = list(dict.fromkeys(word.strip() for word in wanted.split(",")))
     if unknown := [word for word in words if word not in known]:

@@ -22,6 +22,8 @@ from bitextmine.mining.pairing import ScoredPairs
 from bitextmine.mining.scorer import Rescorer
 from bitextmine.run import Run
 
+# Neighbours of CSLS, and the nearest targets by cosine, among which the margins choose.
+CSLS, CANDIDATES = 10, 10
 _BLOCK = 1 << 22
 _PAIRS = 1 << 14
 # A candidate stands out from its ends' best so many candidates, itself among them: the runner-up is the one to beat.
@@ -55,21 +57,14 @@ class RetrievalReport(Report, Shown):
     def __repr__(self) -> str:
         return f"<RetrievalReport: {counted(len(self.results), 'result')}, {self.signature}>"
 
-    def to_table(self, tabs: bool = False) -> str:
-        """Return percentages: a row per direction and a column per measure, or, with `tabs`, a row per number."""
-        if tabs:
-            header = ["direction", "measure", "P@1", "low", "high", "correct", "queries", "pool"]
-            cells = []
-            for r in self.results:
-                counts = map(str, (r.correct, r.queries, r.pool))
-                cells.append([f"{r.src}-{r.tgt}", r.measure, *percent(r.p_at_1, r.low, r.high), *counts])
-            return self._table(True, header, cells)
+    def to_table(self) -> str:
+        """Return percentages: a row per direction and a column per measure."""
         measures = dict.fromkeys(r.measure for r in self.results)
         rows: dict[tuple[str, str], list[str]] = {}
         for r in self.results:
             row = rows.setdefault((r.src, r.tgt), [f"{r.src}-{r.tgt}", f"{r.queries:,}", f"{r.pool:,}"])
             row.append("{} [{}, {}]".format(*percent(r.p_at_1, r.low, r.high)))
-        return self._table(False, ["P@1", "queries", "pool", *measures], list(rows.values()))
+        return self._table(["P@1", "queries", "pool", *measures], list(rows.values()))
 
 
 # The first row of the pool for each query, int64 (q,), by each measure.
@@ -85,12 +80,6 @@ def results_of(
         hits, n = int((best == gold).sum()), len(gold)
         rows.append(RetrievalResult(*languages, name, hits / n, *wilson(hits, n), hits, n, pool))
     return rows
-
-
-def _measured(
-    cosine: NDArray[np.int64], ratio: NDArray[np.int64], csls: NDArray[np.int64], options: RankingOptions
-) -> Ranked:
-    return {"cosine": cosine, f"ratio-{options.k}": ratio, f"csls-{options.csls}": csls}
 
 
 def rank_in_pool(
@@ -112,24 +101,24 @@ def rank_in_pool(
     from bitextmine.search.neighbours import Neighbours
     from bitextmine.search.options import SearchOptions
 
-    candidates, most = options.candidates, max(options.k, options.csls)
+    most = max(options.k, CSLS)
     queries = np.ascontiguousarray(src_pool[query_rows])
     search = SearchOptions(device=run.device_name, memory=run.memory)
     with run.progress(len(queries), "search", "queries") as bar:
-        sim, ids = search_one(queries, pool, max(most, candidates), search, progress=bar.update)
-    chosen = ids[:, :candidates]
+        sim, ids = search_one(queries, pool, max(most, CANDIDATES), search, progress=bar.update)
+    chosen = ids[:, :CANDIDATES]
     there = chosen >= 0
     targets = np.unique(chosen[there])
     with run.progress(len(targets), "neighbourhoods", "candidates") as bar:
         rows = np.ascontiguousarray(pool[targets])
-        wide = most if second is None else max(most, candidates)
+        wide = most if second is None else max(most, CANDIDATES)
         back, back_ids = search_one(rows, src_pool, wide, search, progress=bar.update)
     column_of = np.searchsorted(targets, chosen)
 
     def first(kind: Margin, width: int) -> NDArray[np.int64]:
         mean_src = neighbourhood_mean(sim[:, :width], ids[:, :width])
         mean_tgt = neighbourhood_mean(back[:, :width], back_ids[:, :width])
-        cos = np.where(there, sim[:, :candidates].astype(np.float64), -np.inf)
+        cos = np.where(there, sim[:, :CANDIDATES].astype(np.float64), -np.inf)
         return _first(margin(cos, mean_src[:, None], mean_tgt[np.where(there, column_of, 0)], kind), chosen)
 
     def log_odds(
@@ -141,9 +130,11 @@ def rank_in_pool(
         own, columns = np.searchsorted(rows, pairs.src), np.searchsorted(targets, pairs.tgt)
         return rescorer(rows, targets).scores(own, columns, pairs.score, near, options.k)
 
-    ranked = _measured(
-        ids[:, 0], first(Margin.RATIO, options.k), first(Margin.DISTANCE, options.csls), options
-    )
+    ranked = {
+        "cosine": ids[:, 0],
+        f"ratio-{options.k}": first(Margin.RATIO, options.k),
+        f"csls-{CSLS}": first(Margin.DISTANCE, CSLS),
+    }
     if rescorer is not None:
         # A repeated query is one row of the source side.
         rows, firsts, number = np.unique(query_rows, return_index=True, return_inverse=True)
@@ -156,7 +147,7 @@ def rank_in_pool(
     if second is not None:
         # Candidates both ways, each once: the targets nearest to a query, and the sources nearest to these.
         query, column = np.nonzero(there)
-        target, rank = np.nonzero(back_ids[:, :candidates] >= 0)
+        target, rank = np.nonzero(back_ids[:, :CANDIDATES] >= 0)
         src = np.concatenate([query_rows[query], back_ids[target, rank]])
         tgt = np.concatenate([chosen[query, column], targets[target]])
         cosine = np.concatenate([sim[query, column], back[target, rank]]).astype(np.float64)
@@ -245,7 +236,7 @@ def rank_muse(queries: NDArray, pool: NDArray, options: RankingOptions, run: Run
 
     search = SearchOptions(device=run.device_name, memory=run.memory)
     with run.progress(len(queries), "search", "queries") as bar:
-        neighbours = search_both(queries, pool, max(options.k, options.csls), search, progress=bar.update)
+        neighbours = search_both(queries, pool, max(options.k, CSLS), search, progress=bar.update)
 
     def means(width: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return (
@@ -253,7 +244,7 @@ def rank_muse(queries: NDArray, pool: NDArray, options: RankingOptions, run: Run
             neighbourhood_mean(neighbours.bwd_sim[:, :width], neighbours.bwd_id[:, :width]),
         )
 
-    widths = {Margin.RATIO: means(options.k), Margin.DISTANCE: means(options.csls)}
+    widths = {Margin.RATIO: means(options.k), Margin.DISTANCE: means(CSLS)}
     best = {kind: np.full(len(queries), -np.inf) for kind in widths}
     where = {kind: np.zeros(len(queries), dtype=np.int64) for kind in widths}
     asked = queries.astype(np.float32)
@@ -268,4 +259,5 @@ def rank_muse(queries: NDArray, pool: NDArray, options: RankingOptions, run: Run
             better = value > best[kind]
             best[kind][better] = value[better]
             where[kind][better] = top[better] + start
-    return _measured(neighbours.fwd_id[:, 0], where[Margin.RATIO], where[Margin.DISTANCE], options)
+    best_ratio, best_csls = where[Margin.RATIO], where[Margin.DISTANCE]
+    return {"cosine": neighbours.fwd_id[:, 0], f"ratio-{options.k}": best_ratio, f"csls-{CSLS}": best_csls}

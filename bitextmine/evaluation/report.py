@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.console import aligned, tab_separated
+from bitextmine.console import aligned
 
 if TYPE_CHECKING:
     import pandas
@@ -39,10 +39,7 @@ class Report:
 
         return pandas.DataFrame([asdict(result) for result in cast(Any, self).results])
 
-    def _table(self, tabs: bool, header: Sequence[str], rows: Sequence[Sequence[str]], *remarks: str) -> str:
-        """Return an aligned table with remarks, or a tab-separated one without."""
-        if tabs:
-            return tab_separated(header, rows)
+    def _table(self, header: Sequence[str], rows: Sequence[Sequence[str]], *remarks: str) -> str:
         return "\n".join([aligned(header, rows), *remarks, *self.notes, self.signature])
 
 
@@ -59,6 +56,7 @@ def cut_note(cut: int, noun: str, most: int) -> tuple[str, ...]:
     return (f"{subject} longer than {most} pieces: of these only the beginning counts",)
 
 
+RESAMPLES = 2000  # of the bootstrap
 Z95 = 1.959963984540054  # the 97.5% point of the normal distribution
 
 
@@ -80,24 +78,22 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
 def bootstrap(
     groups: list[NDArray[np.int64]],
     statistic: Callable[[list[NDArray[np.int64]]], NDArray[np.float64]],
-    *,
-    resamples: int = 2000,
     seed: int = 1,
 ) -> tuple[float, float]:
     """Return the 95% percentile bootstrap interval of a statistic of sums of counts.
 
     `groups` are integer matrices (items, c), the items of each resampled with replacement; `statistic` maps one matrix
-    of sums (resamples, c) per group to values (resamples,). Items with equal counts are interchangeable, so the draw is
+    of sums (RESAMPLES, c) per group to values (RESAMPLES,). Items with equal counts are interchangeable, so the draw is
     one multinomial over the distinct ones: exact, and fast for any number.
     """
     rng = np.random.default_rng(seed)
     sums = []
     for items in groups:
         if not len(items):
-            sums.append(np.zeros((resamples, items.shape[1]), dtype=np.int64))
+            sums.append(np.zeros((RESAMPLES, items.shape[1]), dtype=np.int64))
             continue
         distinct, count = np.unique(items, axis=0, return_counts=True)
-        drawn = rng.multinomial(len(items), count / len(items), size=resamples)
+        drawn = rng.multinomial(len(items), count / len(items), size=RESAMPLES)
         sums.append(drawn @ distinct)
     low, high = np.quantile(statistic(sums), [0.025, 0.975])
     return float(low), float(high)

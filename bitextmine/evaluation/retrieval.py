@@ -30,6 +30,8 @@ from bitextmine.evaluation.pools import (
     sentences_of,
 )
 from bitextmine.evaluation.ranking import (
+    CANDIDATES,
+    CSLS,
     RetrievalReport,
     RetrievalResult,
     rank_in_pool,
@@ -59,7 +61,6 @@ def evaluate_retrieval(
     distractors: Distractors | None = None,
     *,
     pairs: str = "all",
-    pivot: str | None = "en",
     model: FileName | Encoder = "auto",
     options: RankingOptions,
     run: Run,
@@ -74,8 +75,7 @@ def evaluate_retrieval(
             a header of languages.
         distractors: further sentences by language, which translate none of the queries, or a folder of
             ``distractors.LANG.txt`` files.
-        pairs: directions, as "en-fr,fr-en"; "all" means to and from `pivot`.
-        pivot: the language of "all"; "en" stands for the first language if there is no English, None for every pair.
+        pairs: directions, as "en-fr,fr-en"; "all" means to and from English, or the first language without it.
         model: an encoder, or the name of one.
         options: the measures; or its fields, such as ``k`` and ``rescore``, as keywords.
         run: resources; or its fields, such as ``device``.
@@ -100,7 +100,7 @@ def evaluate_retrieval(
         asked = read_queries(Source.of(a_path("queries", queries), run))
     if distractors is not None and not isinstance(distractors, Mapping):
         a_path("distractors", distractors)
-    directions, count = language_pairs(pairs, list(asked), pivot), len(next(iter(asked.values())))
+    directions, count = language_pairs(pairs, list(asked)), len(next(iter(asked.values())))
     from bitextmine.encoder import as_encoder
 
     model = choose_model(model, asked)
@@ -121,7 +121,7 @@ def evaluate_retrieval(
         ]
     sizes = ",".join(f"{lang}={len(pool.unique.rows)}" for lang, pool in pools.items())
     parts = {"task": "retrieval", "protocol": "pools", "queries": count, "pools": sizes}
-    parts |= _how(ranking, encoder, ranking.candidates, "source-pool")
+    parts |= _how(ranking, encoder, CANDIDATES, "source-pool")
     if scoring is not None:
         parts["scorer"] = scoring.scorer.hash
     if second is not None:
@@ -131,7 +131,7 @@ def evaluate_retrieval(
 
 def _how(ranking: RankingOptions, encoder: Encoder, candidates: int | str, of: str) -> dict[str, Any]:
     """Return the parts of a signature that both protocols have."""
-    where = {"k": ranking.k, "csls": ranking.csls, "candidates": candidates, "neighbourhood": of}
+    where = {"k": ranking.k, "csls": CSLS, "candidates": candidates, "neighbourhood": of}
     return {**where, "interval": "wilson-95", "model": encoder.hash}
 
 

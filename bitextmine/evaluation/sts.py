@@ -23,8 +23,7 @@ from bitextmine.display import Shown
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.evaluation.gold_pairs import GoldPairs, gold_pairs_of, read_gold_pairs
 from bitextmine.evaluation.pools import language_pairs
-from bitextmine.evaluation.report import FileName, Report, cut_note, percent
-from bitextmine.evaluation.spearman import interval, redrawn, spearman
+from bitextmine.evaluation.report import RESAMPLES, FileName, Report, cut_note, percent
 from bitextmine.files.source import Source
 from bitextmine.languages.codes import is_code
 from bitextmine.run import Run
@@ -33,6 +32,9 @@ from bitextmine.signature import signature
 
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
+
+# The numbers in the largest array of resamples.
+BLOCK = 1 << 21
 
 
 @dataclass(frozen=True)
@@ -63,10 +65,9 @@ class StsReport(Report, Shown):
     def __repr__(self) -> str:
         return f"<StsReport: {counted(len(self.results), 'result')}, {self.signature}>"
 
-    def to_table(self, tabs: bool = False) -> str:
-        """Return correlations times 100: aligned for a terminal, or tab-separated without remarks."""
+    def to_table(self) -> str:
+        """Return correlations times 100, aligned for a terminal."""
         return self._table(
-            tabs,
             ["set", "languages", "Spearman", "low", "high", "pairs"],
             [
                 [r.name or "-", r.languages or "-", *percent(r.spearman, r.low, r.high), str(r.pairs)]
@@ -81,9 +82,7 @@ def evaluate_sts(
     files: FileName | Sequence[FileName] | Mapping[str, Iterable[Sequence[Any]]],
     *,
     pairs: str | None = None,
-    pivot: str | None = "en",
     model: FileName | Encoder = "auto",
-    resamples: int = 2000,
     seed: int = 1,
     run: Run,
 ) -> StsReport:
@@ -93,10 +92,9 @@ def evaluate_sts(
         files: comma- or tab-separated sentence pairs with gold scores (`read_gold_pairs`), the language in the name, as
             stsb.de.csv; or rows (sentence1, sentence2, score) by language.
         pairs: directions across languages. en-de takes the first sentences of the English file and the second ones of
-            the German file of the same set, whose gold scores must be equal; "all" means to and from `pivot`.
-        pivot: the language of "all"; "en" stands for the first language if there is no English.
+            the German file of the same set, whose gold scores must be equal; "all" means to and from English, or the
+            first language without it.
         model: an encoder, or the name of one.
-        resamples: of the bootstrap, for the intervals.
         seed: of the bootstrap.
         run: resources; or its fields, such as ``device``.
 
@@ -114,15 +112,15 @@ def evaluate_sts(
     >>> evaluate_sts({"en": rows}).to_frame()[["languages", "spearman", "pairs"]].to_dict("list")
     {'languages': ['en'], 'spearman': [1.0], 'pairs': [3]}
     """
-    resamples, seed = whole_number("resamples", resamples), whole_number("seed", seed, 0)
+    seed = whole_number("seed", seed, 0)
     sets = _sets(files, run)
-    measured = sets if pairs is None else [*sets, *_across(sets, pairs, pivot)]
+    measured = sets if pairs is None else [*sets, *_across(sets, pairs)]
     from bitextmine.encoder import as_encoder
 
     encoder = as_encoder(choose_model(model, (rated_set.language for rated_set in sets)), run.device)
     cosines, cut = _cosines(encoder, measured, run.batch_tokens)
     columns = [(cosine, rated.gold) for cosine, rated in zip(cosines, measured, strict=True)]
-    draws = redrawn(columns, resamples, seed)
+    draws = redrawn(columns, seed)
     results, means, notes = [], [], []
     for rated, column, drawn in zip(measured, columns, draws, strict=True):
         correlation = spearman(*column)
@@ -130,11 +128,14 @@ def evaluate_sts(
             correlation, drawn[:] = 0.0, 0.0
             name = " ".join(filter(None, (rated.name, rated.language)))
             notes.append(f"{name}: all cosines are equal: there is no correlation, counted as 0")
-        results.append(StsResult(rated.name, rated.language, correlation, *interval(drawn), len(rated)))
+        results.append(StsResult(rated.name, rated.language, correlation, *_interval(drawn), len(rated)))
     for name, part in (("within", slice(0, len(sets))), ("across", slice(len(sets), None))):
         several = results[part]
         if len(several) > 1:
-            mean, low_high = float(np.mean([r.spearman for r in several])), interval(draws[part].mean(axis=0))
+            mean, low_high = (
+                float(np.mean([r.spearman for r in several])),
+                _interval(draws[part].mean(axis=0)),
+            )
             means.append(StsResult("mean", name, mean, *low_high, sum(r.pairs for r in several)))
     return StsReport(
         tuple(results),
@@ -144,7 +145,7 @@ def evaluate_sts(
             measure="spearman-cosine",
             pairs=sum(len(rated_set) for rated_set in sets),
             interval="bootstrap-95",
-            resamples=resamples,
+            resamples=RESAMPLES,
             seed=seed,
             model=encoder.hash,
         ),
@@ -171,7 +172,7 @@ def _sets(
     return list(map(read_gold_pairs, sources))
 
 
-def _across(sets: Sequence[GoldPairs], pairs: str, pivot: str | None) -> list[GoldPairs]:
+def _across(sets: Sequence[GoldPairs], pairs: str) -> list[GoldPairs]:
     """Return the pairs of each direction and set: first sentences of one language, second ones of the other."""
     languages = list(dict.fromkeys(gold.language for gold in sets if gold.language))
     if len(languages) < 2:
@@ -188,7 +189,7 @@ def _across(sets: Sequence[GoldPairs], pairs: str, pivot: str | None) -> list[Go
                 "across languages there can be one only"
             )
     joined = []
-    for src, tgt in language_pairs(pairs, languages, pivot, of="the files"):
+    for src, tgt in language_pairs(pairs, languages, of="the files"):
         names = [rated.name for rated in sets if rated.language == src and (rated.name, tgt) in known]
         if not names:
             raise BitextmineError(
@@ -234,3 +235,68 @@ def _cosines(
         length = np.sqrt(squares[a] * squares[b])
         cosines.append(np.divide(products, length, out=np.zeros(len(a)), where=length > 0))
     return cosines, cut
+
+
+# --- Spearman's correlation ------------------------------------------------------------------------------------
+
+
+def spearman(x: NDArray, y: NDArray) -> float:
+    """Return Spearman's correlation of x (n,) and y (n,), that is Pearson's of their ranks; ties share their mean rank.
+
+    NaN if all values of x or of y are equal.
+    """
+    return float(_correlations(_Column(x), _Column(y), np.ones((1, len(x)), dtype=np.int64))[0])
+
+
+def redrawn(columns: Sequence[tuple[NDArray, NDArray]], seed: int) -> NDArray[np.float64]:
+    """Return correlations (columns, RESAMPLES) of pairs resampled with replacement.
+
+    Each of `columns` is x (n,) and y (n,); columns of one length are drawn at the same places. A draw of only equal
+    values gives NaN.
+    """
+    correlations = np.empty((len(columns), RESAMPLES))
+    for n in {len(x) for x, _ in columns}:
+        ready = [(at, _Column(x), _Column(y)) for at, (x, y) in enumerate(columns) if len(x) == n]
+        rng = np.random.default_rng(seed)
+        rows = max(1, BLOCK // n)
+        for start in range(0, RESAMPLES, rows):
+            stop = min(start + rows, RESAMPLES)
+            times = rng.multinomial(n, np.full(n, 1 / n), size=stop - start)
+            for at, x, y in ready:
+                correlations[at, start:stop] = _correlations(x, y, times)
+    return correlations
+
+
+class _Column:
+    """Values to be ranked again and again, with other numbers of copies each time."""
+
+    def __init__(self, values: NDArray) -> None:
+        self._order = np.argsort(values, kind="stable")
+        _, self._starts, self._group = np.unique(values[self._order], return_index=True, return_inverse=True)
+        self._place = np.empty(len(values), dtype=np.int64)
+        self._place[self._order] = self._group
+
+    def centred(self, times: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return ranks (b, n) less the mean of all ranks, for times[:, i] copies of value i."""
+        each = np.add.reduceat(times[:, self._order], self._starts, axis=1)
+        # Copies from rank r to rank s share (r + s) / 2, and the mean of all ranks is (n + 1) / 2.
+        ranks = np.cumsum(each, axis=1) - (each + len(self._place)) / 2
+        return ranks[:, self._place]
+
+
+def _correlations(x: _Column, y: _Column, times: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return correlations (b,) for times[:, i] copies of pair i."""
+    a, b = x.centred(times), y.centred(times)
+    weighted = a * times
+    both = np.einsum("ij,ij->i", weighted, b)
+    squares = np.einsum("ij,ij->i", weighted, a) * np.einsum("ij,ij,ij->i", b, b, times)
+    return np.divide(both, np.sqrt(squares), out=np.full(len(both), np.nan), where=squares > 0)
+
+
+def _interval(resampled: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the middle 95% of correlations, those that are NaN left out."""
+    defined = resampled[~np.isnan(resampled)]
+    if not len(defined):
+        return -1.0, 1.0
+    low, high = np.quantile(defined, [0.025, 0.975])
+    return float(low), float(high)

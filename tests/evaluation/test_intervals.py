@@ -32,7 +32,7 @@ def test_wilson_at_the_edges():
 
 def test_bootstrap_of_a_share_is_the_binomial_interval():
     items = np.array([[1, 1]] * 800 + [[0, 1]] * 200)
-    low, high = bootstrap([items], lambda s: s[0][:, 0] / s[0][:, 1], resamples=4000)
-    assert low == pytest.approx(0.775, abs=0.004)
-    assert high == pytest.approx(0.825, abs=0.004)
-    assert bootstrap([items], lambda s: s[0][:, 0] / s[0][:, 1], resamples=4000) == (low, high)
+    low, high = bootstrap([items], lambda s: s[0][:, 0] / s[0][:, 1])
+    assert low == pytest.approx(0.775, abs=0.005)
+    assert high == pytest.approx(0.825, abs=0.005)
+    assert bootstrap([items], lambda s: s[0][:, 0] / s[0][:, 1]) == (low, high)
