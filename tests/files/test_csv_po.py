@@ -170,16 +170,23 @@ msgstr[0] "%d\u2028個"
 
 
 def test_catalogues(tmp_path):
-    """Fuzzy and obsolete messages are left out, and each plural form is a pair."""
     (tmp_path / "a.po").write_text(GETTEXT, encoding="latin-1")
     assert rows(tmp_path / "a.po") == [
         ('%d file is "open"\n', "%d Datei ist »offen«\n"),
         ("%d files are open\n", "%d Dateien sind geöffnet\n"),
+        ("Color", "Farbe"),
+        ("Old", "Alt"),
     ]
-    assert open_table(tmp_path / "a.po").langs("en", "de") == ("en", "de")
+    table = open_table(tmp_path / "a.po")
+    (block,) = table.rows.blocks()
+    assert table.names == ("src", "tgt", "context", "flags")
+    assert block.texts(3, range(4)) == ["c-format", "c-format", "fuzzy", "obsolete"]
+    assert table.langs("en", "de") == ("en", "de")
     (tmp_path / "b.po").write_text(POEDIT, encoding="utf-8", newline="\r\n")
     assert rows(tmp_path / "b.po") == [("Open", "開く"), "no ja", ("%d items", "%d 個")]
-    assert open_table(tmp_path / "b.po").langs() == ("en_GB", "ja")
+    table = open_table(tmp_path / "b.po")
+    assert table.langs() == ("en_GB", "ja")
+    assert next(table.rows.blocks()).texts(2, range(3)) == ["button", "state", ""]
 
 
 @pytest.mark.parametrize(
@@ -199,6 +206,18 @@ def test_damaged_catalogues(tmp_path, text, error):
         rows(tmp_path / "a.po")
 
 
+def test_messages_without_a_closing_quotation_mark_are_malformed(tmp_path):
+    texts = (
+        'msgid "a"\nmsgstr "b"',
+        'msgid "Bad\nmsgstr "x"',
+        '#~ msgid "c\\""\n#~ msgstr ""\n#~ "d"',
+        'msgid "e"\nmsgstr "f\\"',
+    )
+    (tmp_path / "a.po").write_text("\n\n".join(texts))
+    cut = "line {}: no closing quotation mark"
+    assert rows(tmp_path / "a.po") == [("a", "b"), cut.format(4), ('c"', "d"), cut.format(12)]
+
+
 XML = '<?xml version="1.0"?>\n'
 TEXT_XLIFF = (
     '<xliff version="1.2"><file source-language="en" target-language="de"><body><trans-unit><source>a</source>'
@@ -212,7 +231,7 @@ CONTENTS = {
     "XLIFF": (XLIFF, XML + TEXT_XLIFF),
     "XLIFF with a prefix": (XLIFF, TEXT_XLIFF.replace("xliff", "x:xliff")),
     "TMX": (TMX, XML + "<!DOCTYPE tmx>" + TEXT_TMX),
-    "PO": (PO, '# Note\n\n#, c-format\nmsgid "a"\nmsgstr "b"\n'),
+    "PO": (PO, '# Note\n\n#, fuzzy\nmsgid "a"\nmsgstr "b"\n'),
     "JSON Lines": (JSONL, '{"translation": {"en": "a", "de": "b"}}\n'),
     "CSV": (CSV, "en,de\na,b\n"),
     "CSV with semicolons": (CSV, "en;de\na;b\n"),

@@ -25,6 +25,11 @@ def rows(path, columns=None):
     return table.langs(), found
 
 
+def column(path, name):
+    table = open_table(path)
+    return [v for b in table.rows.blocks() for v in b.texts(table.names.index(name), range(len(b)))]
+
+
 OMEGAT = """<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE tmx SYSTEM "tmx14.dtd">
 <tmx version="1.4">
@@ -114,13 +119,26 @@ def test_files_of_programs(tmp_path, name, text, langs, found):
     assert rows(path) == (langs, found)
 
 
+def test_states_are_columns(tmp_path):
+    def values(name, text):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return [column(tmp_path / name, key) for key in ("state", "approved", "translate")]
+
+    assert values("a.sdlxliff", SDL) == [["", "Translated", "Draft"], [""] * 3, ["no", "yes", "yes"]]
+    assert values("a.mqxliff", MEMOQ) == [["ManuallyConfirmed", "NotStarted"], [""] * 2, ["yes"] * 2]
+    assert values("a.mxliff", PHRASE) == [[""], ["yes"], ["yes"]]
+    assert values("a.xliff", OASIS) == [["final", "", ""], [""] * 3, ["yes", "yes", "no"]]
+    stated = MEMOQ.replace("<target ", '<target state="translated" ').replace(
+        'id="2"', 'id="2" approved="no"'
+    )
+    assert values("a.xlf", stated)[:2] == [["translated"] * 2, ["", "no"]]
+
+
 def test_a_command_takes_it(bitextmine, tmp_path):
     (tmp_path / "new.xlf").write_text(OASIS, encoding="utf-8")
-    scored = bitextmine("score", "new.xlf", "--columns", "numbers", cwd=tmp_path)
-    assert scored.out.splitlines()[:2] == [
-        "src\ttgt\tnumbers",
-        "A red bicycle\tUma bicicleta vermelha\t1.0000",
-    ]
+    scored = bitextmine("score", "new.xlf", "--columns", "lang,numbers", cwd=tmp_path)
+    assert scored.out.splitlines()[0] == "src\ttgt\tstate\tapproved\ttranslate\tlang\tnumbers"
+    assert scored.out.splitlines()[1].startswith("A red bicycle\tUma bicicleta vermelha\tfinal\t\tyes\t")
     assert "1 row has no text in one of the languages; the first: new.xlf: row 3: no pt-BR" in scored.err
     said = bitextmine("filter", "new.xlf", "-o", "b.xlf", cwd=tmp_path, code=2).err
     assert ".xlf" not in said.partition("written as")[2].partition(";")[0]
@@ -157,6 +175,25 @@ def unit(src, tgt="x", langs=("en", "fr")):
 def test_placeholders_do_not_glue_words(tmp_path, seg, text):
     (tmp_path / "a.tmx").write_text(tmx(unit(seg)), encoding="utf-8")
     assert rows(tmp_path / "a.tmx")[1] == [(text, "x")]
+
+
+def test_texts_within_markup_are_pairs_or_counted(tmp_path):
+    def note(*texts):
+        return "Read<ph>{" + "".join(f"<sub>{text}</sub>" for text in texts) + "}</ph>"
+
+    units = [
+        unit(note("A note."), note("Une note.")),
+        unit(note("One.", "Two."), note("Un.")),
+        unit("a", "b"),
+    ]
+    (tmp_path / "a.tmx").write_text(tmx(*units))
+    expected = [
+        ("Read", "Read"),
+        ("A note.", "Une note."),
+        ("Read", "Read"),
+        "1 or 2 texts within markup (<sub>)",
+    ]
+    assert rows(tmp_path / "a.tmx")[1] == [*expected, ("a", "b")]
 
 
 # --- languages ---
@@ -211,6 +248,7 @@ VARIANTS = [("en-US", "fr-FR"), ("en-GB", "fr-FR"), ("EN", "FR"), ("fr_CA", "eng
         (Columns(src="fr", tgt="en"), ("fr", "en"), [0, 1, 2, 3]),
         (Columns(langs=("fr", "en")), ("fr", "en"), [0, 1, 2, 3]),
         (Columns(src="en-US", tgt="fr-FR"), ("en-US", "fr-FR"), [0]),
+        (Columns(src="en-AU", tgt="fr"), ("EN", "fr"), [0, 1, 2, 3]),
     ],
 )
 def test_variants_of_a_language_are_one_side(tmp_path, columns, langs, kept):
@@ -266,6 +304,15 @@ def test_a_damaged_unit_costs_no_other(tmp_path, monkeypatch, damage, size):
     assert [row for row in found if isinstance(row, tuple)] == [(f"s{at}", f"t{at}") for at in range(6)]
     bad = [row for row in found if isinstance(row, str)]
     assert len(bad) == 2 and all(row.endswith("in line 2") or "&nbsp;" in row for row in bad)
+
+
+@pytest.mark.parametrize(
+    ("end", "more"), [("</body></tmx>\0\0", 1), ("", 1), ("<tu><tuv", 1), ("</body></tmx>\n\n", 0)]
+)
+def test_a_damaged_end(tmp_path, end, more):
+    (tmp_path / "a.tmx").write_text(tmx(unit("a", "b"), end=end))
+    found = rows(tmp_path / "a.tmx")[1]
+    assert found[0] == ("a", "b") and len(found) == 1 + more
 
 
 def test_damage_does_not_change_languages(tmp_path):

@@ -59,8 +59,8 @@ class RecordRows(Rows):
     name for is left out. With a translation, an object of texts by language, source and target are its two languages;
     of more, those that the user names (`_languages`). Without one, the columns are found by their names.
 
-    declared: the languages that the file declares, in formats of texts by language; schema: that of Arrow, with the
-    names of all values.
+    declared: the languages that the file declares, in formats of texts by language; fields: names of values, in any
+    record or none; schema: that of Arrow, with the names of all values.
     """
 
     def __init__(
@@ -69,6 +69,7 @@ class RecordRows(Rows):
         records: Iterable[Record],
         columns: Columns,
         declared: Sequence[str] | None = None,
+        fields: Sequence[str] = (),
         schema: Any = None,
     ) -> None:
         name = str(source)
@@ -90,7 +91,7 @@ class RecordRows(Rows):
         read = [record.content for record in self._ahead if record.content is not None]
         translations = [t for content in read if isinstance(t := content.get(TRANSLATION), dict)]
         self.translations = bool(translations) or (declared is not None and not whole)
-        extras = dict.fromkeys(key for content in read for key in content)
+        extras = dict.fromkeys([*fields, *(key for content in read for key in content)])
         if schema is not None:
             extras = dict.fromkeys(schema.names)
         names, unknown = [], ""
@@ -189,7 +190,11 @@ def _languages(
             chosen.append(None)
         elif is_position(value) and value not in tags and 0 < int(value[:9]) <= len(langs):
             chosen.append(langs[int(value) - 1])
-        elif any(matches(tag, value) for tag in tags) or (not whole and language(value)):
+        elif any(matches(tag, value) for tag in tags):
+            chosen.append(value)
+        elif without_region := [tag for tag in tags if tag.lower() == language_family(value)]:
+            chosen.append(without_region[0])
+        elif not whole and language(value):
             chosen.append(value)
         else:
             there = ", ".join(langs)[:200]

@@ -31,6 +31,7 @@ _TAG_BYTES = 64  # of a tag that is looked for, when a block ends within it
 # Inside a segment: what stands in these is markup of another program, and no text.
 _NATIVE = {"bpt", "ept", "it", "ph", "ut"}
 _PLACEHOLDERS = {"ph", "x"}
+_CONFIRMED = {"1": "yes", "0": "no"}  # Phrase
 _MARK = "\0"  # stands for a placeholder; no character of XML
 # A letter of a script that has spaces, and so not of Thai, Lao, Burmese, Khmer, Japanese or Chinese.
 _LETTER = "[^\\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
@@ -53,10 +54,12 @@ class UnitFormat:
         name, root: of the format, and of its outermost element.
         unit: the element of a unit.
         parent: the child of the root that holds units, where reading may go on after damage.
+        columns: the names of the values that every unit has.
         declared: the languages that the file declares, source first, as far as they are known.
     """
 
     name = root = unit = parent = ""
+    columns: tuple[str, ...] = ()
     declared: tuple[str, ...] = ()
 
     def begin(self, tag: str, attributes: Mapping[str, str]) -> None:
@@ -78,32 +81,36 @@ class Tmx(UnitFormat):
             self.declared = (lang,)
 
     def units(self, element: Element, above: Sequence[Mapping[str, str]]) -> Iterator[Unit]:
-        """Yield the pair of a unit."""
-        texts: dict[str, str] = {}
+        """Yield the pair of a unit, and those within its markup."""
+        segments: dict[str, Element] = {}
         bad = ""
         for tuv in element.iter("tuv"):
             lang = tuv.get("xml:lang") or tuv.get("lang") or ""
             if not lang:
                 bad = bad or "a tuv without xml:lang"
-            elif lang in texts:
+            elif lang in segments:
                 bad = bad or f"two texts in {lang}"
             if (seg := next(tuv.iter("seg"), None)) is not None:
-                texts.setdefault(lang, _text_of(seg))
+                segments.setdefault(lang, seg)
         props: dict[str, str] = {}
         for prop in element.findall("prop"):
             props.setdefault(prop.get("type", "prop"), _text_of(prop))
         props.pop(TRANSLATION, None)
-        yield Unit(texts, props, bad)
+        yield Unit({lang: _text_of(seg) for lang, seg in segments.items()}, props, bad)
+        if not bad:
+            yield from _sub_units(segments)
 
 
 class Xliff(UnitFormat):
-    """The segments that have a source, by language.
+    """The segments that have a source, by language, each with its state.
 
     Segments of 1.x are those that ``seg-source`` and ``target`` mark, or else whole units; matches from other documents
-    are left out.
+    are left out. Columns: ``state`` as the file has it, the program's own where there is one (memoQ, SDL);
+    ``approved`` as it has it, or Phrase's ``confirmed``; ``translate``, inherited from the elements around.
     """
 
     name, root, unit, parent = "XLIFF", "xliff", "trans-unit", "file"
+    columns = ("state", "approved", "translate")
 
     def begin(self, tag: str, attributes: Mapping[str, str]) -> None:
         """Take the version and the languages; ValueError for a version to come."""
@@ -118,16 +125,22 @@ class Xliff(UnitFormat):
             self.declared = langs
 
     def units(self, element: Element, above: Sequence[Mapping[str, str]]) -> Iterator[Unit]:
-        """Yield the pairs of the segments of a unit."""
-        src, tgt = "", ""
-        for attributes in above:
+        """Yield the pairs of the segments of a unit, and those within their markup."""
+        src, tgt, translate = "", "", "yes"
+        for attributes in (*above, element.attrib):
             inner = _declared(attributes)
             src, tgt = inner[0] or src, inner[1] or tgt
-        for source, target in _segments(element):
-            texts = {src or "src": _text_of(source).strip()}
+            translate = attributes.get("translate", translate)
+        approved = element.get("approved") or _CONFIRMED.get(_prefixed(element.attrib, "confirmed") or "")
+        for source, target, state in _segments(element):
+            sides = {src or "src": source}
             if target is not None:
-                texts[tgt or target.get("xml:lang") or "tgt"] = _text_of(target).strip()
-            yield Unit({lang: text for lang, text in texts.items() if text}, {})
+                sides[tgt or target.get("xml:lang") or "tgt"] = target
+            texts = {lang: text for lang, side in sides.items() if (text := _text_of(side).strip())}
+            values = {"state": state, "approved": approved, "translate": translate}
+            yield Unit(texts, values)
+            for unit in _sub_units({lang: sides[lang] for lang in texts}):
+                yield unit._replace(values=values)
 
 
 def _declared(attributes: Mapping[str, str]) -> tuple[str, str]:
@@ -137,16 +150,23 @@ def _declared(attributes: Mapping[str, str]) -> tuple[str, str]:
     return src, tgt
 
 
-def _segments(unit: Element) -> Iterator[tuple[Element, Element | None]]:
-    """Yield source and target of the segments of a unit."""
-    parts = unit.iter("segment") if unit.tag == "unit" else [unit]
-    for part in parts:
+def _segments(unit: Element) -> Iterator[tuple[Element, Element | None, str | None]]:
+    """Yield source, target and state of the segments of a unit."""
+    own = _prefixed(unit.attrib, "status")  # memoQ
+    confirmed = {segment.get("id"): segment.get("conf") for segment in unit.iter("seg")}  # SDL
+    for part in unit.iter("segment") if unit.tag == "unit" else [unit]:
         source, target = part.find("source"), part.find("target")
+        state = part.get("state") or (own if target is None else target.get("state", own))
         marked, translated = _marked_segments(part.find("seg-source")), _marked_segments(target)
         if marked and marked.keys() <= translated.keys():
-            yield from ((mark, translated[mid]) for mid, mark in marked.items())
+            yield from ((mark, translated[mid], state or confirmed.get(mid)) for mid, mark in marked.items())
         elif source is not None:
-            yield source, target
+            yield source, target, state
+
+
+def _prefixed(attributes: Mapping[str, str], name: str) -> str | None:
+    """Return the value of an attribute that has this name and a prefix."""
+    return next((value for key, value in attributes.items() if key.endswith(f":{name}")), None)
 
 
 def _marked_segments(side: Element | None) -> dict[str | None, Element]:
@@ -159,7 +179,8 @@ def open_units(source: Source, columns: Columns) -> RecordRows:
     stream = UnitStream(source, (Tmx(), Xliff()))
     records = iter(stream)
     first = list(itertools.islice(records, 1))  # the languages are declared before it
-    return RecordRows(source, itertools.chain(first, records), columns, stream.format.declared)
+    declared, fields = stream.format.declared, stream.format.columns
+    return RecordRows(source, itertools.chain(first, records), columns, declared, fields)
 
 
 class UnitStream:
@@ -380,6 +401,25 @@ def _text_of(element: Element) -> str:
     if _MARK in text:
         text = _BESIDE_SPACE.sub("", _GLUED.sub(" ", text))
     return text
+
+
+def _sub_units(segments: Mapping[str, Element]) -> Iterator[Unit]:
+    """Yield pairs of the texts within markup, such as footnotes (``sub``), in the order of each language."""
+    subs = {
+        lang: [
+            _text_of(sub)
+            for native in segment.iter()
+            if native.tag in _NATIVE
+            for sub in native.findall("sub")
+        ]
+        for lang, segment in segments.items()
+    }
+    counts = {len(texts) for texts in subs.values()}
+    if len(counts) > 1:
+        reason = f"{' or '.join(map(str, sorted(counts)))} texts within markup (<sub>)"
+        yield Unit({lang: " ".join(texts) for lang, texts in subs.items()}, {}, reason)
+    else:
+        yield from (Unit(dict(zip(subs, row, strict=True)), {}) for row in zip(*subs.values(), strict=True))
 
 
 def _marked(element: Element) -> str:
