@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import itertools
@@ -10,7 +9,7 @@ import logging
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -26,7 +25,7 @@ from bitextmine.documents.sources import File, documents, find_files, language_o
 from bitextmine.errors import BitextmineError, MissingPackage, UsageError
 from bitextmine.files.output import Destination, keep_apart
 from bitextmine.files.source import Source
-from bitextmine.languages.clean import STEPS, clean
+from bitextmine.languages.clean import clean
 from bitextmine.languages.codes import code_problem, same_code
 from bitextmine.run import Run
 from bitextmine.system import keep_freed_memory
@@ -40,7 +39,6 @@ log = logging.getLogger(__name__)
 SAVE_PARAGRAPHS = 5000  # between two records of the journal
 _SAMPLE = 40  # paragraphs that the language of a document is identified by
 _MEGABYTE = 1 << 20
-_COUNTERS = ("lines", "skipped", "changed")
 _NAMED = 3  # documents that a message names
 _BREAKS = str.maketrans("\t\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " " * 11)
 
@@ -84,7 +82,6 @@ class SplitReport:
         empty, other: documents without text, and in languages that were not wanted.
         skipped, named: files and records without a document, by reason; some of them, by name.
         damaged, damaged_named: those of them that cannot be read; some, by name.
-        changed: paragraphs that each step of the normalisation changed.
     """
 
     documents: int = 0
@@ -96,29 +93,24 @@ class SplitReport:
     named: list[str] = field(default_factory=list)
     damaged: int = 0
     damaged_named: list[str] = field(default_factory=list)
-    changed: Counter[str] = field(default_factory=Counter)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the counts as JSON values."""
-        return {**vars(self), **{name: dict(getattr(self, name)) for name in _COUNTERS}}
 
     @classmethod
-    def from_json(cls, content: dict[str, Any]) -> SplitReport:
-        """Return the report of which `to_json` made the values."""
-        return cls(**{**content, **{name: Counter(content[name]) for name in _COUNTERS}})
+    def from_json(cls, content: Mapping[str, Any]) -> SplitReport:
+        """Return a report of its fields as JSON values."""
+        counters = {name: Counter(content[name]) for name in ("lines", "skipped")}
+        return cls(**{**content, **counters})
 
-    def skip(self, name: str, reason: str, *, damaged: bool) -> None:
+    def skip(self, name: str, problem: NoDocument) -> None:
         """Count a file or record without a document."""
+        reason = str(problem).removeprefix(f"{name}: ")
         self.skipped[reason] += 1
-        self.damaged += damaged
-        names = self.damaged_named if damaged else self.named
+        self.damaged += isinstance(problem, Damaged)
+        names = self.damaged_named if isinstance(problem, Damaged) else self.named
         if len(names) < _NAMED:
             names.append(f"{name}: {reason}")
 
     def damage(self) -> str:
-        """Return a sentence about what cannot be read, "" if nothing was damaged."""
-        if not self.damaged:
-            return ""
+        """Return a sentence about what cannot be read."""
         return f"{counted(self.damaged, 'document')} cannot be read: {'; '.join(self.damaged_named)}"
 
     def to_text(self, options: SplitOptions) -> str:
@@ -126,14 +118,12 @@ class SplitReport:
         lines = ", ".join(f"{lang} {many:,}" for lang, many in sorted(self.lines.items()))
         by_lang = f" ({lines})" if len(self.lines) > 1 else ""
         joined = filter(None, map(unmarked, sorted(self.lines))) if options.join == "sentence" else ()
-        changed = ", ".join(f"{step} {self.changed[step]:,}" for step in STEPS if self.changed[step])
         parts = [
             f"{counted(self.documents, 'document')}, {counted(self.paragraphs, 'paragraph')}, "
             f"{counted(self.lines.total(), options.join)}{by_lang}",
             f"; {counted(self.empty, 'document')} without text" if self.empty else "",
             f"; {counted(self.other, 'document')} in other languages" if self.other else "",
             *(f"\n{sentence}" for sentence in joined),
-            f"\nnormalised paragraphs: {changed}" if changed else "",
             *(f"\n{many:,} skipped: {reason}" for reason, many in self.skipped.most_common()),
             f"\nfor example {'; '.join(self.named)}" if self.named else "",
         ]
@@ -238,9 +228,6 @@ class Splitter:
         self.report = SplitReport()
         self._files, self._options, self._run, self._texts = files, options, run, texts
         self._wanted = {same_code(lang) for lang in options.langs}
-        # The document at work: its number, the paragraphs that are done, its language ("": no text, None: unwanted).
-        self._documents, self._paragraphs = -1, 0
-        self._lang: str | None = ""
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -267,47 +254,49 @@ class Splitter:
                 return
         for sentence in self.sentences(out):
             out.write(sentence.lang, sentence.text, sentence.origin)
-        self._save(out, finished=True)
+        out.save({"finished": True, "report": vars(self.report)})
 
     def sentences(self, out: Output | None = None) -> Iterator[Sentence]:
         """Yield the sentences; with `out`, save the progress to it, and leave out what is done."""
         done = out.done if out is not None else {}
         skip, written = done.get("documents", 0), done.get("paragraphs", 0)
-        unsaved = 0
-        for number, document in enumerate(self._unread()):
-            self._documents = number
+        report, unsaved = self.report, 0
+        for number, document in enumerate(self._documents()):
             if number < skip:
                 continue
             try:
-                for text, changed in self._in_language(document):
-                    self._paragraphs += 1
-                    if number == skip and self._paragraphs <= written:
+                texts = self._cleaned(document)
+                head = list(itertools.islice(texts, _SAMPLE))
+                if not head:
+                    report.empty += 1
+                    continue
+                lang = self._language(document, head)
+                if lang is None:
+                    report.other += 1
+                    continue
+                for place, text in enumerate(itertools.chain(head, texts), start=1):
+                    if number == skip and place <= written:
                         continue
-                    self.report.changed.update(changed)
-                    yield from self._lines(document, text)
+                    lines = [text] if self._options.join == "paragraph" else sentences(text, lang)
+                    report.paragraphs += 1
+                    report.lines[lang] += len(lines)
+                    for at, line in enumerate(lines, start=1):
+                        yield Sentence(line, lang, document.name, document.url, place, at)
                     unsaved += 1
                     if out is not None and unsaved >= SAVE_PARAGRAPHS:
-                        self._save(out)
+                        at_work = {"documents": number, "paragraphs": place, "finished": False}
+                        out.save({**at_work, "report": vars(report)})
                         unsaved = 0
-                kind = "documents" if self._lang else "other" if self._lang is None else "empty"
-                setattr(self.report, kind, getattr(self.report, kind) + 1)
+                report.documents += 1
             except NoDocument as problem:
-                reason = str(problem).removeprefix(f"{document.name}: ")
-                self.report.skip(document.name, reason, damaged=isinstance(problem, Damaged))
-            self._paragraphs = 0
-        self._documents += 1
-        report = self.report
+                report.skip(document.name, problem)
         if report.skipped and not report.documents + report.empty + report.other:
             raise BitextmineError([*report.damaged_named, *report.named][0])
         if out is None and report.damaged:
             log.warning("warning: %s", report.damage())
 
-    def _save(self, out: Output, finished: bool = False) -> None:
-        at = {"documents": self._documents, "paragraphs": self._paragraphs, "finished": finished}
-        out.save({**at, "report": self.report.to_json()})
-
-    def _unread(self) -> Iterator[Document]:
-        """Yield the documents of all files, showing progress."""
+    def _documents(self) -> Iterator[Document]:
+        """Yield the documents of all files, showing progress; a broken one for a file that cannot be read."""
         total = sum(file.size for file in self._files)
         before = shown = 0
         with self._run.progress(total // _MEGABYTE or None, "splitting", "MB") as bar:
@@ -321,13 +310,15 @@ class Splitter:
             yield from self._texts
             for file in self._files:
                 try:
-                    with self._skippable(str(file.source)):
-                        yield from documents(file, self._options, seen)
-                except NoDocument as problem:
+                    yield from documents(file, self._options, seen)
+                except (MissingPackage, UsageError):
+                    raise
+                except BitextmineError as error:
+                    reason = str(error).removeprefix(f"{file.source}: ")
                     if self._is_alone(file.name):
-                        raise BitextmineError(f"{file.source}: {problem}") from None
-                    damaged = file.named or isinstance(problem, Damaged)
-                    yield Document.broken(file.name, str(problem), damaged=damaged)
+                        raise BitextmineError(f"{file.source}: {reason}") from None
+                    harmless = isinstance(error, NoDocument) and not isinstance(error, Damaged)
+                    yield Document.broken(file.name, reason, damaged=file.named or not harmless)
                 before += file.size
                 seen(0)
 
@@ -335,51 +326,22 @@ class Splitter:
         """Return True for the name of a file that is the only one the user named."""
         return len(self._files) == 1 and self._files[0].named and self._files[0].name == name
 
-    @contextlib.contextmanager
-    def _skippable(self, path: str) -> Iterator[None]:
-        """Turn errors of reading a file into NoDocument, without the path before them."""
+    def _cleaned(self, document: Document) -> Iterator[str]:
+        """Yield the paragraphs that have text; NoDocument if they cannot be read, and others may."""
         try:
-            yield
-        except (MissingPackage, UsageError):
+            for text in document.paragraphs():
+                if self._options.normalize:
+                    text = clean(text, tags=document.tags)
+                else:
+                    text = text.translate(_BREAKS).strip()
+                if text:
+                    yield text
+        except (MissingPackage, UsageError, NoDocument):
             raise
         except BitextmineError as error:
-            kind = type(error) if isinstance(error, NoDocument) else Damaged
-            raise kind(str(error).removeprefix(f"{path}: ")) from None
-
-    def _in_language(self, document: Document) -> Iterator[tuple[str, list[str]]]:
-        """Find the language of a document; yield its paragraphs and the steps that changed them, if it is wanted."""
-        texts = self._cleaned(document)
-        head = list(itertools.islice(texts, _SAMPLE))
-        self._lang = self._language(document, [text for text, _ in head]) if head else ""
-        if self._lang:
-            yield from head
-            yield from texts
-
-    def _cleaned(self, document: Document) -> Iterator[tuple[str, list[str]]]:
-        """Yield the paragraphs that have text, and the steps that changed them."""
-        for text in self._paragraphs_of(document):
-            steps: list[str] = []
-            if self._options.normalize:
-                text = clean(text, steps, tags=document.tags)
-            else:
-                text = text.translate(_BREAKS).strip()
-            if text:
-                yield text, steps
-
-    def _paragraphs_of(self, document: Document) -> Iterator[str]:
-        if self._is_alone(document.name):
-            yield from document.paragraphs()
-            return
-        with self._skippable(document.name):
-            yield from document.paragraphs()
-
-    def _lines(self, document: Document, text: str) -> Iterator[Sentence]:
-        assert self._lang
-        lines = [text] if self._options.join == "paragraph" else sentences(text, self._lang)
-        self.report.paragraphs += 1
-        self.report.lines[self._lang] += len(lines)
-        for place, line in enumerate(lines, start=1):
-            yield Sentence(line, self._lang, document.name, document.url, self._paragraphs, place)
+            if self._is_alone(document.name):
+                raise
+            raise Damaged(str(error)) from None
 
     def _language(self, document: Document, head: Sequence[str]) -> str | None:
         """Return the language of a document, None if it is not wanted."""

@@ -8,7 +8,7 @@ import functools
 import html
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 _INLINE = (
     "a abbr acronym b bdi bdo big bpt cite code del em ept font i img ins kbd mark ph q s samp small span strike "
@@ -60,7 +60,6 @@ _SUSPICIOUS = re.compile(
 )
 
 # Latin ligatures, of which the text of a PDF is full.
-_LIGATURES = {0xFB00 + at: text for at, text in enumerate(("ff", "fi", "fl", "ffi", "ffl", "st", "st"))}
 _LIGATURE = re.compile("[\ufb00-\ufb06]")
 
 # Python sorts the combining marks of a run by exchanging neighbours, in quadratic time: 40,000 of them take a second
@@ -72,36 +71,19 @@ _PIECE = 1 << 14  # characters
 _JOINER = "\u034f"  # combining grapheme joiner: shows nothing, and no mark moves across it
 _LAST_MARK = 0x1FFFF  # marks that have an order are in the first two planes
 
-# The steps of `clean`, in their order.
-STEPS = (
-    "tags and entities",
-    "mojibake",
-    "control and zero-width characters",
-    "ligatures",
-    "Unicode NFC",
-    "runs of spaces",
-)
 
+def clean(text: str, *, tags: bool = True) -> str:
+    """Return a line or a paragraph in normal form.
 
-def clean(text: str, changed: list[str] | None = None, *, tags: bool = True) -> str:
-    """Return a text in normal form; add those of `STEPS` that changed it to `changed`.
-
-    Args:
-        text: a line or a paragraph.
-        changed: gets the names of steps.
-        tags: remove tags; False for the text of a web page, where what looks like one was escaped.
+    tags: remove tags; False for the text of a web page, where what looks like one was escaped.
     """
     if text.isascii() and text.isprintable() and not _ASCII.search(text):
         return text
-    changes: tuple[Callable[[str], str], ...] = (
-        _without_markup if tags else _decoded,
-        *(_repaired, _visible, _spelled_out, _composed, _single_spaced),
-    )
-    for step, change in zip(STEPS, changes, strict=True):
-        before, text = text, change(text)
-        if changed is not None and text != before:
-            changed.append(step)
-    return text
+    text = _visible(_repaired(_without_markup(text) if tags else _decoded(text)))
+    if not text.isascii():
+        text = _LIGATURE.sub(lambda letters: unicodedata.normalize("NFKC", letters[0]), text)
+        text = "".join(unicodedata.normalize("NFC", piece) for piece in normal_pieces(text))
+    return _single_spaced(text)
 
 
 def readable(lines: Sequence[str]) -> Sequence[str]:
@@ -161,16 +143,6 @@ def _repaired(text: str) -> str:
 
 def _visible(text: str) -> str:
     return text if text.isascii() and text.isprintable() else _HIDDEN.sub("", _CONTROL.sub(" ", text))
-
-
-def _spelled_out(text: str) -> str:
-    return text if text.isascii() or not _LIGATURE.search(text) else text.translate(_LIGATURES)
-
-
-def _composed(text: str) -> str:
-    if text.isascii():
-        return text
-    return "".join(unicodedata.normalize("NFC", piece) for piece in normal_pieces(text))
 
 
 def _single_spaced(text: str) -> str:
