@@ -49,6 +49,7 @@ class _Markup:
         characters: stand for characters; a line feed ends a paragraph.
         texts: text stands in these alone (none: everywhere).
         nested: a block within another one stands beside it, as a footnote does, and does not part its text.
+        hiding: an element that hides the text of its run.
     """
 
     blocks: frozenset[str]
@@ -56,6 +57,7 @@ class _Markup:
     characters: Mapping[str, str]
     texts: frozenset[str] = frozenset()
     nested: bool = False
+    hiding: str = ""
 
 
 def _names(text: str) -> frozenset[str]:
@@ -76,6 +78,7 @@ _WORD = _Markup(
     characters={"tab": " ", "ptab": " ", "br": "\n", "cr": "\n", "noBreakHyphen": "-"},
     texts=_names("t"),
     nested=True,
+    hiding="vanish",
 )
 _OPEN_DOCUMENT = _Markup(
     blocks=_names("p h"),
@@ -100,6 +103,7 @@ class _Paragraphs:
         self._outer: list[list[str]] = []  # texts of the blocks around a nested one
         self._after: list[str] = []  # paragraphs that follow the outermost one
         self._skipped = self._inside = self._lined = 0  # depths in skipped elements, in `texts`, in <pre>
+        self._hidden = False  # a run of text
         self._links: list[int | None] = []  # where the text of each open link begins, if it may be a mark
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
@@ -116,8 +120,12 @@ class _Paragraphs:
             self._lined += name == "pre"
         elif name in self._markup.texts:
             self._inside += 1
-        elif name in self._markup.characters:
+        elif name in self._markup.characters and not self._hidden:
             self._text.append(self._markup.characters[name])
+        elif name == self._markup.hiding:
+            self._hidden = not {"0", "false", "off"}.intersection(attributes.values())
+        elif name == "r":
+            self._hidden = False
         elif name == "a":
             self._links.append(len(self._text) if "#" in attributes.get("href", "") else None)
 
@@ -140,7 +148,7 @@ class _Paragraphs:
 
     def data(self, text: str) -> None:
         """Take characters."""
-        if self._skipped or (self._markup.texts and not self._inside):
+        if self._skipped or self._hidden or (self._markup.texts and not self._inside):
             return
         self._size += len(text)
         if self._size > self._longest:

@@ -90,53 +90,46 @@ def find_files(inputs: Sequence[str | os.PathLike[str]], run: Run | None = None)
     for path in inputs:
         source = Source.of(path, run)
         if not Path(source.path).is_dir():
-            name = str(source)
-            files.append(_file(source, name, named=True) or File(source, _written(name), True))
-            continue
-        inner = _in_folder(source)
-        if not inner:
+            files.append(_file(source, str(source), named=True))
+        elif inner := _in_folder(source):
+            files.extend(inner)
+        else:
             raise BitextmineError(f"{source}: no files in this folder; name one that holds documents")
-        files.extend(inner)
     return files
 
 
 def _in_folder(top: Source) -> list[File]:
     files: list[File] = []
 
+    def add(path: str, problem: str = "") -> None:
+        file = _file(dataclasses.replace(top, text=path), os.path.relpath(path, top), named=False)
+        if problem := problem or file.problem:
+            file = dataclasses.replace(file, problem=problem)
+        if file.version or file.problem:  # no device
+            files.append(file)
+
     def unreadable(error: OSError) -> None:
-        folder = str(error.filename)
-        source = dataclasses.replace(top, text=folder)
-        files.append(File(source, _written(os.path.relpath(folder, top)), False, problem=_reason(error)))
+        add(str(error.filename), f"cannot read: {error.strerror or error}")
 
     for folder, folders, names in os.walk(top, onerror=unreadable):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
-            source = dataclasses.replace(top, text=str(Path(folder, name)))
-            if not name.startswith(".") and (
-                file := _file(source, os.path.relpath(source, top), named=False)
-            ):
-                files.append(file)
+            if not name.startswith("."):
+                add(str(Path(folder, name)))
     return files
 
 
-def _file(source: Source, name: str, *, named: bool) -> File | None:
-    """Return a file, None for a pipe or a device."""
+def _file(source: Source, name: str, *, named: bool) -> File:
+    written = os.fsencode(name).decode("utf-8", "backslashreplace")
     try:
         status = Path(source).stat()
     except (OSError, ValueError) as error:
-        return None if named else File(source, _written(name), named, problem=_reason(error))
+        problem = "" if named else f"cannot read: {getattr(error, 'strerror', None) or error}"
+        return File(source, written, named, problem=problem)
     if not stat.S_ISREG(status.st_mode):
-        return None
+        return File(source, written, named)
     version = (status.st_size, status.st_mtime_ns, status.st_ino)
-    return File(source, _written(name), named, status.st_size, version)
-
-
-def _written(name: str) -> str:
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
-
-
-def _reason(error: Exception) -> str:
-    return f"cannot read: {getattr(error, 'strerror', None) or error}"
+    return File(source, written, named, status.st_size, version)
 
 
 def documents(
@@ -157,7 +150,9 @@ def documents(
         text = functools.partial(page_file, file.source, seen, options.machine_translated)
         yield Document(file.name, "", lang, text, tags=False)
     elif kind is DocumentFormat.PARQUET:
-        yield from _table(file, options.text_field)
+        rows = PARQUET.load("parquet:parquet_records")(file.source)
+        for number, row in enumerate(rows, start=1):
+            yield _record(row.content, f"{file.name}#{number}", options.text_field)
     elif kind in (DocumentFormat.EPUB, DocumentFormat.DOCX, DocumentFormat.ODT):
         yield from office_documents(kind, file.source, file.name, lang)
     elif kind is DocumentFormat.PDF:
@@ -177,7 +172,11 @@ def _streamed(
             break
     looks = kind_of(head) if options.kind is None else kind
     if DocumentFormat.SUBTITLES in (kind, looks):
-        yield _subtitles(file, itertools.chain([head], blocks), options)
+        stated = None if options.by_language else "".join(options.langs)
+        named = language_of(file.source)
+        text = read_subtitles(itertools.chain([head], blocks), stated or named or "", file.name)
+        spoken = passages(text, file.name)
+        yield Document(file.name, "", named, lambda: (passage.text for passage in spoken))
         return
     if looks is not None and options.kind is None:
         if looks in BINARY or (kind is None and looks in (DocumentFormat.WARC, DocumentFormat.HTML)):
@@ -201,13 +200,6 @@ def _streamed(
         texts = decoded_blocks(blocks, file.source.errors, file.name)
         lines = (line for text in texts for line in text[:-1].split("\n"))
         yield Document(file.name, "", lang, lambda: paragraphs(lines))
-
-
-def _subtitles(file: File, blocks: Iterable[bytes], options: SplitOptions) -> Document:
-    lang = language_of(file.source)
-    stated = None if options.by_language else "".join(options.langs)
-    texts = passages(read_subtitles(blocks, stated or lang or "", file.name), file.name)
-    return Document(file.name, "", lang, lambda: (passage.text for passage in texts))
 
 
 def _records(blocks: Iterable[bytes], name: str, text_field: str) -> Iterator[Document]:
@@ -236,12 +228,6 @@ def text_document(text: str, name: str, url: str = "") -> Document:
     # Half a pair of surrogates is no character.
     text, url = (each.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for each in (text, url))
     return Document(name, url, None, lambda: paragraphs(text.split("\n")))
-
-
-def _table(file: File, text_field: str) -> Iterator[Document]:
-    rows = PARQUET.load("parquet:parquet_records")(file.source)
-    for number, row in enumerate(rows, start=1):
-        yield _record(row.content, f"{file.name}#{number}", text_field)
 
 
 def language_of(path: str | os.PathLike[str]) -> str | None:

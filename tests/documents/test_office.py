@@ -123,6 +123,14 @@ def test_docx_of_other_programs(tmp_path, body):
     assert paragraphs(docx(tmp_path / "a.en.docx", body)) == STORY
 
 
+def test_hidden_text_of_word_is_left_out(tmp_path):
+    hidden = run("Secret. ", "<w:rPr><w:vanish/></w:rPr>") + run(
+        "Seen.", '<w:rPr><w:vanish w:val="0"/></w:rPr>'
+    )
+    body = f"<w:p><w:pPr><w:rPr><w:vanish/></w:rPr></w:pPr>{run('One. ')}{hidden}{run(' Two.')}</w:p>"
+    assert paragraphs(docx(tmp_path / "a.en.docx", body)) == ["One. Seen. Two."]
+
+
 # --- ODT ---
 
 ODF = "urn:oasis:names:tc:opendocument:xmlns"
