@@ -22,8 +22,7 @@ from typing import Any
 
 from harness import parser, table
 
-from bitextmine.files.location import Location
-from bitextmine.files.source import iter_lines
+from bitextmine.files.source import Location, iter_lines
 
 CLOSING = set(".!?…。！？।؟\"'”’»“‘)")
 Splitter = Callable[[str, str], list[str]]

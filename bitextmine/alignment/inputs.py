@@ -15,8 +15,7 @@ from bitextmine.documents.subtitles import passages, read_subtitles
 from bitextmine.errors import BitextmineError, UsageError, explained
 from bitextmine.files.corpus import Corpus
 from bitextmine.files.formats.names import first_bytes
-from bitextmine.files.location import ORIGIN
-from bitextmine.files.source import Source
+from bitextmine.files.source import ORIGIN, Source
 from bitextmine.languages.clean import clean
 from bitextmine.languages.codes import UNDETERMINED, is_code
 from bitextmine.run import Run

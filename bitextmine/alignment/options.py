@@ -7,8 +7,8 @@ from bitextmine.declarations import Opt, Options, one_of_names
 from bitextmine.errors import UsageError
 from bitextmine.files.formats.names import FORMATS as PAIR_FORMATS
 from bitextmine.files.formats.names import SUFFIXES, TSV, output_format
-from bitextmine.files.location import Location
 from bitextmine.files.options import Normalize
+from bitextmine.files.source import Location
 from bitextmine.languages.codes import LanguageCode
 from bitextmine.shipped import Model, Second
 

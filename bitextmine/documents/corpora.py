@@ -11,8 +11,8 @@ from typing import IO, Any
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import cannot_write, put_in_place
 from bitextmine.files.journal import Journal, journal_folder, remove_folder
-from bitextmine.files.location import ORIGIN, Location, origin_path
 from bitextmine.files.output import Destination
+from bitextmine.files.source import ORIGIN, Location, origin_path
 
 _JOB = "split"
 _PLACE = "{lang}"

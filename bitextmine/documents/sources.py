@@ -23,8 +23,7 @@ from bitextmine.documents.warc import crawled
 from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.names import PARQUET, sniff
 from bitextmine.files.json_toml import parse_json
-from bitextmine.files.location import Location
-from bitextmine.files.source import MAGIC, Source, decoded_blocks
+from bitextmine.files.source import MAGIC, Location, Source, decoded_blocks
 from bitextmine.languages.codes import language
 from bitextmine.run import Run
 

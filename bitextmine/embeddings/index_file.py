@@ -16,8 +16,7 @@ from bitextmine.embeddings.store import Manifest, open_embedding
 from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.atomic import staging, sync_file, sync_folder
 from bitextmine.files.json_toml import read_json, write_json
-from bitextmine.files.output import Destination
-from bitextmine.files.overwrite import Made, check_ours, foreign
+from bitextmine.files.output import Destination, Made, check_ours, foreign
 from bitextmine.files.storage import local_path
 from bitextmine.run import Run
 from bitextmine.search.build_index import build_index

@@ -29,9 +29,8 @@ from numpy.typing import NDArray
 from bitextmine.errors import BitextmineError, UsageError, explained
 from bitextmine.files.journal import read_head
 from bitextmine.files.json_toml import plain, read_json
-from bitextmine.files.location import Location
-from bitextmine.files.output import Destination
-from bitextmine.files.overwrite import Made, check_ours, foreign
+from bitextmine.files.output import Destination, Made, check_ours, foreign
+from bitextmine.files.source import Location
 from bitextmine.files.storage import Remote, local_path
 from bitextmine.version import __version__
 

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from bitextmine.arguments import finite
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.location import NOT_LANGUAGES
-from bitextmine.files.source import Source
+from bitextmine.files.source import NOT_LANGUAGES, Source
 from bitextmine.languages.codes import is_short_code
 
 # Names of columns in the headers of GLUE, sentence-transformers and SICK.

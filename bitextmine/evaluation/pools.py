@@ -8,8 +8,7 @@ from pathlib import Path
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.formats.blocks import one_cell
-from bitextmine.files.location import COMPRESSION_SUFFIXES
-from bitextmine.files.source import Source
+from bitextmine.files.source import COMPRESSION_SUFFIXES, Source
 from bitextmine.languages.codes import is_code
 from bitextmine.mining.dedup import line_key
 

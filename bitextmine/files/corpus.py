@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.atomic import FULL_DISK
-from bitextmine.files.location import Location, origin_path
-from bitextmine.files.source import Source, line_digest
+from bitextmine.files.source import Location, Source, line_digest, origin_path
 from bitextmine.files.storage import AnyPath, to_path
 from bitextmine.languages.codes import UNDETERMINED, same_code
 

@@ -15,10 +15,10 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import staging
@@ -26,13 +26,7 @@ from bitextmine.files.atomic import staging
 # Here an object appears when all of it is there, and renaming is copying.
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "oci", "hf"}
 _AT_ONCE = 1 << 23  # bytes asked for at a time
-_DRIVERS = {
-    **dict.fromkeys(("s3", "s3a", "gs", "gcs"), "pip install 'bitextmine[storage]'"),
-    "hdfs": "pip install 'bitextmine[parquet]', beside Hadoop's libhdfs",
-}
-
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-T = TypeVar("T")
 
 
 def is_remote(path: object) -> bool:
@@ -56,10 +50,6 @@ class Remote(os.PathLike[str]):
         return self.url
 
     @property
-    def _scheme(self) -> str:
-        return self.url.partition(":")[0].lower()
-
-    @property
     def name(self) -> str:
         """Return the last part of the URL."""
         return self.url.partition("://")[2].rstrip("/").rpartition("/")[2]
@@ -74,14 +64,9 @@ class Remote(os.PathLike[str]):
         """Return the name without its last suffix."""
         return Path(self.name).stem
 
-    @property
-    def parent(self) -> Remote:
-        """Return the folder."""
-        return Remote(self.url.rstrip("/").rpartition("/")[0])
-
     def with_name(self, name: str) -> Remote:
         """Return the path beside this one with another name."""
-        return self.parent / name
+        return Remote(self.url.rstrip("/").rpartition("/")[0]) / name
 
     def with_suffix(self, suffix: str) -> Remote:
         """Return the path with another suffix."""
@@ -92,29 +77,41 @@ class Remote(os.PathLike[str]):
 
     def exists(self) -> bool:
         """Return True if there is a file or folder."""
-        return bool(self._ask("look there", lambda fs, path: fs.exists(path)))
+        with self._driver("look there") as (fs, path):
+            return bool(fs.exists(path))
 
     def is_file(self) -> bool:
         """Return True for a file."""
-        return bool(self._ask("look there", lambda fs, path: fs.isfile(path)))
+        with self._driver("look there") as (fs, path):
+            return bool(fs.isfile(path))
 
     def is_dir(self) -> bool:
         """Return True for a folder."""
-        return bool(self._ask("look there", lambda fs, path: fs.isdir(path)))
+        with self._driver("look there") as (fs, path):
+            return bool(fs.isdir(path))
 
     def size(self) -> int:
         """Return the size in bytes."""
-        return int(self._ask("read", lambda fs, path: fs.size(path)))
+        with self._driver("read") as (fs, path):
+            return int(fs.size(path))
 
     def iterdir(self) -> Iterator[Remote]:
         """Yield the contents of this folder."""
-        for path in self._ask("list", lambda fs, path: fs.ls(path, detail=False)):
-            if name := str(path).rstrip("/").rpartition("/")[2]:
-                yield self / name
+        with self._driver("list") as (fs, folder):
+            for path in fs.ls(folder, detail=False):
+                if name := str(path).rstrip("/").rpartition("/")[2]:
+                    yield self / name
 
     def open(self) -> Any:
         """Open the file to read its bytes, with seek and tell."""
-        return self._ask("read", lambda fs, path: fs.open(path, "rb", block_size=_AT_ONCE))
+        with self._driver("read") as (fs, path):
+            return fs.open(path, "rb", block_size=_AT_ONCE)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Any]:
+        """Yield the file to read its bytes; errors while it is read are sentences, too."""
+        with self._driver("read") as (fs, path), fs.open(path, "rb", block_size=_AT_ONCE) as file:
+            yield file
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[BinaryIO]:
@@ -124,105 +121,70 @@ class Remote(os.PathLike[str]):
         error names it: no work is lost.
         """
         digest = hashlib.sha256(self.url.encode("utf-8", "surrogateescape")).hexdigest()[:12]
-        path = Path(tempfile.gettempdir(), f"bitextmine-{digest}-{self.name[-80:]}")
-        with staging(path, "sending") as (temporary, file):
+        here = Path(tempfile.gettempdir(), f"bitextmine-{digest}-{self.name[-80:]}")
+        with staging(here, "sending") as (temporary, file):
             yield file
             file.flush()
             try:
-                self._ask("write", lambda fs, path: _send(fs, path, temporary, self._scheme))
+                self._send(temporary)
             except BitextmineError as e:
-                kept = temporary.with_name(temporary.name.removeprefix(".").removesuffix(".sending"))
-                temporary.replace(kept)
-                raise BitextmineError(f"{e}; what was to be written is kept in {kept}") from None
+                temporary.replace(here)
+                raise BitextmineError(f"{e}; what was to be written is kept in {here}") from None
+
+    def _send(self, source: Path) -> None:
+        with self._driver("write") as (fs, path):
+            if self._scheme in _OBJECT_STORES:
+                fs.put_file(str(source), path)
+                return
+            folder, _, name = path.rpartition("/")
+            staged = f"{folder}/.{name}.sending"
+            fs.makedirs(folder or "/", exist_ok=True)
+            try:
+                fs.put_file(str(source), staged)
+                fs.mv(staged, path)
+            except BaseException:
+                with contextlib.suppress(Exception):
+                    fs.rm_file(staged)
+                raise
 
     def check_writable(self) -> None:
-        """Raise BitextmineError for problems visible without writing: no driver, no bucket, a folder there."""
-        if self.url.endswith("/") or not self.name or (self._scheme not in _OBJECT_STORES and self.is_dir()):
+        """Raise BitextmineError for problems visible without writing: no driver, a folder there."""
+        with self._driver("write") as (fs, path):
+            folder = self._scheme not in _OBJECT_STORES and fs.isdir(path)
+        if self.url.endswith("/") or not self.name or folder:
             raise BitextmineError(f"{self}: cannot write: it is a directory; name a file")
-        self._check_bucket()
 
-    # --- how it is asked ---
-
-    def _ask(self, what: str, ask: Callable[[Any, str], T]) -> T:
-        """Return the driver's answer; what: read, write, list, look there."""
-        with self.explained(what):
-            return ask(*self._driver())
+    @property
+    def _scheme(self) -> str:
+        return self.url.partition(":")[0].lower()
 
     @contextlib.contextmanager
-    def explained(self, what: str) -> Iterator[None]:
-        """Turn the errors of a driver into sentences."""
-        try:
-            yield
-        except BitextmineError:
-            raise
-        except Exception as e:  # each driver has errors of its own
-            raise self._error(e, what) from None
-
-    def _driver(self) -> tuple[Any, str]:
+    def _driver(self, what: str) -> Iterator[tuple[Any, str]]:
+        """Yield a file system of fsspec and the path in it; its errors become sentences: cannot `what`."""
         scheme = self._scheme
         try:
             from fsspec.core import url_to_fs
 
             fs, path = url_to_fs(f"{scheme}{self.url[len(scheme) :]}")
-        except ImportError as e:
-            how = _DRIVERS.get(scheme, f"its driver ({str(e).splitlines()[0]})")
-            raise BitextmineError(f"{self}: {scheme}:// needs a driver; install it with {how}") from None
-        except ValueError as e:
-            if "rotocol not known" in str(e):
-                raise BitextmineError(f"{self}: no storage is known by {scheme}://; check the name") from None
+            fs.invalidate_cache()  # of listings, which other processes make stale
+            yield fs, path
+        except BitextmineError:
             raise
-        fs.invalidate_cache()  # of listings, which other processes make stale
-        return fs, path
-
-    def _check_bucket(self) -> None:
-        """Raise BitextmineError if an object store has no such bucket."""
-
-        def check(fs: Any, path: str) -> None:
-            bucket = path.strip("/").partition("/")[0]
-            with contextlib.suppress(PermissionError):  # one may write into what one may not look at
-                try:
-                    fs.info(bucket)
-                except FileNotFoundError:
-                    raise BitextmineError(
-                        f"{self}: there is no bucket '{bucket}', or not for these credentials; check its name"
-                    ) from None
-
-        if self._scheme in _OBJECT_STORES:
-            self._ask("look there", check)
-
-    def _error(self, e: Exception, what: str) -> BitextmineError:
-        if isinstance(e, FileNotFoundError):
-            try:
-                self._check_bucket()
-            except BitextmineError as missing:
-                return missing
-            return BitextmineError(f"{self}: no such file; check the bucket and the name")
-        if isinstance(e, PermissionError):
-            reason = "permission denied; check the credentials, and what they allow"
-        else:
+        except ImportError as e:
+            known = scheme in ("s3", "s3a", "gs", "gcs")
+            how = "pip install 'bitextmine[storage]'" if known else f"its package ({str(e).splitlines()[0]})"
+            raise BitextmineError(f"{self}: {scheme}:// needs a driver; install it with {how}") from None
+        except FileNotFoundError:
+            raise BitextmineError(f"{self}: no such file; check the bucket and the name") from None
+        except Exception as e:  # each driver has errors of its own
             message = e.strerror if isinstance(e, OSError) and e.strerror else str(e)
+            if isinstance(e, PermissionError):
+                message = "permission denied; check the credentials, and what they allow"
             reason = next(filter(None, message.splitlines()), type(e).__name__)
-        return BitextmineError(f"{self}: cannot {what}: {reason}")
+            raise BitextmineError(f"{self}: cannot {what}: {reason}") from None
 
 
 AnyPath = Path | Remote
-
-
-def _send(fs: Any, path: str, source: Path, scheme: str) -> None:
-    if scheme in _OBJECT_STORES:
-        fs.put_file(str(source), path)
-        return
-    folder, _, name = path.rpartition("/")
-    staged = f"{folder}/.{name}.sending"
-    if folder:
-        fs.makedirs(folder, exist_ok=True)
-    try:
-        fs.put_file(str(source), staged)
-        fs.mv(staged, path)
-    except BaseException:
-        with contextlib.suppress(Exception):
-            fs.rm_file(staged)
-        raise
 
 
 def to_path(path: str | os.PathLike[str]) -> AnyPath:
@@ -242,7 +204,7 @@ def to_path(path: str | os.PathLike[str]) -> AnyPath:
 def reading(path: AnyPath) -> Iterator[Any]:
     """Open a file to read bytes; OSError for one of this machine, for a URL BitextmineError, also while it is read."""
     if isinstance(path, Remote):
-        with path.explained("read"), path.open() as file:
+        with path.reading() as file:
             yield file
     else:
         with open(path, "rb", buffering=0) as file:

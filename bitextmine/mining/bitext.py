@@ -21,9 +21,8 @@ from bitextmine.files.formats.blocks import Block, Outline, one_cell
 from bitextmine.files.formats.names import output_format
 from bitextmine.files.formats.table import check_pairs_output, open_pairs
 from bitextmine.files.json_toml import json_bytes
-from bitextmine.files.location import Location
-from bitextmine.files.output import Destination
-from bitextmine.files.overwrite import Made, check_ours
+from bitextmine.files.output import Destination, Made, check_ours
+from bitextmine.files.source import Location
 from bitextmine.languages.clean import clean
 from bitextmine.search.checkpoint import remove_checkpoint
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import remove_left, replacing
 from bitextmine.files.journal import Journal, JournalBusyError
-from bitextmine.files.overwrite import Made, is_ours
+from bitextmine.files.output import Made, is_ours
 from bitextmine.search.neighbours import TopK
 
 log = logging.getLogger(__name__)

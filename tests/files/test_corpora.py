@@ -6,7 +6,7 @@ import pytest
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import corpus_language, find_corpus
-from bitextmine.files.location import Location
+from bitextmine.files.source import Location
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,8 @@ from bitextmine.files.formats.blocks import Added, Block, Outline, one_cell
 from bitextmine.files.formats.columns import Columns
 from bitextmine.files.formats.names import JSONL, PARQUET, TMX, TSV, format_of, output_format
 from bitextmine.files.formats.table import Malformed, open_pairs, open_table
-from bitextmine.files.location import Location
 from bitextmine.files.output import Destination
-from bitextmine.files.source import Source
+from bitextmine.files.source import Location, Source
 
 FORMS = ["tsv", "jsonl", "tmx", "parquet"]
 PACKED = [f"{form}{suffix}" for form in FORMS[:3] for suffix in ("", ".gz", ".bz2", ".xz", ".zst")]

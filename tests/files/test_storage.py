@@ -14,10 +14,8 @@ from bitextmine.errors import BitextmineError, UsageError  # noqa: E402
 from bitextmine.files.corpus import corpus_language, find_corpus  # noqa: E402
 from bitextmine.files.formats.table import open_table  # noqa: E402
 from bitextmine.files.json_toml import read_json  # noqa: E402
-from bitextmine.files.location import Location  # noqa: E402
-from bitextmine.files.output import Destination, keep_apart  # noqa: E402
-from bitextmine.files.overwrite import Made, is_ours  # noqa: E402
-from bitextmine.files.source import Source  # noqa: E402
+from bitextmine.files.output import Destination, Made, is_ours, keep_apart  # noqa: E402
+from bitextmine.files.source import Location, Source  # noqa: E402
 from bitextmine.files.storage import Remote, is_remote, local_path, to_path  # noqa: E402
 
 LINES = [f"Zeile {i} ä\u2028 x" for i in range(3000)]
@@ -170,7 +168,7 @@ def test_files_that_are_not_there(folder):
 
 
 def test_storage_that_nobody_knows_and_a_driver_that_is_missing():
-    with pytest.raises(BitextmineError, match=r"^nosuch://x/y: no storage is known by nosuch://"):
+    with pytest.raises(BitextmineError, match=r"^nosuch://x/y: cannot read: Protocol not known: nosuch"):
         read_lines("nosuch://x/y")
     for ask in (lambda: read_lines("undriven://x/y"), Destination("undriven://x/y").check):
         with pytest.raises(BitextmineError, match=r"undriven:// needs a driver; install it with"):

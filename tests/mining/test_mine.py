@@ -14,7 +14,7 @@ from bitextmine.embeddings.store import Manifest, VectorFile, embedding_paths
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus
-from bitextmine.files.location import Location
+from bitextmine.files.source import Location
 from bitextmine.mining.dedup import every_line, unique_lines
 from bitextmine.mining.gold import read_gold
 from bitextmine.mining.margin import Margin

@@ -15,8 +15,7 @@ from typing import Any
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.json_toml import parse_json
-from bitextmine.files.location import COMPRESSION_SUFFIXES, Location
-from bitextmine.files.source import Source
+from bitextmine.files.source import COMPRESSION_SUFFIXES, Location, Source
 from bitextmine.languages.codes import is_short_code
 
 

@@ -17,8 +17,7 @@ from bitextmine.encoder.foreign import foreign_kind
 from bitextmine.encoder.weights import storage_of
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.json_toml import read_json, read_toml
-from bitextmine.files.location import Location
-from bitextmine.files.source import TwoFiles
+from bitextmine.files.source import Location, TwoFiles
 from bitextmine.languages.codes import is_short_code
 from bitextmine.shipped import shipped_folder
 from bitextmine.training.recipe.check import check_recipe, check_values, recipe_of, tables
