@@ -1,4 +1,4 @@
-"""Cost and accuracy of `mine --second`: F1 of mining by the share of lines that a second encoder judges.
+"""Cost and accuracy of a second encoder: F1 of mining and P@1 of retrieval by the share of lines that it encodes.
 
     python mine/bench_second.py DATA --second use=PYTHON --second e5=PYTHON [--plot second.svg]
     python mine/bench_second.py DATA --second use=PYTHON --retrieval ru,pl,de
@@ -6,9 +6,13 @@
 
 DATA is the folder of benchmarks of bench_dirty.py. Hides 900 pairs of news and encyclopedia (for Polish and Russian
 also everyday sentences) among 6,000 lines a side, with markup, boilerplate, untranslated copies and other languages, as
-bench_dirty.py does. Mines them with budgets from none to 30% of the lines, and prints a Markdown table: the share of
+bench_dirty.py does. Mines them with budgets from none to 15% of the lines, and prints a Markdown table: the share of
 lines that were judged, F1 at the default threshold and at the best one, the expected calibration error of scores above
--4, in percent, and the seconds that the second encoder took for further lines. --plot draws F1 by share.
+-4, in percent, and the seconds that the second encoder took for further lines.
+
+--plot draws F1 by share, and in a second row P@1 on the even lines of NTREX, the mean of both directions, where a
+growing share of the queries, those whose two best margins are nearest to each other, is ranked by both encoders and the
+others by the log odds of the first. It takes encoders of other packages only, which count their lines.
 
 --errors lists what is wrong or missed by the default budget, to be read: W score, source, target, or M source, target.
 --retrieval prints errors of retrieval instead: for the even lines of NTREX, in percent, the mean of both directions.
@@ -33,6 +37,7 @@ from harness import parser, table
 from peers import peer_encoder
 
 from bitextmine import Bitext, evaluate_retrieval, mine
+from bitextmine.encoder import as_encoder
 from bitextmine.mining.calibration import calibration_error, probability
 
 KINDS = {
@@ -42,7 +47,9 @@ KINDS = {
     "en-pl": ("ntrex flores everyday", "articles europarl", "mono"),
 }
 MEASURES = ("cosine", "ratio-4", "rescored-4", "second", "both")
-BUDGETS = (0.02, 0.05, 0.1, 0.2)
+BUDGETS = (0.02, 0.05, 0.1, 0.15)
+QUERIES = (0.01, 0.03, 0.1, 0.3, 1.0)
+Curves = dict[tuple[str, str], list[list[float]]]
 
 
 @contextmanager
@@ -94,26 +101,57 @@ def retrieval(data: Data, langs: list[str], seconds: dict[str, Any], model: str)
             yield [f"en-{lang}", name, *(errors[measure] for measure in MEASURES)]
 
 
-def draw(curves: dict[tuple[str, str], list[list[float]]], path: Path) -> None:
-    """Draw F1 at the default threshold by the share of lines judged, a panel for each pair of languages."""
+def retrieved(data: Data, lang: str, second: Any, model: str) -> Iterator[list[float]]:
+    """Yield the share of lines that a second encoder encodes, and P@1 in percent, for growing shares of the queries."""
+    lines = {two: data.lines(f"bench/ntrex/ntrex.{two}.txt") for two in ("en", lang)}
+    encoder = as_encoder(model)
+    x, y = (encoder.encode(some).astype(np.float32) for some in lines.values())
+    cosine = x @ y.T
+    around = [np.sort(sims, axis=1)[:, -4:].mean(axis=1) for sims in (cosine, cosine.T)]
+    best = [np.sort(sims, axis=1)[:, -2:] for sims in (cosine - around[1] / 2, cosine.T - around[0] / 2)]
+    lead = np.minimum(*(pair[:, 1] - pair[:, 0] for pair in best))
+    even = 1 + 2 * np.argsort(lead[1::2], kind="stable")
+
+    def correct(some: np.ndarray, **options: Any) -> dict[str, int]:
+        chosen = set(some.tolist())
+        rest = [i for i in range(len(x)) if i not in chosen]
+        asked, others = (
+            {two: [text[i] for i in rows] for two, text in lines.items()} for rows in (some, rest)
+        )
+        hits: dict[str, int] = {}
+        for result in evaluate_retrieval(asked, others, model=encoder, rescore=True, **options).results:
+            hits[result.measure] = hits.get(result.measure, 0) + result.correct
+        return hits
+
+    alone = correct(even)["rescored-4"]
+    yield [0.0, 50 * alone / len(even)]
+    for share in QUERIES:
+        before, some = second.network.lines, even[: round(share * len(even))]
+        hits = correct(some, second=second, candidates=8)
+        encoded = (second.network.lines - before) / (2 * len(x))
+        yield [encoded, 50 * (alone - hits["rescored-4"] + hits["both"]) / len(even)]
+
+
+def draw(rows: list[Curves], path: Path) -> None:
+    """Draw F1 at the default threshold and P@1 by the share of lines encoded again, a column for each pair."""
     import matplotlib
 
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "second"
     from matplotlib import pyplot
 
-    pairs = list(dict.fromkeys(pair for pair, _ in curves))
-    figure, panels = pyplot.subplots(
-        1, len(pairs), figsize=(3 * len(pairs), 2.8), sharey=False, squeeze=False
-    )
-    for pair, axes in zip(pairs, panels[0], strict=True):
-        for (own, name), points in curves.items():
-            if own == pair:
-                shares, scores = zip(*((100 * point[0], point[1]) for point in points), strict=True)
-                axes.plot(shares, scores, marker="o", label=name)
-        axes.set_title(pair)
-        axes.set_xlabel("lines encoded again, %")
-    panels[0][0].set_ylabel("F1, %")
+    pairs = list(dict.fromkeys(pair for pair, _ in rows[0]))
+    figure, panels = pyplot.subplots(2, len(pairs), figsize=(3 * len(pairs), 5.2), squeeze=False)
+    for curves, line in zip(rows, panels, strict=True):
+        for pair, axes in zip(pairs, line, strict=True):
+            for (own, name), points in curves.items():
+                if own == pair:
+                    shares, scores = zip(*((100 * point[0], point[1]) for point in points), strict=True)
+                    axes.plot(shares, scores, marker="o", label=name)
+            axes.set_title(pair)
+            axes.set_xlabel("lines encoded again, %")
+    panels[0][0].set_ylabel("F1 of mining, %")
+    panels[1][0].set_ylabel("P@1 of retrieval, %")
     panels[0][-1].legend()
     figure.tight_layout()
     figure.savefig(path, metadata={"Date": None})
@@ -142,7 +180,7 @@ def main() -> None:
                 print(f"\n{pair} {name}\n")
                 list_errors(made, mine(model=args.model, second=second))
         return
-    curves: dict[tuple[str, str], list[list[float]]] = {}
+    curves: Curves = {}
 
     def rows() -> Iterator[list[object]]:
         for pair in pairs:
@@ -161,7 +199,14 @@ def main() -> None:
 
     table(["pair", "second", "lines judged", "F1", "F1, best threshold", "calibration error", "s"], rows())
     if args.plot:
-        draw(curves, args.plot)
+        found = {
+            (pair, name): list(retrieved(Data(args.data), pair[-2:], second, args.model))
+            for pair, (name, second) in itertools.product(pairs, seconds.items())
+        }
+        for (pair, name), points in found.items():
+            cells = ", ".join(f"{100 * share:.1f}%: {hits:.2f}" for share, hits in points)
+            print(f"P@1 {pair} {name}: {cells}")
+        draw([curves, found], args.plot)
 
 
 def _cells(point: list[float]) -> list[str]:

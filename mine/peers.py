@@ -45,7 +45,7 @@ class Characters:
 
 
 class Peer(Network):
-    """An encoder of another package, in a Python of its own."""
+    """An encoder of another package, in a Python of its own; it encodes each text once."""
 
     slow, facts = True, {}
 
@@ -53,7 +53,8 @@ class Peer(Network):
         command = [python, "-c", CHILD.format(load=LOAD[name])]
         self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.dim = self._ask(["A sentence."]).shape[1]
-        self.seconds = 0.0
+        self.seconds, self.lines = 0.0, 0
+        self._rows: dict[str, np.ndarray] = {}
 
     def vectors(self, pieces: Pieces, batch_tokens: int | None = None) -> np.ndarray:
         """Return unit rows (n, dim); zeros for no characters."""
@@ -61,11 +62,16 @@ class Peer(Network):
         ends = pieces.offsets.tolist()
         texts = ["".join(map(chr, pieces.ids[i:j].tolist())) for i, j in itertools.pairwise(ends)]
         rows = np.zeros((len(texts), self.dim), dtype=np.float32)
-        some = [i for i, text in enumerate(texts) if text]
-        for start in range(0, len(some), BLOCK):
-            part = some[start : start + BLOCK]
-            found = self._ask([texts[i] for i in part])
-            rows[part] = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9)
+        self.lines += len(texts)
+        new = [text for text in dict.fromkeys(texts) if text and text not in self._rows]
+        for start in range(0, len(new), BLOCK):
+            part = new[start : start + BLOCK]
+            found = self._ask(part)
+            found = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9)
+            self._rows.update(zip(part, found, strict=True))
+        for row, text in zip(rows, texts, strict=True):
+            if text:
+                row[:] = self._rows[text]
         self.seconds += time.perf_counter() - begin
         return rows
 

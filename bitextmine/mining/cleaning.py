@@ -17,7 +17,8 @@ are weighed only in corpora of 1,000 lines or more.
 
 One rule on pairs, after the search: ``near_copy``, both sides have the same 3 words or more, or the same words and
 other numbers ("Page 3" and "Page 8"), or 4 words or more with 7 in 10 the same. Markup, list marks, punctuation and
-case do not count.
+case do not count. Of pairs that a second encoder judges, `in_one_language` finds those with a line too short for the
+rule on languages.
 """
 
 import hashlib
@@ -129,6 +130,26 @@ def near_copies(
     src, tgt = (side.text.take(side.unique.rows[own]) for side, own in rows)
     copies = (near_copy(one, other, fewest, share) for one, other in zip(src, tgt, strict=True))
     return np.fromiter(copies, dtype=np.bool_, count=len(pairs))
+
+
+def in_one_language(pairs: ScoredPairs, sides: Sides) -> NDArray[np.bool_]:
+    """Return a mask (p,) of the pairs with a line that is clearly in the language of the other side.
+
+    Of two languages, lines of a few words show which one they are in. None are marked where the identifier is not
+    installed or does not know both languages, or where it marks most pairs: then a corpus is in another language.
+    """
+    marked = np.zeros(len(pairs), dtype=np.bool_)
+    identifier = Languages() if is_installed() else None
+    codes = [None if identifier is None else identifier.code(side.text.lang) for side in sides]
+    if identifier is None or codes[0] is None or codes[1] is None or codes[0] == codes[1]:
+        return marked
+    for side, own, (code, other) in zip(
+        sides, (pairs.src, pairs.tgt), ((codes[0], codes[1]), (codes[1], codes[0])), strict=True
+    ):
+        rows, place = np.unique(own, return_inverse=True)
+        lines = [_without_markup(line).lower() for line in side.text.take(side.unique.rows[rows])]
+        marked |= (identifier.share(lines, code, other) < _UNLIKELY)[place]
+    return marked if 2 * marked.sum() <= len(pairs) else np.zeros_like(marked)
 
 
 def _alike(both: tuple[str, str], one: list[str], other: list[str], fewest: int, share: float) -> bool:

@@ -56,6 +56,7 @@ from bitextmine.mining.second import (
     doubtful,
     fit_to_gold,
     hopeful,
+    within_lines,
 )
 from bitextmine.mining.sides import IN_MEMORY, Sides, load_side
 from bitextmine.mining.texts import Pair, text_of
@@ -482,16 +483,19 @@ def ask_second(second: Second, scored: Scored, gold: GoldRows | None) -> Scored:
     likely = _likely(scored, gold)
     kept = np.isin(found.codes(pairs), found.codes(likely))
     decisions = len(likely) + float(probability(scored.pairs.score).sum())
-    asked = doubtful(pairs, kept, decisions, second.budget * sum(found.lines))
+    asked = doubtful(pairs, kept, decisions)
+    asked = within_lines(pairs, asked, second.most_lines(pairs.take(asked), found.sides))
     judge = None
     if gold is not None:
         sample = mentioned_share(scored.pairs.score, *gold.marks(scored.pairs)) < SAMPLE
 
-        def judge(pairs: ScoredPairs, evidence: NDArray[np.float64]) -> Evidence:
+        def judge(
+            pairs: ScoredPairs, log_odds: NDArray[np.float64], evidence: NDArray[np.float64]
+        ) -> Evidence:
             """Fit the evidence to gold; of a sample, only pairs with a line that it mentions are judged."""
             correct, mentioned = gold.marks(pairs)
             some = mentioned if sample else np.ones(len(pairs), dtype=bool)
-            return fit_to_gold(pairs.score[some], evidence[some], correct[some])
+            return fit_to_gold(log_odds[some], evidence[some], correct[some])
 
     opinion = consult(second, found.sides, scored.best, pairs, asked, judge)
     again = retrieve(opinion.best, found.options.retrieval, LOG_ODDS)

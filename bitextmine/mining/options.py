@@ -15,6 +15,7 @@ from bitextmine.shipped import Second
 
 # The rules that need an estimate, with their number: expected F-measure, false-positive rate, precision.
 F_MEASURE, RATE, PRECISION = "f", "fpr=", "precision="
+_TIME, _SECONDS = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)([smh])"), {"s": 1, "m": 60, "h": 3600}
 _ESTIMATED = re.compile(rf"({PRECISION}|{RATE}|{F_MEASURE})(.*)")
 
 
@@ -93,6 +94,29 @@ def parse_threshold(value: str | float | None, *, estimated: bool = False) -> fl
     return number
 
 
+def parse_budget(value: float | str) -> float | str:
+    """Return a share of the lines, above 0 and at most 1, or a time as text (90s, 30m, 2h).
+
+    Raises:
+        UsageError: the input is anything else.
+    """
+    text = str(value).strip().lower()
+    if seconds_of(text) is not None:
+        return text
+    share = finite(value)
+    if not 0 < share <= 1:
+        raise UsageError(
+            f"expected a share of the lines, above 0 and at most 1, or a time such as 90s, 30m or 2h, found {value!r}"
+        )
+    return share
+
+
+def seconds_of(budget: float | str) -> float | None:
+    """Return the seconds of a time, None for a share."""
+    time = _TIME.fullmatch(str(budget))
+    return float(time[1]) * _SECONDS[time[2]] if time and float(time[1]) > 0 else None
+
+
 Threshold = Annotated[
     float | str | None,
     Kind(
@@ -102,6 +126,7 @@ Threshold = Annotated[
     ),
 ]
 PlainThreshold = Annotated[float | str | None, Kind("NUMBER|auto|none", parse_threshold, "float | str")]
+Budget = Annotated[float | str, Kind("SHARE|TIME", parse_budget, "float | str")]
 Neighbours = Annotated[int, Opt("-k", "Neighbours for the margin.", ge=1)]
 MarginOption = Annotated[Margin, Opt("--margin", "Margin of a pair.")]
 
@@ -152,7 +177,8 @@ class MiningOptions(Options):
             line. None: if the encoder has a scorer of its own, the margin is the ratio, and k is 2 or more.
         clean: leave out junk, boilerplate, copies and text in another language (`cleaning`).
         second: an encoder that judges the pairs in doubt as well (`second`); scores must be log odds.
-        second_budget: the largest share of the lines that it encodes.
+        second_budget: the largest share of the lines that it encodes; or a time, such as "30m", that it may take: how
+            many lines that are depends on the machine, and lines encoded by an earlier run take none.
         dedup: which lines count as the same; one of them is mined.
         duplicates: what happens to the others.
 
@@ -201,8 +227,13 @@ class MiningOptions(Options):
     ] = True
     second: Second = None
     second_budget: Annotated[
-        float, Opt("--second-budget", "Largest share of the lines for --second to encode.", gt=0, le=1)
-    ] = 0.1
+        Budget,
+        Opt(
+            "--second-budget",
+            "Most for --second to encode: a share of the lines, or as many as take some time (90s, 30m, 2h), which "
+            "depends on the machine.",
+        ),
+    ] = 0.15
     dedup: Annotated[Dedup, Opt("--dedup", "Mine duplicate lines once.")] = Dedup.EXACT
     duplicates: Annotated[Duplicates, Opt("--duplicates", "Pairs to print for duplicate lines.")] = (
         Duplicates.FIRST

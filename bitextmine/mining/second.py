@@ -4,10 +4,14 @@ The first encoder's log odds tell which candidates are in doubt. A wrong decisio
 costs F1 about 1 / (pairs kept + true pairs). Those that are likeliest to be wrong are asked first, until the rest are
 expected to cost less than `LEFT` (`doubtful`).
 
+Their log odds first heed what the first encoder does not see: rivals, of which at most one is true (`rivalled`), and
+how far the ratio of lengths is from the usual one (`length_penalty`). A line in the language of the other side, which a
+multilingual encoder puts nearest to its paraphrases there, makes a pair hopeless.
+
 The second encoder's evidence is one number for each candidate: its cosine, plus twice its lead over the best rival of
 its ends among the lines that are encoded again. How much that says is learned from the run itself, for an encoder that
 nobody fitted: the evidence of true and of wrong candidates is taken for two normal distributions of one variance, and
-each candidate is from the first of them with the probability that the first encoder gives it, up to a shift of all log
+each candidate is from the first of them with the probability that its log odds give it, up to a shift of all log
 odds, as the share of true pairs is uncertain. Expectation-maximisation finds the means and the shift. The log ratio of
 the distributions is a line in the evidence. It is added to the log odds (`Evidence`), at half its slope, as both
 encoders err on the same pairs more often than independent ones would. Where two distributions explain the evidence
@@ -22,6 +26,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,11 +35,13 @@ from numpy.typing import NDArray
 from bitextmine.console import counted
 from bitextmine.embeddings.selection import Elsewhere, SelectedVectors
 from bitextmine.errors import BitextmineError
+from bitextmine.languages.clean import readable
 from bitextmine.mining.calibration import probability
-from bitextmine.mining.cleaning import near_copies
+from bitextmine.mining.cleaning import in_one_language, near_copies
 from bitextmine.mining.margin import BestBothWays, BestCandidates, rounded
+from bitextmine.mining.options import seconds_of
 from bitextmine.mining.pairing import ScoredPairs
-from bitextmine.mining.sides import Side
+from bitextmine.mining.sides import Side, Sides
 from bitextmine.run import Run
 from bitextmine.search.exact import search_one
 from bitextmine.search.neighbours import Neighbours
@@ -49,20 +56,25 @@ log = logging.getLogger(__name__)
 # The most of the lines that are encoded again among which rivals are looked for.
 _POOL = 1 << 14
 # The loss of F1 that doubt about the other pairs may cost, as expected.
-LEFT = 0.001
+LEFT = 0.0003
 # Candidates of lower log odds are hopeless, whatever the second encoder says.
 FLOOR = -4.5
 # Log odds of the candidates that the distributions are fitted to: among surer ones true pairs are of another kind.
-_FITTED = 5.0
+_FITTED = 4.0
 _SHIFT = 1.0  # standard deviation of the prior of the shift
 _LEAD_WEIGHT = 2.0
 _COPY_SHARE = 0.6  # of the words: such a line is no translation
+# Log odds that a ratio of lengths costs, for the square of its logarithm's distance from the usual one (1 at most);
+# characters added to each length, as in short lines a word more says little; and the log odds of pairs that show what
+# is usual.
+_LENGTH, _SLACK, _SURE = 4.5, 8, 2.0
 _INDEPENDENT = 0.5
 # The gain in log likelihood below which the second encoder adds nothing; and the fewest candidates that show one.
 _LEAST_GAIN, _FEW = 5.0, 40
 _ROUNDS = 60
 _MOST = 5.0  # the most that the evidence adds to log odds
 _PAIRS = 1 << 14
+_PILOT = 128  # lines of each side that show how long one takes
 _RIDGE = 1.0  # of the logistic regression on gold
 
 
@@ -105,8 +117,25 @@ def rivalled(pairs: ScoredPairs) -> NDArray[np.float64]:
     return heeded
 
 
+def length_penalty(pairs: ScoredPairs, sides: Sides, log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what the lengths of candidates (p,) cost; those of high log odds (p,) show which ratio is usual.
+
+    Gale and Church (1993) also take the square of a normal variable. The first encoder's scorer sees no lengths.
+    """
+    logs = []
+    for side, own in zip(sides, (pairs.src, pairs.tgt), strict=True):
+        rows, place = np.unique(own, return_inverse=True)
+        lines = readable(list(side.text.take(side.unique.rows[rows])))
+        lengths = np.fromiter(map(len, lines), np.float64, len(rows))
+        logs.append(np.log(lengths + _SLACK)[place])
+    ratio: NDArray[np.float64] = logs[1] - logs[0]
+    sure = ratio[log_odds >= _SURE]
+    far = np.abs(ratio - (np.median(sure) if len(sure) else 0.0))
+    return _LENGTH * np.minimum(far, 1.0) ** 2
+
+
 def doubtful(
-    pairs: ScoredPairs, kept: NDArray[np.bool_], decisions: float, most_lines: float, left: float = LEFT
+    pairs: ScoredPairs, kept: NDArray[np.bool_], decisions: float, left: float = LEFT
 ) -> NDArray[np.int64]:
     """Return the candidates to ask the second encoder about, most doubtful first.
 
@@ -114,7 +143,6 @@ def doubtful(
         pairs: candidates with log odds.
         kept: True for those that the first encoder keeps.
         decisions: pairs kept plus expected true pairs, of which F1 is the share of agreement.
-        most_lines: the most lines of both sides together.
         left: the expected loss of F1 from the candidates that are not returned.
     """
     true = probability(rivalled(pairs))
@@ -123,11 +151,15 @@ def doubtful(
     order = np.lexsort((pairs.tgt, pairs.src, -loss))
     remaining = loss.sum() - np.cumsum(loss[order])
     order = order[: int(np.searchsorted(-remaining, -left * decisions)) + 1]
-    order = order[loss[order] > 0]
+    return order[loss[order] > 0]
+
+
+def within_lines(pairs: ScoredPairs, order: NDArray[np.int64], most: float) -> NDArray[np.int64]:
+    """Return the first of some pairs in order: as many as have at most so many lines, of both sides together."""
     lines = np.zeros(len(order), dtype=np.int64)
     for rows in (pairs.src[order], pairs.tgt[order]):
         lines[np.unique(rows, return_index=True)[1]] += 1
-    return order[np.cumsum(lines) <= most_lines]
+    return order[np.cumsum(lines) <= most]
 
 
 # --- what the second encoder says ---
@@ -209,19 +241,47 @@ class Second:
 
     Attributes:
         encoder: the encoder.
-        budget: the largest share of the lines to encode again.
+        budget: the largest share of the lines to encode again, or a time (`options.seconds_of`).
         run: its resources.
         cache: the folder for its vectors, instead of beside the corpora.
         elsewhere: encodes in its place, see `SelectedVectors`.
     """
 
     encoder: Encoder
-    budget: float
+    budget: float | str
     run: Run
     cache: str | os.PathLike[str] | None = None
     elsewhere: Elsewhere | None = None
 
-    def evidence(self, pairs: ScoredPairs, sides: tuple[Side, Side]) -> NDArray[np.float64]:
+    def most_lines(self, pairs: ScoredPairs, sides: Sides) -> float:
+        """Return the most lines of both sides to encode: the budget's share, or how many its time allows.
+
+        Some lines of the pairs, which are in order, show how long a line takes. One that has a vector takes no time.
+
+        Raises:
+            BitextmineError: as `evidence`.
+        """
+        seconds, begin = seconds_of(self.budget), time.perf_counter()
+        if seconds is None:
+            return float(self.budget) * sum(len(side.unique.rows) for side in sides)
+        done, timed, spent = 0, 0, 0.0
+        for side, own in zip(sides, (pairs.src, pairs.tgt), strict=True):
+            lines = side.unique.rows[own[np.sort(np.unique(own, return_index=True)[1])]]
+            with self._vectors(side) as kept:
+                new = lines[np.isin(lines, kept.missing(lines))]
+                done += len(lines) - len(new) + len(new[: 2 * _PILOT])
+                kept.encode(new[:_PILOT])  # the first batches of a process are slow
+                start = time.perf_counter()
+                kept.encode(new[_PILOT : 2 * _PILOT])
+                spent += time.perf_counter() - start
+                timed += len(new[_PILOT : 2 * _PILOT])
+        left = seconds - (time.perf_counter() - begin)
+        return done + max(left, 0) * timed / max(spent, 1e-9)
+
+    def _vectors(self, side: Side) -> SelectedVectors:
+        return SelectedVectors(side.text, self.encoder, self.run, self.cache, self.elsewhere)
+
+    def evidence(self, pairs: ScoredPairs, sides: Sides) -> NDArray[np.float64]:
         """Return the evidence (p,) of pairs: cosine + 2 lead among their lines, which are encoded if necessary.
 
         Raises:
@@ -231,7 +291,7 @@ class Second:
         vectors = []
         for side, (some, _) in zip(sides, rows, strict=True):
             lines = side.unique.rows[some]
-            with SelectedVectors(side.text, self.encoder, self.run, self.cache, self.elsewhere) as kept:
+            with self._vectors(side) as kept:
                 new, begin = kept.missing(lines), time.perf_counter()
                 with self.run.progress(len(new), f"embed {side.text.name} again") as bar:
                     kept.encode(new, bar.update)
@@ -306,12 +366,13 @@ class Opinion:
         return head + f"{counted(changed, 'decision')} changed"
 
 
-Judge = Callable[[ScoredPairs, NDArray[np.float64]], Evidence]
+# From pairs, their log odds and their evidence.
+Judge = Callable[[ScoredPairs, NDArray[np.float64], NDArray[np.float64]], Evidence]
 
 
 def consult(
     second: Second,
-    sides: tuple[Side, Side],
+    sides: Sides,
     best: BestBothWays,
     pairs: ScoredPairs,
     asked: NDArray[np.int64],
@@ -332,13 +393,19 @@ def consult(
     if len(asked):
         # Every candidate between the lines that are encoded anyway.
         among = np.isin(pairs.src, some.src) & np.isin(pairs.tgt, some.tgt) & (pairs.score >= FLOOR)
-        some = pairs.take(among)
+        some, first = pairs.take(among), rivalled(pairs)[among]
         found = second.evidence(some, sides)
-        evidence = fit_evidence(rivalled(pairs)[among], found) if judge is None else judge(some, found)
-        added = evidence.log_odds(found)
+        first -= length_penalty(some, sides, first)
+        same = in_one_language(some, sides)
+        apart = np.flatnonzero(~same)
+        fit = fit_evidence if judge is None else partial(judge, some.take(apart))
+        evidence = fit(first[apart], found[apart])
+        after = first + evidence.log_odds(found)
         # An untranslated copy has the highest evidence there is.
         copies = near_copies(some, sides, fewest=1, share=_COPY_SHARE)
-        score[among] = rounded(some.score + np.where(copies, np.minimum(added, 0), added))
+        after[copies] = np.minimum(after, some.score)[copies]
+        after[same] = np.minimum(after, FLOOR)[same]
+        score[among] = rounded(after)
     lines = len(np.unique(some.src)), len(np.unique(some.tgt))
     chosen = _best_again(best, ScoredPairs(pairs.src, pairs.tgt, score)) if evidence.weight else best
     return Opinion(chosen, evidence, lines, len(some), second.encoder.name, second.encoder.hash)

@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import hashlib
 import json
+import types
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpus import Corpus
 from bitextmine.mining import second
 from bitextmine.mining.calibration import probability
+from bitextmine.mining.cleaning import in_one_language
 from bitextmine.mining.dedup import unique_lines
 from bitextmine.mining.margin import BestBothWays, BestCandidates
 from bitextmine.mining.pairing import ScoredPairs
@@ -28,7 +30,9 @@ from bitextmine.mining.second import (
     fit_evidence,
     fit_to_gold,
     hopeful,
+    length_penalty,
     rivalled,
+    within_lines,
 )
 from bitextmine.mining.sides import Side
 from bitextmine.run import Run
@@ -51,10 +55,11 @@ class Meanings(Network):
     dim, facts, chunk_lines = 16, {}, 40
 
     def __init__(self, meaning, noise=0.2, fail_at=None):
-        self.meaning, self.noise, self.fail_at, self.calls = meaning, noise, fail_at, 0
+        self.meaning, self.noise, self.fail_at, self.calls, self.lines = meaning, noise, fail_at, 0, 0
 
     def vectors(self, pieces, batch_tokens=None):
         self.calls += 1
+        self.lines += len(pieces.offsets) - 1
         if self.calls == self.fail_at:
             raise RuntimeError("out of memory")
         out = []
@@ -154,11 +159,34 @@ def test_a_failure_keeps_the_first_result_and_the_next_run_goes_on(hard, tmp_pat
     assert list(in_memory) == list(found) and calls < fresh.network.calls
 
 
+def test_the_budget_may_be_a_time(hard, tmp_path, monkeypatch):
+    sides, _, meaning = hard
+    paths = [tmp_path / "c.en", tmp_path / "c.fr"]
+    for path, lines in zip(paths, sides, strict=True):
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    files = list(map(str, paths))
+    monkeypatch.setattr(second, "_PILOT", 20)
+    other = encoder(meaning)
+    # A clock that an encoded line moves on by a second.
+    clock = types.SimpleNamespace(perf_counter=lambda: float(other.network.lines))
+    monkeypatch.setattr(second, "time", clock)
+    counts = [
+        sum(run(files, other, second_budget=time).details["second"]["lines"]) for time in ("2m", "2m", "1h")
+    ]
+    assert 100 <= counts[0] <= 120 and 200 <= counts[1] <= 240 and counts[2] > 300, (
+        "vectors that are kept are free"
+    )
+    lines = other.network.lines
+    assert sum(run(files, other, second_budget="90s").details["second"]["lines"]) == counts[2]
+    assert other.network.lines == lines
+
+
 def test_it_judges_log_odds_only(hard):
     with pytest.raises(UsageError, match="--second"):
         run(hard[0], "default", k=1)
-    with pytest.raises(UsageError, match="second_budget"):
-        run(hard[0], "default", second_budget=1.5)
+    for budget in (1.5, 0, "0m", "-2h", "30 minutes", True, None):
+        with pytest.raises(UsageError, match="second_budget"):
+            run(hard[0], "default", second_budget=budget)
     first = dataclasses.replace(encoder(hard[2]), languages=("en", "fr"))
     with pytest.raises(BitextmineError, match="no scorer"):
         mine(*hard[0], model=first, second="default", src_lang="en", tgt_lang="fr")
@@ -187,7 +215,7 @@ def test_doubt_is_asked_about_in_order_within_the_budget(data):
         assert heeded[i] == pytest.approx(np.log(odds[i] / (1 + max(sums))), abs=1e-6)
     true = probability(heeded)
     loss = np.where(pairs.score < second.FLOOR, 0, np.where(kept, 1 - true, true))
-    asked = doubtful(pairs, kept, 10, budget, left).tolist()
+    asked = within_lines(pairs, doubtful(pairs, kept, 10, left), budget).tolist()
     wanted = sorted(range(len(pairs)), key=lambda i: (-loss[i], pairs.src[i], pairs.tgt[i]))
     assert asked == wanted[: len(asked)]
     lines = len({*pairs.src[asked].tolist()}) + len({*pairs.tgt[asked].tolist()})
@@ -301,3 +329,38 @@ def test_a_copy_gains_nothing(vectors, monkeypatch):
     none = BestCandidates(np.full(9, -1), np.full(9, -np.inf))
     opinion = second.consult(other, sides, BestBothWays(none, none), pairs, np.arange(2))
     assert opinion.best.forward.score[[0, 8]].tolist() == [5.5, 0.5]
+
+
+def side_of(lines, lang):
+    return Side(Corpus(lines, lang), unique_lines(lines), np.zeros((len(lines), 2), np.float16))
+
+
+def test_lengths_far_from_the_usual_ratio_cost():
+    src = [f"<p>{'a' * (10 * i + 2)}</p>" for i in range(1, 9)]
+    sides = (
+        side_of(src, "en"),
+        side_of(["b" * (20 * i + 12) for i in range(1, 9)], "fr"),
+    )  # twice as long, with the slack
+    pairs = ScoredPairs(np.array([0, 1, 2, 3, 3, 7]), np.array([0, 1, 2, 3, 7, 0]), np.zeros(6))
+    cost = length_penalty(pairs, sides, np.array([3.0, 4.0, 5.0, 0.0, 0.0, 0.0]))
+    assert cost == pytest.approx([0, 0, 0, 0, 4.5 * np.log(9 / 5) ** 2, 4.5], abs=1e-9), (
+        "markup does not count"
+    )
+    assert length_penalty(pairs, sides, np.zeros(6))[3] == pytest.approx(4.5 * np.log(2) ** 2)
+
+
+def test_a_pair_in_one_language_is_hopeless(monkeypatch):
+    pytest.importorskip("py3langid")
+    src = ["Good morning.", "<b>pero no lo hice.</b>", "I did not do it.", "Paris"]
+    tgt = ["Buenos días.", "pero no ha hecho falta.", "What is this?", "París"]
+    sides = side_of(src, "en"), side_of(tgt, "es")
+    pairs = ScoredPairs(np.arange(4), np.arange(4), np.full(4, 3.0))
+    assert in_one_language(pairs, sides).tolist() == [False, True, True, False]
+    assert not in_one_language(pairs.take([1, 2, 3]), sides).any(), "a corpus is in another language"
+    assert not in_one_language(pairs, (side_of(src, "en"), side_of(tgt, "xx"))).any()
+    monkeypatch.setattr(second, "fit_evidence", lambda *args: Evidence(0.1, -9.0))
+    other = second.Second(encoder(str), 1.0, CPU)
+    none = BestCandidates(np.full(4, -1), np.full(4, -np.inf))
+    opinion = second.consult(other, sides, BestBothWays(none, none), pairs, np.arange(4))
+    found = opinion.best.forward.score
+    assert found[[1, 2]].tolist() == [second.FLOOR] * 2 and found[[0, 3]].min() > 2
