@@ -154,7 +154,6 @@ def score(
         "bitextmine filter pairs.tsv --max length_ratio=2.5 --duplicates near > clean.tsv",
         'bitextmine filter corpus.en corpus.de --duplicates near -o "clean.{lang}"',
         "bitextmine filter pairs.parquet --scol en --tcol fr --min bicleaner=0.5 -o clean.parquet",
-        "bitextmine mine a.en b.fr --origin | bitextmine filter --preset none --join paragraph > paragraphs.tsv",
     ),
 )
 def filter_pairs(

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import itertools
+import multiprocessing
+import os
+import signal
+import sys
+import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from multiprocessing.connection import wait
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.errors import BitextmineError
 from bitextmine.executor import Task
 from bitextmine.files.formats.blocks import Added, Block, Rows
 from bitextmine.files.formats.columns import Layout
 from bitextmine.scoring.columns.catalogue import PairTexts, Request, Tools
-from bitextmine.scoring.forks import can_fork, mapped
 from bitextmine.scoring.options import WINDOW
 from bitextmine.signature import signature
 
@@ -28,6 +36,7 @@ if TYPE_CHECKING:
 
 _SAMPLE = 100  # pairs that load what all columns need
 _Texts = tuple[list[str], list[str]]  # sources and targets of the good rows of a block
+Item = TypeVar("Item")
 
 
 class PairRows(Rows):
@@ -115,7 +124,7 @@ class PairScorer:
         blocks = iter(blocks)
         first = list(itertools.islice(blocks, 2))
         blocks = itertools.chain(first, blocks)
-        if len(first) == 2 and run.thread_count > 1 and can_fork():
+        if len(first) == 2 and run.thread_count > 1 and _can_fork():
             # Copies share what columns load when they are first computed: tables, models, patterns.
             src, tgt = _texts(first[0], (layout.src, layout.tgt))
             _columns(request, tools, (), (src[:_SAMPLE], tgt[:_SAMPLE]))
@@ -210,3 +219,66 @@ def _spread(values: Any, block: Block) -> Any:
         return out
     cells = dict(zip(rows.tolist(), values, strict=True))
     return [cells.get(row, "") for row in range(len(block))]
+
+
+# --- copies of this process ---
+
+_mapped: Callable[[Any], Any] | None = None  # which the copies inherit
+
+
+def _can_fork() -> bool:
+    """Return True if a copy of this process can compute: on Linux, without threads that a copy would lack, or a GPU."""
+    threads = [thread for thread in threading.enumerate() if type(thread).__name__ != "TMonitor"]  # tqdm's
+    return sys.platform == "linux" and threads == [threading.main_thread()] and "torch" not in sys.modules
+
+
+def mapped(
+    function: Callable[[Any], Any], tasks: Iterable[tuple[Item, Any]], processes: int
+) -> Iterator[tuple[Item, Any]]:
+    """Yield each item with the value of the function for its argument, in order, computed by copies of this process.
+
+    Copies end with the generator, and when this process ends, however it does.
+    """
+    global _mapped
+    _mapped = function
+    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("fork"), _follow_parent)
+    waiting: deque[tuple[Item, Future[Any]]] = deque()
+    others = set(multiprocessing.active_children())
+    try:
+        for item, argument in tasks:
+            waiting.append((item, pool.submit(_call, argument)))
+            if len(waiting) > 2 * processes:  # one in work and one at hand for each
+                yield _result(*waiting.popleft())
+        while waiting:
+            yield _result(*waiting.popleft())
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        if waiting:  # nobody waits for what the copies compute
+            for copy in set(multiprocessing.active_children()) - others:
+                copy.terminate()
+
+
+def _result(item: Item, future: Future[Any]) -> tuple[Item, Any]:
+    try:
+        return item, future.result()
+    except BrokenProcessPool:
+        raise BitextmineError("a process that computes ended; it may have been short of memory") from None
+
+
+def _call(argument: Any) -> Any:
+    assert _mapped is not None
+    return _mapped(argument)
+
+
+def _follow_parent() -> None:
+    """End when the parent does; Ctrl-C is left to it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def follow() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()

@@ -214,9 +214,7 @@ class Sieve:
             self.reasons += [f"no {rule.column}", str(rule)]
         self.reasons.append(f"duplicate ({rules.duplicates})")
         self._counts = np.zeros(len(self.reasons), dtype=np.int64)
-        # By the number of a rule: whether a number was compared, and the first text that is none.
-        self._compared = np.zeros(len(self.rules), dtype=bool)
-        self._no_number = [""] * len(self.rules)
+        self._kept = 0
 
     def _is_computed(self, rule: Rule, has_rows: bool) -> bool:
         """Return True if a column must be computed from the texts; raise BitextmineError if it cannot be."""
@@ -251,7 +249,6 @@ class Sieve:
         judge = self._judged_remotely if run.executor.distributed else self._judged
         for block, judged in judge(blocks, run):
             yield block, self._settle(block, judged)
-        self._check_numbers()
 
     def _judged(self, blocks: Iterable[Block], _run: Run) -> Iterator[tuple[Block, Judged]]:
         tools = self._request.tools()
@@ -279,34 +276,37 @@ class Sieve:
         if self._seen is not None:
             alive = np.flatnonzero(reason < 0)
             reason[alive[~self._seen.add(judged.hashes)]] = len(self.reasons) - 1
+        self._kept += int((reason < 0).sum())
         self._counts += np.bincount(reason[reason >= 0], minlength=len(self.reasons))
-        for number, place in enumerate(self._judge.places):
-            missing = np.flatnonzero(reason == 2 * number + 1)
-            self._compared[number] |= bool(((reason > 2 * number + 1) | (reason < 0)).any())
-            if place is None or self._compared[number] or not len(missing) or self._no_number[number]:
-                continue
-            texts = block.texts(place, missing)
-            self._no_number[number] = next(
-                (text for text in texts if text.strip().lower() not in MISSING), ""
-            )
+        if block.start == 1:
+            self._check_numbers(block, reason)
         for number, (nearest, value) in enumerate(zip(self.examples.values(), judged.values, strict=True)):
             nearest.add(block, self._judge.sides, value, reason == 2 * number + 2, reason < 0)
         return reason
 
-    def _check_numbers(self) -> None:
-        """Add a note on a column without a value; BitextmineError for one with texts and not one number."""
-        for number, rule in enumerate(self.rules):
-            if self._compared[number] or not self._counts[2 * number + 1]:
+    def _check_numbers(self, block: Block, reason: NDArray[np.int64]) -> None:
+        """Raise BitextmineError for a column without a number in the first block, and with other texts."""
+        for number, (rule, place) in enumerate(zip(self.rules, self._judge.places, strict=True)):
+            if place is None or not self._is_empty(number):
                 continue
-            if text := self._no_number[number]:
+            texts = block.texts(place, np.flatnonzero(reason == 2 * number + 1))
+            if text := next((text for text in texts if text.strip().lower() not in MISSING), ""):
                 raise BitextmineError(
                     f"{self._name}: rule {rule}: column {rule.column} holds no numbers; the first value is "
                     f"{text[:80]!r}"
                 )
-            self.notes.append(f"warning: column {rule.column} is empty, so every row failed {rule}")
+
+    def _is_empty(self, number: int) -> bool:
+        """Return True if rows reached a rule, and none had a value."""
+        return bool(self._counts[2 * number + 1] and not self._counts[2 * number + 2 :].sum() + self._kept)
 
     def counts(self) -> dict[str, int]:
-        """Return the rejected rows by reason, in the order of testing; add a note if the duplicate table was full."""
+        """Return the rejected rows by reason, in the order of testing; add notes on empty columns and a full table."""
+        self.notes += [
+            f"warning: column {rule.column} is empty, so every row failed {rule}"
+            for number, rule in enumerate(self.rules)
+            if self._is_empty(number)
+        ]
         if self._seen is not None and self._seen.forgotten:
             self.notes.append(
                 f"the table of pairs seen is full ({self._seen.bytes:,} bytes): {self._seen.forgotten:,} pairs were "

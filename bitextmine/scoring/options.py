@@ -178,17 +178,8 @@ class FilterOptions(Options):
         columns: names of the last columns if there is no header, as given to `score`.
         src, tgt: the languages that the sides should be in, for a rule on `lang` if the rows have no such column.
         explain: the number of examples on each side of every rule.
-        join: write "paragraph" or "document" pairs, joined from the sentence pairs that are kept, by their origins.
     """
 
-    join: Annotated[
-        Literal["paragraph", "document"] | None,
-        Opt(
-            "--join",
-            "Join the kept sentence pairs into paragraph or document pairs. Needs the output of mine --origin or align "
-            "--origin.",
-        ),
-    ] = None
     explain: Annotated[
         int, Opt("--explain", "Show N pairs just outside and just inside each rule.", ge=0)
     ] = 0

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError
-from bitextmine.files.formats.names import MOSES, OUTPUT_SUFFIXES, Format
-from bitextmine.files.formats.table import Block, Malformed, Table, check_pairs_output, open_pairs, open_table
+from bitextmine.files.formats.names import MOSES, OUTPUT_SUFFIXES
+from bitextmine.files.formats.table import Malformed, Table, check_pairs_output, open_pairs, open_table
 from bitextmine.files.output import Destination, keep_apart
 from bitextmine.files.source import Source
-from bitextmine.languages.clean import clean
+from bitextmine.languages.clean import clean, readable
 from bitextmine.languages.identify import is_installed
 from bitextmine.run import Run
 from bitextmine.scoring.columns.catalogue import COLUMNS, Request, column_names, identifier
-from bitextmine.scoring.compute import PairScorer, good_rows, read_pairs
-from bitextmine.scoring.doubts import doubts
+from bitextmine.scoring.compute import PairScorer, good_rows
 from bitextmine.scoring.options import ScoreOptions
 from bitextmine.shipped import choose_model
 
+if TYPE_CHECKING:
+    from bitextmine.encoder import Encoder
+
+_SAMPLE = 200  # pairs examined for swapped columns
+_LOW = 0.5  # of the column lang: the pair is not in the stated languages
+_ENOUGH = 10  # texts that tell a language
+_RARE = 0.1  # of the texts in the stated language, where it is a mistake
 # Columns with these names are numbers in Parquet.
 FLOATS = frozenset({"score", *(column.name for column in COLUMNS.values() if not column.is_text)})
 INTEGERS = frozenset({"src_line", "tgt_line"})
@@ -86,7 +94,16 @@ def score(
     options, run = options or ScoreOptions(), run or Run()
     source, destination = Source.of(path, run), Destination.of(output)
     keep_apart(source, {"-o": destination})
-    table, format, request, notes = _prepared(source, destination, options, run)
+    asked = () if options.columns is None else column_names(options.columns, False)
+    # Before the first row is read, unless only that can tell the languages.
+    early = None if "lang" in asked and not options.src else request_of(options, run.batch_tokens)
+    format = check_pairs_output(destination, only_added=options.score_only)
+    table = open_table(source, replace(options.where, langs=(options.src, options.tgt)))
+    if not options.src and (stated := _stated_languages(table)):
+        early = request_of(replace(options, src=stated[0], tgt=stated[1]), run.batch_tokens)
+    request, notes = early or request_of(options, run.batch_tokens)
+    if options.src and not request.uses("languages", "better_with_languages"):
+        notes.append("--src and --tgt change nothing: none of the columns depends on the languages")
     names, langs = request.names, table.langs(options.src, options.tgt)
     format.check_languages(langs)
     notes += _replaced(table, () if options.score_only else names)
@@ -102,39 +119,27 @@ def score(
     )
     with open_pairs(destination, outline) as out, run.progress(None, "score", "rows") as bar:
         for block, added in scorer.scored(table.rows.blocks(options.window), table.layout, run):
-            sides = table.layout.src, table.layout.tgt
+            good, sides = good_rows(block), (table.layout.src, table.layout.tgt)
             if block.start == 1:
-                pairs = read_pairs(block, sides, request.tools())
-                shares = next((column.values for column in added if column.name == "lang"), None)
-                good: Any = [] if shares is None else np.asarray(shares)[good_rows(block)]
-                notes += doubts(str(source), request, scorer.encoder, pairs, good)
+                src, tgt = (readable(block.texts(side, good)) for side in sides)
+                lang = next(
+                    (np.asarray(column.values)[good] for column in added if column.name == "lang"), None
+                )
+                notes += _doubts(str(source), request, scorer.encoder, src, tgt, lang)
             malformed.add(block)
             if len(block) < options.window:  # the last one: nothing is printed of a file that is no table
                 malformed.finish()
             if options.strict and malformed.first:
                 raise BitextmineError(f"{malformed.first}; without --strict its scores would stay empty")
-            out.write(_normal(block, sides) if options.normalize else block, None, added)
+            if options.normalize:
+                block = block.changed(
+                    good.tolist(), {side: list(map(clean, block.texts(side, good))) for side in sides}
+                )
+            out.write(block, None, added)
             bar.update(len(block))
         malformed.finish()
     notes += malformed.notes()
     return ScoreSummary(malformed.rows, malformed.count, malformed.first, names, made, tuple(notes))
-
-
-def _prepared(
-    source: Source, output: Destination, options: ScoreOptions, run: Run
-) -> tuple[Table, Format, Request, list[str]]:
-    """Open the input; return it, the format of the output, the columns to compute, and notes on the options."""
-    asked = options.columns if options.columns is None else column_names(options.columns, False)
-    # Before the first row is read, unless only that can tell the languages.
-    early = None if "lang" in (asked or ()) and not options.src else request_of(options, run.batch_tokens)
-    format = check_pairs_output(output, only_added=options.score_only)
-    table = open_table(source, replace(options.where, langs=(options.src, options.tgt)))
-    if not options.src and (stated := _stated_languages(table)):
-        early = request_of(replace(options, src=stated[0], tgt=stated[1]), run.batch_tokens)
-    request, notes = early or request_of(options, run.batch_tokens)
-    if options.src and not request.uses("languages", "better_with_languages"):
-        notes.append("--src and --tgt change nothing: none of the columns depends on the languages")
-    return table, format, request, notes
 
 
 def open_scorer(
@@ -148,12 +153,6 @@ def open_scorer(
     model = choose_model(options.model, langs)
     second = None if options.second is None else as_encoder(options.second, device)
     return PairScorer(request, as_encoder(model, device), second)
-
-
-def _normal(block: Block, sides: tuple[int, int]) -> Block:
-    """Return a block with its texts in normal form; malformed rows stay as they are."""
-    good = good_rows(block).tolist()
-    return block.changed(good, {side: list(map(clean, block.texts(side, good))) for side in sides})
 
 
 def _stated_languages(table: Table) -> tuple[str, str] | None:
@@ -177,3 +176,59 @@ def _replaced(table: Table, names: Sequence[str]) -> list[str]:
                 "one of the scores; rename it in the header, or leave that score out of --columns"
             )
     return [f"replaced, as the header has them already: {', '.join(there)}"] if there else []
+
+
+def _doubts(
+    name: str,
+    request: Request,
+    encoder: Encoder | None,
+    src: Sequence[str],
+    tgt: Sequence[str],
+    lang: NDArray[np.float64] | None,
+) -> list[str]:
+    """Return notes if the encoder does not know the first texts, or if they are of other languages than stated."""
+    notes = []
+    if encoder is not None:
+        from bitextmine.encoder.familiar import knows, sampled, warn_unfamiliar
+
+        langs = request.src_lang, request.tgt_lang
+        unknown = [
+            warn_unfamiliar(encoder, f"{name}: {side}", lang, sampled(lines, len(lines)))
+            for side, lang, lines in zip(("source", "target"), langs, (src, tgt), strict=True)
+        ]
+        if any(unknown) and "quality" in request.names:
+            notes.append(
+                "warning: quality rejects most good pairs of languages that the encoder does not know; state these "
+                "(--src, --tgt), or filter with --preset cheap, which needs no encoder"
+                if all(knows(encoder, lang) for lang in langs)
+                else "warning: without the encoder, quality compares only lengths, numbers, copies and languages, and "
+                "is at most 0.5: a wrong translation that looks right passes"
+            )
+    if lang is not None and len(lang) and np.median(lang[:_SAMPLE]) < _LOW:
+        notes += _other_languages(request, src[:_SAMPLE], tgt[:_SAMPLE])
+    return notes
+
+
+def _other_languages(request: Request, src: Sequence[str], tgt: Sequence[str]) -> list[str]:
+    """Return a note if the sides look swapped, or one for each side that looks like another language than stated."""
+    other = np.minimum(identifier().share(src, request.tgt_lang), identifier().share(tgt, request.src_lang))
+    share = float((other > _LOW).mean())
+    if share > _LOW:
+        return [
+            f"warning: source and target look swapped: of the first {len(src):,} pairs {100 * share:.0f}% fit "
+            f"--src {request.tgt_lang} --tgt {request.src_lang}; exchange these, or name the columns with --scol and "
+            "--tcol"
+        ]
+    notes = []
+    for option, lang, lines in (("--src", request.src_lang, src), ("--tgt", request.tgt_lang, tgt)):
+        guesses = Counter(identifier().guess(lines))
+        guess, count = guesses.most_common(1)[0]
+        if (
+            len(lines) >= _ENOUGH
+            and count > _LOW * len(lines)
+            and guesses[identifier().code(lang) or lang] < _RARE * len(lines)
+        ):
+            notes.append(
+                f"warning: {option} is {lang}, but {count:,} of the first {len(lines):,} texts look like '{guess}'"
+            )
+    return notes

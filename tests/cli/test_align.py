@@ -320,7 +320,7 @@ def test_lines_without_words_leave_the_link_that_they_interrupt(bm, sentence_pai
     assert sorted(j for _, y in found for j in y) == list(range(1, 24))
 
 
-def test_origins_reach_filter_join(bm, document, tmp_path):
+def test_origins_stand_beside_the_links(bm, document, tmp_path):
     document(tmp_path)
     for lang in ("en", "fr"):
         count = len((tmp_path / f"doc.{lang}").read_text().splitlines())
@@ -336,12 +336,6 @@ def test_origins_reach_filter_join(bm, document, tmp_path):
             places = [f"{(int(i) - 1) // 5 + 1}.{(int(i) - 1) % 5 + 1}" for i in lines.split(",") if i]
             first_and_last = f"book.{lang} " + "-".join(dict.fromkeys(places[:1] + places[-1:]))
             assert origin == (first_and_last if places else "")
-    out = bm("align", "doc.en", "doc.fr", "--origin").out
-    joined = bm("filter", "--preset", "none", "--join", "document", stdin=out.encode()).out.splitlines()
-    assert len(joined) == 1 and joined[0].split("\t")[3:] == ["book.en", "book.fr"]
-    bm("align", "doc.en", "doc.fr", "--origin", "-o", "out.jsonl")
-    more = bm("filter", "out.jsonl", "--preset", "none", "--join", "paragraph").out.splitlines()
-    assert len(more) > 5
     (tmp_path / "doc.fr.origin.tsv").write_text("book.fr\t\t1\t1\n")
     assert "doc.fr.origin.tsv: 1 lines" in bm.fails("align", "doc.en", "doc.fr", "--origin")
     assert (

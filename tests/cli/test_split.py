@@ -599,10 +599,6 @@ def test_a_crawl_becomes_a_translation_memory(root, bitextmine, bm, tmp_path):
     bm("report", "pairs.tmx", "-o", "report.html")
     assert "<small>https://" in (tmp_path / "report.html").read_text()
     assert sum(src == tgt for src, tgt in origins) > 0.98 * len(origins)
-    bm("filter", "pairs.tmx", "--preset", "none", "--join", "document", "-o", "pages.jsonl")
-    pages = [json.loads(line) for line in (tmp_path / "pages.jsonl").read_text().splitlines()]
-    assert len(pages) < len(origins) / 2, pages[0]
-    assert sum(page["translation"]["en"].count(".") for page in pages) > 200
 
 
 def test_mined_pairs_tell_their_origin_and_can_be_normalised(bm, tmp_path):
@@ -626,33 +622,6 @@ def test_mined_pairs_tell_their_origin_and_can_be_normalised(bm, tmp_path):
     assert "c.fr.origin.tsv" in bm.fails(*mine, "--origin")
     (tmp_path / "c.fr.origin.tsv").unlink()
     assert "c.fr.origin.tsv" in bm.fails(*mine, "--origin")
-
-
-def test_pairs_join_to_paragraphs_and_documents(bm, tmp_path):
-    rows = [
-        "5\tC.\tc.\thttp://a b/1 2.1\td.fr#1 2.1",
-        "3\tB.\tb.\thttp://a b/1 1.2\td.fr#1 1.2",
-        "1\tA.\ta.\thttp://a b/1 1.1\td.fr#1 1.1",
-        "2\tA.\tz.\thttp://a b/1 1.1\td.fr#1 1.10",
-        "2\tE.\te.\thttp://a b/2 1.1\td.fr#2 1.1",
-        "2\tF.\t你好。\thttp://a b/3 1.1\td.zh#1 1.1",
-        "2\tG.\t再见。\thttp://a b/3 1.2\td.zh#1 1.2",
-    ]
-    (tmp_path / "pairs.tsv").write_text("\n".join(rows) + "\n")
-    join = ("filter", "pairs.tsv", "--preset", "none", "--join")
-    assert bm(*join, "paragraph").out.splitlines() == [
-        "5.000000\tC.\tc.\thttp://a b/1 2.1\td.fr#1 2.1",
-        "2.000000\tA. B.\ta. b. z.\thttp://a b/1 1.1\td.fr#1 1.1",
-        "2.000000\tE.\te.\thttp://a b/2 1.1\td.fr#2 1.1",
-        "2.000000\tF. G.\t你好。再见。\thttp://a b/3 1.1\td.zh#1 1.1",
-    ]
-    assert bm(*join, "document").out.splitlines() == [
-        "2.750000\tA. B. C.\ta. b. z. c.\thttp://a b/1\td.fr#1",
-        "2.000000\tE.\te.\thttp://a b/2\td.fr#2",
-        "2.000000\tF. G.\t你好。再见。\thttp://a b/3\td.zh#1",
-    ]
-    (tmp_path / "pairs.tsv").write_text("A.\ta.\n")
-    assert "--origin" in bm.fails(*join, "paragraph")
 
 
 def test_text_in_memory():

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bitextmine.errors import BitextmineError
-from bitextmine.scoring.forks import mapped
+from bitextmine.scoring.compute import mapped
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="copies are made on Linux alone")
 
@@ -47,10 +47,9 @@ def is_running(pid):
 def test_copies_end_with_their_parent():
     code = """
 import os, time
-from bitextmine.scoring.forks import mapped
-for _, pid in mapped(lambda _: os.getpid(), ((n, n) for n in range(100)), 2):
+from bitextmine.scoring.compute import mapped
+for _, pid in mapped(lambda _: time.sleep(0.1) or os.getpid(), ((n, n) for n in range(100)), 2):
     print(pid, flush=True)
-    time.sleep(0.1)
 """
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
         copies = {int(parent.stdout.readline()) for _ in range(4)}
