@@ -144,7 +144,6 @@ def filter(
     duplicates: str | None = None,
     src_lang: str | None = None,
     tgt_lang: str | None = None,
-    join: Literal['paragraph', 'document'] | None = None,
     explain: int = 0,
     columns: str | Sequence[str] | None = None,
     where: Columns = ...,
