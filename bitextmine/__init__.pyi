@@ -51,7 +51,8 @@ import os
 import pandas
 __all__ = ['BitextmineError', 'UsageError', '__version__', 'AdaptOptions', 'AlignOptions', 'Bitext', 'Encoder', 'FilterOptions', 'FilteredPairs', 'MiningOptions', 'Neighbours', 'RetrievalReport', 'Run', 'ScoreOptions', 'Sentence', 'SplitOptions', 'StsReport', 'TrainOptions', 'WorkOptions', 'adapt', 'align', 'evaluate_retrieval', 'evaluate_sts', 'export', 'filter', 'knn', 'load_encoder', 'mine', 'report', 'score', 'split', 'train']
 def adapt(
-    corpora: Sequence[tuple[str | os.PathLike[str], str | os.PathLike[str]]],
+    src: str | os.PathLike[str],
+    tgt: str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
     model: str | os.PathLike[str] = 'auto',

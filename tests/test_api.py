@@ -311,10 +311,10 @@ def test_plain_mistakes_are_told_in_words(tmp_path):
         ),
         (
             lambda: bitextmine.evaluate_retrieval("a", work="x"),
-            r"unexpected argument 'work'; the options are .* k, csls, ",
+            r"unexpected argument 'work'; the options are .* k, rescore, ",
         ),
-        (lambda: bitextmine.adapt(3, "m"), "corpora: expected pairs of paths, found 3"),
-        (lambda: bitextmine.adapt([3], "m"), "corpora: pair 1: expected two paths, found 3"),
+        (lambda: bitextmine.adapt(3, "b.fr", "m"), "src: expected lines or the path of a corpus, found 3"),
+        (lambda: bitextmine.adapt(["a"], ["b"], "m"), "src: expected the path of a corpus, found lines"),
         (lambda: bitextmine.mine(["a"], ["b"], src_lang="english"), "src_lang: 'english' is not a language"),
         (
             lambda: bitextmine.mine(["a"], ["b"], src_lang="en", tgt_lang="en"),
@@ -388,7 +388,7 @@ def test_functions_take_the_objects_of_the_commands(encoder, tmp_path):
         "Hello.",
     ]
     with pytest.raises(UsageError, match="options: expected AdaptOptions, found 5"):
-        bitextmine.adapt([], tmp_path / "model", options=5)
+        bitextmine.adapt("a.en", "b.fr", tmp_path / "model", options=5)
 
 
 def test_results_in_notebooks(samples, encoder):

@@ -146,7 +146,7 @@ kept: bitextmine.FilteredPairs = bitextmine.filter(best, min={"cosine": 0.5}, du
 counts: dict[str, int] = kept.counts
 rows: int = bitextmine.report("pairs.tsv", Path("page.html"), threshold=0.5)
 model: Path = bitextmine.train("model", pairs=["a.en-fr.tsv"], settings={"train.epochs": 3}, run=Run("cpu"))
-adapted: Path = bitextmine.adapt([("a.en", "a.fr")], "adapted", model=model, rounds=2).folder
+adapted: Path = bitextmine.adapt("a.en", "a.fr", "adapted", model=model, rounds=2).folder
 folder: Path = bitextmine.export(adapted, "out")
 bitextmine.train(1)  # an error
 bitextmine.mine(["a"], ["b"], margin="nosuch")  # another

@@ -1,21 +1,21 @@
 """Adapt an encoder end to end: mine, train, measure, and repeat while it helps."""
 
 import hashlib
-import itertools
 import json
 import logging
+import math
 import os
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bitextmine.adaptation.held_out import DRAWS, MOST, Measured, choose_held_out, is_better, measure
+from bitextmine.adaptation.held_out import DRAWS, Measured, MinedPairs, choose_held_out, is_better, measure
 from bitextmine.adaptation.options import AdaptOptions
-from bitextmine.adaptation.piles import TooSmall, check_piles, mine_piles, names_of, piles_of, round_recipe
 from bitextmine.console import counted, markdown
 from bitextmine.declarations import keywords
 from bitextmine.embeddings.embed import embed_corpus
@@ -23,17 +23,22 @@ from bitextmine.embeddings.options import EmbedOptions
 from bitextmine.embeddings.store import open_embedding
 from bitextmine.encoder import Encoder, load_encoder
 from bitextmine.encoder import folder as files
+from bitextmine.encoder.pieces import PieceRows
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.atomic import cannot_write, replacing
 from bitextmine.files.corpus import Corpus
 from bitextmine.files.formats.blocks import one_cell
 from bitextmine.files.journal import Journal, read_head
-from bitextmine.mining.dedup import line_key
+from bitextmine.mining.dedup import line_key, unique_lines
+from bitextmine.mining.mine import mine_texts
+from bitextmine.mining.noise import MIN_LINES
+from bitextmine.mining.options import MiningOptions, WorkOptions
 from bitextmine.mining.texts import Pair, text_of
+from bitextmine.mining.threshold import NoEstimate
 from bitextmine.run import Run
 from bitextmine.shipped import choose_model
 from bitextmine.signature import signature
-from bitextmine.training.recipe import start_name
+from bitextmine.training import recipe as recipes
 from bitextmine.training.trainer import CARD, RECIPE, train
 
 log = logging.getLogger(__name__)
@@ -50,6 +55,20 @@ COLUMNS = {
 }
 # Fewer are not enough to learn from, or to measure by.
 FEWEST_PAIRS, FEWEST_HELD_OUT = 200, 50
+# Chosen on the even rows of Europarl, for an encoder that had seen none of it. Piece dropout and a
+# margin make the pairs harder: the encoder finds them already.
+BATCH, EPOCHS = 2048, 24
+FEWEST_STEPS, MOST_STEPS = 40, 2000
+TRAINING: dict[str, Any] = {
+    "batch": BATCH,
+    "piece_dropout": 0.2,
+    "margin": 0.1,
+    "embedding_learning_rate": 2e-3,
+}
+
+
+class TooSmall(BitextmineError):
+    """Corpora with too little to learn from."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +82,8 @@ class Adapted:
 
 @keywords
 def adapt(
-    corpora: Sequence[tuple[str | os.PathLike[str], str | os.PathLike[str]]],
+    src: str | os.PathLike[str],
+    tgt: str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
     model: str | os.PathLike[str] = "auto",
@@ -73,7 +93,8 @@ def adapt(
     """Adapt an encoder to text, without known pairs; the same call resumes an interrupted run.
 
     Args:
-        corpora: pairs of paths, (source, target), whose names tell their languages (news.en, news.de.gz).
+        src: the path of a corpus, whose name tells its language (news.en, news.de.gz).
+        tgt: that of a corpus in another language.
         out: the model folder to make.
         model: the encoder to start from, made by `bitextmine train` or packaged.
         options: or its fields, such as ``error_rate`` and ``rounds``.
@@ -83,38 +104,30 @@ def adapt(
         BitextmineError: a corpus or encoder cannot be used, or no round is better: no model is written then.
         UsageError: a value has the wrong type or is out of range.
     """
-    pairs = []
-    if isinstance(corpora, (str, os.PathLike)) or not isinstance(corpora, Iterable):
-        raise UsageError(f"corpora: expected pairs of paths, found {corpora!r}")
-    for number, pair in enumerate(corpora, 1):
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise UsageError(f"corpora: pair {number}: expected two paths, found {pair!r}")
-        src, tgt = (text_of(path, name, None, run) for path, name in zip(pair, ("src", "tgt"), strict=True))
-        if src.source is None or tgt.source is None:
-            raise UsageError(f"corpora: pair {number}: expected the paths of two corpora, found lines")
-        pairs.append((src, tgt))
-    return Adaptation(piles_of(pairs), Path(out), options, run, model).adapt()
+    texts = text_of(src, "src", None, run), text_of(tgt, "tgt", None, run)
+    return Adaptation(texts, Path(out), options, run, model).adapt()
 
 
 class Adaptation:
-    """The making of the model folder ``out`` from ``model``, trained on pairs that it mines in the piles.
+    """The making of the model folder ``out`` from ``model``, trained on pairs that it mines in two corpora.
 
-    A round mines the piles, trains the first encoder on the pairs that the error rate allows, and searches for
-    held-out pairs (`held_out`); rounds go on while these are found better. Each finished step is a record of the
-    journal in ``out/work``, which a resumed run does not repeat.
+    A round mines them, trains the first encoder on the pairs that the error rate allows, and searches for held-out
+    pairs (`held_out`); rounds go on while these are found better. Each finished step is a record of the journal in
+    ``out/work``, which a resumed run does not repeat.
     """
 
     journal: Journal
 
     def __init__(
-        self, piles: Sequence[Pair], out: Path, options: AdaptOptions, run: Run, model: str | os.PathLike[str]
+        self, texts: Pair, out: Path, options: AdaptOptions, run: Run, model: str | os.PathLike[str]
     ) -> None:
-        self.piles, self.out, self.options, self.run = piles, out, options, run
-        model = choose_model(model, [text.lang for pair in piles for text in pair])
-        self.start, self.folder, self.work = start_name(model), files.resolve(model), out / "work"
+        self.texts, self.out, self.options, self.run = texts, out, options, run
+        self.names = " x ".join(text.name for text in texts)
+        _check_texts(*texts)
+        model = choose_model(model, [text.lang for text in texts])
+        self.start, self.folder, self.work = recipes.start_name(model), files.resolve(model), out / "work"
         # Refuses encoders of another kind before any work.
-        self.training = round_recipe(self.start, self.work, [("pairs.tsv", ("en", "fr"))], 1, options).train
-        self.texts = list(dict.fromkeys(itertools.chain.from_iterable(piles)))
+        self.training = self._recipe(1, 1).train
         self.rounds: list[dict[str, Any]] = []
 
     def adapt(self) -> Adapted:
@@ -141,8 +154,14 @@ class Adaptation:
         """Return the journal of the output folder, which is new or from the same adaptation."""
         if self.out.exists() and not self.out.is_dir():
             raise BitextmineError(f"{self.out}: a file is there; name a folder for the encoder")
-        for pair in self.piles:
-            check_piles(pair)
+        for text in self.texts:
+            lines = len(unique_lines(text.lines()).rows)
+            if lines < MIN_LINES:
+                raise TooSmall(
+                    f"{self.names}: {text.name} has {counted(lines, 'different line')}, too few to tell pairs from "
+                    f"noise: adapting needs {MIN_LINES} of each corpus, and thousands to learn anything; keep the "
+                    "encoder that you have"
+                )
         path = self.work / "journal"
         identity = {"digest": self._digest()}
         head = read_head(path)
@@ -168,8 +187,6 @@ class Adaptation:
         digest = hashlib.sha256(f"{files.folder_hash(self.folder)} {how}".encode())
         for text in self.texts:
             digest.update(f"{text.lang} {text.sha256}".encode())
-        sides = [tuple(map(self.texts.index, pair)) for pair in self.piles]
-        digest.update(repr(sides).encode())
         return digest.hexdigest()[:16]
 
     def _record(self, step: str, number: int = 0) -> dict[str, Any] | None:
@@ -202,7 +219,7 @@ class Adaptation:
             pairs = 0
             if number < self.options.rounds:
                 mined = self._once("mined", number, self._mine)
-                pairs = sum(mined["written"])
+                pairs = mined["written"]
                 entry |= mined["entry"]
             self._say(entry)
             if pairs < FEWEST_PAIRS:
@@ -213,11 +230,11 @@ class Adaptation:
         """Mine and measure with the first encoder; TooSmall if there is too little to learn from or measure by."""
         mined = self._once("mined", 0, self._mine)
         entry = {"round": 0, **mined["entry"]}
-        written, certain = sum(mined["written"]), sum(len(src) for src, _ in self._held_out())
+        written, certain = mined["written"], len(self._held_out()[0])
         if written < FEWEST_PAIRS or certain < FEWEST_HELD_OUT:
             self._say(entry)
             raise TooSmall(
-                f"{names_of(self.piles)}: {counted(written, 'pair')} to train on at an error rate of "
+                f"{self.names}: {counted(written, 'pair')} to train on at an error rate of "
                 f"{self.options.error_rate:g}, {counted(certain, 'pair')} certain enough to be held out: too few to "
                 "learn from, as these corpora are too small, hold few translations of each other, or translations that "
                 f"{self.folder.name} does not find. Keep that encoder for them; no model is written"
@@ -226,25 +243,36 @@ class Adaptation:
         self._say(entry | record["entry"])
         return _measured(record)
 
-    def _held_out(self) -> list[Any]:
+    def _held_out(self) -> list[NDArray[np.int64]]:
+        """Return the source and the target lines of the held-out pairs."""
         record = self._record("held out")
         assert record is not None
-        return list(record["pairs"])
+        return [np.array(lines, dtype=np.int64) for lines in record["pairs"]]
 
     def _train(self, number: int) -> None:
         """Train the encoder of a round on the pairs of the one before."""
         folder = self._encoder_folder(number)
         if (folder / files.CONFIG).exists():
             return
-        before = f"round-{number - 1}"
-        counts = self._once("mined", number - 1, self._mine)["written"]
-        corpora = [
-            (f"{before}/{self._name(i)}", (src.lang, tgt.lang))
-            for i, ((src, tgt), count) in enumerate(zip(self.piles, counts, strict=True))
-            if count
-        ]
-        recipe = round_recipe(self.start, self.work, corpora, sum(counts), self.options)
-        train(recipe, folder, Run(device=self.run.device))
+        pairs = self._once("mined", number - 1, self._mine)["written"]
+        train(self._recipe(number, pairs), folder, Run(device=self.run.device))
+
+    def _recipe(self, number: int, pairs: int) -> recipes.Recipe:
+        """Return the recipe of a round, on so many pairs of the one before.
+
+        It starts from the first encoder: errors of a round do not stay in the weights.
+        """
+        steps = min(MOST_STEPS, max(FEWEST_STEPS, math.ceil(EPOCHS * pairs / BATCH)))
+        settings = {**TRAINING, "steps": steps, "seed": self.options.seed}
+        langs = self.texts[0].lang, self.texts[1].lang
+        corpus = recipes.PairCorpus(langs, f"round-{number - 1}/{self._pairs_name()}")
+        recipe = recipes.Recipe(
+            recipes.Data((corpus,), valid_pairs=0),
+            model=recipes.Model(start_from=self.start),
+            train=recipes.Training(**settings),
+            base=self.work,
+        )
+        return recipes.check_recipe(recipes.with_start(recipe, {f"train.{name}" for name in settings}))
 
     # --- mining ----------------------------------------------------------------------------------------------
 
@@ -253,56 +281,59 @@ class Adaptation:
         folder = self.work / f"round-{number}"
         folder.mkdir(exist_ok=True)
         encoder = load_encoder(self._encoder_folder(number), self.run.device)
-        how = (encoder, self.options, self.run)
-        mined_piles = [mine_piles(pair, self._embedded(pair, encoder), *how) for pair in self.piles]
+        mined = self._mined(encoder)
+        src, tgt = self.texts
 
         def hold_out(_: int) -> dict[str, Any]:
-            chosen = []
-            for pair, mined in zip(self.piles, mined_piles, strict=True):
-                sources = list(pair[0].take(mined.src))
-                at = choose_held_out(mined, sources, self.options.error_rate, MOST // len(self.piles))
-                chosen.append([mined.src[at].tolist(), mined.tgt[at].tolist()])
-            return {"pairs": chosen}
+            at = choose_held_out(mined, list(src.take(mined.src)), self.options.error_rate)
+            return {"pairs": [mined.src[at].tolist(), mined.tgt[at].tolist()]}
 
-        chosen = self._once("held out", 0, hold_out)["pairs"]
+        self._once("held out", 0, hold_out)
         held_out = {
             line_key(line)
-            for pile, pairs in zip(self.piles, chosen, strict=True)
-            for text, lines in zip(pile, pairs, strict=True)
-            for line in text.take(np.array(lines, dtype=np.int64))
+            for text, lines in zip(self.texts, self._held_out(), strict=True)
+            for line in text.take(lines)
         }
-        written = []
-        for i, ((src, tgt), mined) in enumerate(zip(self.piles, mined_piles, strict=True)):
-            rows = [
-                f"{one_cell(line)}\t{one_cell(other)}\n"
-                for line, other in zip(src.take(mined.src), tgt.take(mined.tgt), strict=True)
-                if line_key(line) not in held_out and line_key(other) not in held_out
-            ]
-            with replacing(folder / self._name(i)) as file:
-                file.write("".join(rows).encode("utf-8", "replace"))
-            written.append(len(rows))
-        sizes = np.array([len(mined) for mined in mined_piles])
-        estimates = [(mined.precision[-1] if len(mined) else 0, *mined.interval) for mined in mined_piles]
-        shares = 100 * np.average(estimates, axis=0, weights=np.maximum(sizes, 1e-9))
-        precision, *interval = shares.round(2).tolist()
-        entry = {"pairs": int(sizes.sum()), "estimated_precision": precision, "precision_interval": interval}
-        return {"entry": entry, "written": written}
+        rows = [
+            f"{one_cell(line)}\t{one_cell(other)}\n"
+            for line, other in zip(src.take(mined.src), tgt.take(mined.tgt), strict=True)
+            if line_key(line) not in held_out and line_key(other) not in held_out
+        ]
+        with replacing(folder / self._pairs_name()) as file:
+            file.write("".join(rows).encode("utf-8", "replace"))
+        shares = [mined.precision[-1] if len(mined) else 0.0, *mined.interval]
+        precision, *interval = (round(float(100 * share), 2) for share in shares)
+        entry = {"pairs": len(mined), "estimated_precision": precision, "precision_interval": interval}
+        return {"entry": entry, "written": len(rows)}
+
+    def _mined(self, encoder: Encoder) -> MinedPairs:
+        """Return the pairs that the error rate allows; none if no threshold has that precision by estimate."""
+        rescore = isinstance(encoder.network, PieceRows) or None
+        wanted = MiningOptions(threshold=f"precision={1 - self.options.error_rate:g}", rescore=rescore)
+        work = WorkOptions(self.run, cache=self.work / "embeddings")
+        try:
+            mined = mine_texts(self.texts, wanted, work, model=encoder)
+        except NoEstimate:
+            nothing = np.zeros(0, dtype=np.int64)
+            return MinedPairs(nothing, nothing, np.zeros(0))
+        mined.discard_checkpoint()
+        assert mined.estimate is not None
+        assert mined.threshold is not None
+        precision = mined.estimate.precisions()[: len(mined)]
+        interval = mined.estimate.precision_interval(mined.threshold)
+        return MinedPairs(mined.src_index, mined.tgt_index, precision, interval)
 
     # --- measuring -------------------------------------------------------------------------------------------
 
     def _measure(self, number: int) -> dict[str, Any]:
         """Search for the held-out pairs with the encoder of a round."""
         encoder = load_encoder(self._encoder_folder(number), self.run.device)
-        parts: list[Measured] = []
-        for i, pair in enumerate(self.piles):
-            src, tgt = (open_embedding(npy)[0] for npy in self._embedded(pair, encoder).values())
-            lines = [np.array(side, dtype=np.int64) for side in self._held_out()[i]]
-            if len(lines[0]):
-                texts = [list(text.take(at)) for text, at in zip(pair, lines, strict=True)]
-                parts.append(measure(encoder, texts, lines, (src, tgt), self.options.seed))
-        measured = Measured(
-            *(np.concatenate([getattr(part, name) for part in parts]) for name in ("whole", "half"))
-        )
+        # Those of mining with the first encoder are up to date.
+        where = EmbedOptions(cache=self.work / "embeddings")
+        src, tgt = (open_embedding(embed_corpus(text, encoder, self.run, where))[0] for text in self.texts)
+        lines = self._held_out()
+        sentences = [list(text.take(at)) for text, at in zip(self.texts, lines, strict=True)]
+        measured = measure(encoder, sentences, lines, (src, tgt), self.options.seed)
         whole, half = (round(share, 2) for share in measured.percent())
         entry = {"held_out_pairs": len(measured.whole) // 2, "p_at_1": whole, "p_at_1_half": half}
         return {"entry": entry, "whole": measured.whole.astype(int).tolist(), "half": measured.half.tolist()}
@@ -329,15 +360,13 @@ class Adaptation:
         config, _ = files.read_folder(self._encoder_folder(best))
         name, digest = self.folder.name, files.folder_hash(self.folder)
         o = self.options
-        made = signature(
-            model=digest, corpora=len(self.piles), error_rate=o.error_rate, seed=o.seed, round=best
-        )
+        made = signature(model=digest, error_rate=o.error_rate, seed=o.seed, round=best)
         rows = [[_cell(entry.get(key, "")) for key in COLUMNS] for entry in self.rounds]
         scored = f" `scorer.safetensors` is that of {name}, which was not fitted again." if scorer else ""
         lines = [
             f"# A bitextmine encoder for {', '.join(config.languages)}, adapted\n",
             f"{name} (hash {digest}), trained further by `bitextmine adapt` on the pairs that it finds in plain text: "
-            f"{names_of(self.piles)}. No known pairs were used; the estimates are the encoder's own. This "
+            f"{self.names}. No known pairs were used; the estimates are the encoder's own. This "
             f"is the encoder of round {best}; round 0 is {name}.{scored}\n",
             markdown(list(COLUMNS.values()), rows),
             "\nFigures are in %. `adapt.jsonl` has them all, `recipe.json` how a round trains.\n",
@@ -365,21 +394,23 @@ class Adaptation:
 
     # --- parts -----------------------------------------------------------------------------------------------
 
-    def _name(self, pile: int) -> str:
-        return f"{pile}.{'-'.join(text.lang for text in self.piles[pile])}.tsv"
+    def _pairs_name(self) -> str:
+        return f"pairs.{self.texts[0].lang}-{self.texts[1].lang}.tsv"
 
     def _encoder_folder(self, number: int) -> Path:
         return self.work / f"round-{number}" / "encoder" if number else self.folder
 
-    def _embedded(self, piles: Pair, encoder: Encoder) -> dict[Corpus, Path]:
-        """Embed both sides into the work folder; embeddings beside the corpora stay."""
-        folder = self.work / "embeddings"
-        folder.mkdir(exist_ok=True)
-        embedded = {}
-        for text in piles:
-            options = EmbedOptions(out=folder / f"{self.texts.index(text)}.{text.lang}.npy")
-            embedded[text] = embed_corpus(text, encoder, self.run, options)
-        return embedded
+
+def _check_texts(src: Corpus, tgt: Corpus) -> None:
+    for name, text in (("src", src), ("tgt", tgt)):
+        if text.source is None:
+            raise UsageError(f"{name}: expected the path of a corpus, found lines")
+        if not text.source.path.is_file():
+            raise BitextmineError(f"{text.source}: no such file")
+    if src.lang == tgt.lang:
+        raise UsageError(
+            f"{src.source} and {tgt.source} are both in '{src.lang}'; adapting needs two languages"
+        )
 
 
 def _measured(record: dict[str, Any]) -> Measured:

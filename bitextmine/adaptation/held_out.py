@@ -2,9 +2,9 @@
 
 The first encoder's best pairs, nearly all of them right, are held out before any training. Finding a whole sentence's
 translation again means little, as that is how they were chosen. So queries are sentences with half of their words
-removed at random, several times: how often is the nearest line of the whole other pile still the translation? The right
-answers come from the first encoder on whole sentences; an encoder that trained on its own mistakes does not come nearer
-to them. Two encoders are compared on the same queries.
+removed at random, several times: how often is the nearest line of the whole other corpus still the translation? The
+right answers come from the first encoder on whole sentences; an encoder that trained on its own mistakes does not come
+nearer to them. Two encoders are compared on the same queries.
 """
 
 import hashlib
@@ -16,14 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.adaptation.piles import MinedPairs
 from bitextmine.encoder import Encoder
 
 # The error rate of held-out pairs, relative to that of training: 5 of 100 queries without a right answer would hide
 # small changes. Where hardly any pair is so certain, the best quarter is taken.
 STRICT = 0.2
 QUARTER = 4
-# Held-out pairs at most, over all piles; at most a fifth of the pairs.
+# Held-out pairs at most; at most a fifth of the pairs.
 MOST = 1000
 SHARE = 5
 # A gain counts when p < CHANCE, a loss of whole sentences when p < LOSS_CHANCE: the first encoder was most certain of
@@ -38,6 +37,28 @@ BLOCK_ROWS = 1 << 14
 
 
 @dataclass(frozen=True)
+class MinedPairs:
+    """One-to-one pairs, best first, cut where the estimated error rate reaches that of the options.
+
+    src, tgt: lines (p,) int64, from 0, of equal lines the first; precision: (p,) float64, the estimated share of true
+    pairs among those up to each; interval: the 95% interval of the last of these.
+    """
+
+    src: NDArray[np.int64]
+    tgt: NDArray[np.int64]
+    precision: NDArray[np.float64]
+    interval: tuple[float, float] = (0.0, 1.0)
+
+    def __len__(self) -> int:
+        return len(self.src)
+
+    def best(self, error_rate: float) -> int:
+        """Return the number of best pairs with at most this share of wrong ones."""
+        good = np.flatnonzero(self.precision >= 1 - error_rate)
+        return int(good[-1]) + 1 if len(good) else 0
+
+
+@dataclass(frozen=True)
 class Measured:
     """Hits of each query, in both directions: whole (q,) bool, and half (q,) int64, out of DRAWS times."""
 
@@ -49,13 +70,13 @@ class Measured:
         return 100 * float(self.whole.mean()), 100 * float(self.half.mean()) / DRAWS
 
 
-def choose_held_out(mined: MinedPairs, src: Sequence[str], error_rate: float, most: int) -> NDArray[np.int64]:
+def choose_held_out(mined: MinedPairs, src: Sequence[str], error_rate: float) -> NDArray[np.int64]:
     """Return the positions of the pairs to hold out, int64, increasing: those whose source has the smallest hash.
 
     src: the source sentences of the mined pairs.
     """
     best = max(mined.best(error_rate * STRICT), len(mined) // QUARTER)
-    wanted = min(most, best // SHARE)
+    wanted = min(MOST, best // SHARE)
     keys = [hashlib.sha256(line.encode("utf-8", "surrogatepass")).digest() for line in src[:best]]
     return np.sort(np.array(sorted(range(best), key=keys.__getitem__)[:wanted], dtype=np.int64))
 
@@ -78,9 +99,9 @@ def measure(
     matrices: Sequence[NDArray],
     seed: int,
 ) -> Measured:
-    """Search for held-out pairs of two piles in both directions.
+    """Search for held-out pairs of two corpora in both directions.
 
-    For each side: their sentences and lines (p,), and the encoder's vectors of all lines of the pile (n, d).
+    For each side: their sentences and lines (p,), and the encoder's vectors of all lines of the corpus (n, d).
     """
     whole, half = [], []
     for side in (0, 1):

@@ -11,7 +11,6 @@ from bitextmine.arguments import key_value
 from bitextmine.cli.declared import Only, command
 from bitextmine.cli.shell import Command, program
 from bitextmine.declarations import Kind, Opt
-from bitextmine.mining.options import CorpusOptions
 from bitextmine.run import Run
 from bitextmine.search.options import SEARCH_MEMORY
 from bitextmine.shipped import Model
@@ -104,15 +103,14 @@ def train(
     "adapt",
     example=(
         "bitextmine adapt news.en news.de --out model",
-        "bitextmine adapt --src en --tgt de --out model",
-        "bitextmine adapt --src en --tgt de --tgt es --dir crawl --out model",
-        "bitextmine mine --src en --tgt de --dir crawl --model model -o pairs.tsv.gz",
+        "bitextmine mine news.en news.de --model model -o pairs.tsv.gz",
     ),
     resume="run the same command again to resume",
 )
 def adapt(
     *,
-    corpora: CorpusOptions,
+    src: Annotated[str, Opt("SRC", remote=True)],
+    tgt: Annotated[str, Opt("TGT", remote=True)],
     model: Model = "auto",
     out: Annotated[str, OUT],
     options: AdaptOptions,
@@ -120,14 +118,14 @@ def adapt(
 ) -> None:
     """Adapt an encoder to your own text, without known pairs.
 
-    Mines the corpora with the encoder, continues its training on the pairs that --error-rate allows, and repeats until
-    retrieval of held-out pairs no longer improves. Writes a model folder for --model; adapt.jsonl in it logs each
-    round. If no round helps, or there are too few pairs, writes no model and exits with code 1.
+    The names of the two corpora tell their languages. Mines the corpora with the encoder, continues its training on
+    the pairs that --error-rate allows, and repeats until retrieval of held-out pairs no longer improves. Writes a model
+    folder for --model; adapt.jsonl in it logs each round. If no round helps, or there are too few pairs, writes no
+    model and exits with code 1.
     """
-    from bitextmine.adaptation.adapt import Adaptation
-    from bitextmine.adaptation.piles import find_piles
+    from bitextmine.adaptation.adapt import adapt as adapt_encoder
 
-    Adaptation(find_piles(corpora, run), Path(out), options, run, model).adapt()
+    adapt_encoder(src, tgt, out, model=model, options=options, run=run)
 
 
 @program.group("encoder", example="bitextmine encoder fit-scorer trained")

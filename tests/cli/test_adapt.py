@@ -106,7 +106,7 @@ def test_text_without_pairs(bitextmine, sentence_pairs, tmp_path, weak_model):
         lines = [" ".join(rng.sample(pair[side].split(), len(pair[side].split()))) for pair in part]
         (tmp_path / f"corpus.{lang}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     message = bitextmine.fails(
-        "adapt", "--src", "en", "--tgt", "fr", "--model", weak_model, "--out", "model", cwd=tmp_path
+        "adapt", "corpus.en", "corpus.fr", "--model", weak_model, "--out", "model", cwd=tmp_path
     )
     assert "corpus.en x corpus.fr" in message or "was not shown to be better" in message, message
     assert "no model is written" in message
@@ -118,11 +118,12 @@ def test_text_without_pairs(bitextmine, sentence_pairs, tmp_path, weak_model):
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
-        (["--src-file", "few/few.en", "--tgt-file", "corpus.fr"], 1, ["few.en has 20 different lines"]),
-        (["--src-file", "few/same.en", "--tgt-file", "corpus.fr"], 1, ["same.en has 1 "]),
-        (["--src", "en", "--tgt", "fr", "--out", "taken"], 1, ["taken"]),
-        (["--src", "en", "--tgt", "en"], 2, ["same language"]),
-        (["--src", "en", "--tgt", "fr", "--error-rate", "0"], 2, ["--error-rate"]),
+        (["few/few.en", "corpus.fr"], 1, ["few.en has 20 different lines"]),
+        (["few/same.en", "corpus.fr"], 1, ["same.en has 1 "]),
+        (["nosuch.en", "corpus.fr"], 1, ["nosuch.en: no such file"]),
+        (["corpus.en", "corpus.fr", "--out", "taken"], 1, ["taken"]),
+        (["corpus.en", "corpus.en"], 2, ["both in 'en'"]),
+        (["corpus.en", "corpus.fr", "--error-rate", "0"], 2, ["--error-rate"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
