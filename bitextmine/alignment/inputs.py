@@ -99,7 +99,7 @@ class Reader:
         # Texts, origins, and times in subtitles.
         rows: list[tuple[str, str, tuple[float, float] | None]]
         if DocumentFormat.SUBTITLES in kinds:
-            text = read_subtitles(source.blocks(), lang, str(source))
+            text = read_subtitles(source.blocks(), str(source))
             rows = [
                 (line, f"{name} {i}.{j}", times)
                 for i, passage in enumerate(passages(text, str(source)), 1)

@@ -171,11 +171,8 @@ def _streamed(
             break
     looks = kind_of(head) if options.kind is None else kind
     if DocumentFormat.SUBTITLES in (kind, looks):
-        stated = None if options.by_language else "".join(options.langs)
-        named = language_of(file.source)
-        text = read_subtitles(itertools.chain([head], blocks), stated or named or "", file.name)
-        spoken = passages(text, file.name)
-        yield Document(file.name, "", named, lambda: (passage.text for passage in spoken))
+        spoken = passages(read_subtitles(itertools.chain([head], blocks), file.name), file.name)
+        yield Document(file.name, "", language_of(file.source), lambda: (passage.text for passage in spoken))
         return
     if looks is not None and options.kind is None:
         if looks in BINARY or (kind is None and looks in (DocumentFormat.WARC, DocumentFormat.HTML)):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import codecs
 import html
-import logging
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,10 +18,7 @@ from typing import NamedTuple
 from bitextmine.documents.kinds import Damaged, NoDocument
 from bitextmine.documents.sentences import begins_small, ending, sentences
 from bitextmine.languages.clean import clean
-from bitextmine.languages.codes import language, same_code
 from bitextmine.languages.scripts import is_spaced
-
-log = logging.getLogger(__name__)
 
 _LARGEST = 1 << 25  # bytes: a film has 200 kB
 _STAMP = r"(?:\d{1,4}:)?\d{1,2}:\d{1,2}[.,]\d{1,3}"
@@ -39,23 +35,6 @@ _BRACES = re.compile(r"\{[^{}]*+\}")
 _DRAWING = re.compile(r"\\p[1-9]")
 
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-# Windows code pages of subtitles that are not UTF-8, by language, then by script.
-_CODE_PAGES = {
-    "cp1250": "bs cs hr hu pl ro sk sl sq sr",
-    "cp1254": "az tr",
-    "cp1257": "et lt lv",
-    "cp1258": "vi",
-    "gb18030": "zh",
-    "cp932": "ja",
-    "cp949": "ko",
-    "cp1251": "Cyrillic",
-    "cp1253": "Greek",
-    "cp1255": "Hebrew",
-    "cp1256": "Arabic",
-    "cp874": "Thai",
-}
-_CODE_PAGE = {name: page for page, names in _CODE_PAGES.items() for name in names.split()}
-
 _SPEAKER = re.compile(r"(?:[-‐‑–—−]{1,2}|>>+:?)\s*+(?=[^\W\d_]|[\"'“‘«„¿¡(\[.…♪])")
 # The dash of a second speaker in the same line.
 _SECOND_SPEAKER = re.compile(r" (?:(?<=[.!?…\"”»] )(?=[-–—] ?[^\W\d_])|(?=>>))")
@@ -131,54 +110,30 @@ class Passage:
 
 def is_subtitles(head: bytes | str) -> bool:
     """Return True if the beginning of a file is that of subtitles."""
-    text = head if isinstance(head, str) else _marked_text(head) or head.decode("utf-8", "replace")
-    return _HEAD.match(text) is not None
+    return _HEAD.match(head if isinstance(head, str) else _decoded(head, "replace")) is not None
 
 
-def read_subtitles(blocks: Iterable[bytes], lang: str, name: str) -> str:
-    """Return the text of a file: UTF-8 or UTF-16 with a byte order mark, else in the Windows code page of `lang`.
+def read_subtitles(blocks: Iterable[bytes], name: str) -> str:
+    """Return the text of a file: UTF-8, or UTF-16 with a byte order mark.
 
     Raises:
-        NoDocument: the file is too large for subtitles, or has none of these encodings.
+        NoDocument: the file is too large for subtitles, or Damaged: it has none of these encodings.
     """
     raw = bytearray()
     for block in blocks:
         raw += block
         if len(raw) > _LARGEST:
             raise NoDocument(f"{name}: more than {_LARGEST:,} bytes, which no subtitles have")
-    if text := _marked_text(raw):
-        return text
     try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        page = _code_page(lang, raw)
-    try:
-        text = raw.decode(page)
-    except UnicodeDecodeError:
-        raise Damaged(f"{name}: neither UTF-8 nor {page}; convert it with iconv first") from None
-    log.warning(
-        "%s: warning: not UTF-8; read as %s%s", name, page, f", by its language, {lang}" if lang else ""
-    )
-    return text
+        return _decoded(raw, "strict")
+    except UnicodeDecodeError as e:
+        raise Damaged(
+            f"{name}: not UTF-8 ({e.reason}); convert it with 'iconv -t UTF-8 -f ENCODING'"
+        ) from None
 
 
-def _marked_text(raw: bytes | bytearray) -> str:
-    """Return text with a byte order mark of UTF-16; "" for other text."""
-    return raw.decode("utf-16", "replace") if raw.startswith(_UTF_16) else ""
-
-
-def _code_page(lang: str, raw: bytes | bytearray) -> str:
-    if same_code(lang) == "zh" and re.search(r"[-_](?:TW|HK|MO|Hant)\b", lang, re.IGNORECASE):
-        return "big5"
-    row = language(lang)
-    if row is None:
-        return "cp1252"
-    latin = (
-        "Latin" in row.scripts
-        and sum(byte >= 0x80 for byte in raw) < sum(chr(byte).isalpha() for byte in raw) / 2
-    )
-    names = (row.code, *(() if latin else sorted(row.scripts - {"Latin"})))
-    return next((_CODE_PAGE[name] for name in names[:: 1 if latin else -1] if name in _CODE_PAGE), "cp1252")
+def _decoded(raw: bytes | bytearray, errors: str) -> str:
+    return raw.decode("utf-16" if raw.startswith(_UTF_16) else "utf-8-sig", errors)
 
 
 def passages(text: str, name: str) -> list[Passage]:

@@ -122,9 +122,7 @@ def code_problem(code: object) -> str | None:
     if isinstance(code, str) and is_code(code) and (language(code) is not None or _is_registered(code)):
         return None
     word = str(code).lower()
-    meant = next((row.code for row in languages().values() if row.name.lower() == word), None) or _spoken(
-        word
-    )
+    meant = next((row.code for row in languages().values() if row.name.lower() == word), None)
     return f"{code!r} is not a language code such as {meant or 'fr or pt-BR'}"
 
 
@@ -132,16 +130,6 @@ def _is_registered(code: str) -> bool:
     import langcodes
 
     return len(first := _first_part(code)) <= 3 and langcodes.tag_is_valid(first)
-
-
-def _spoken(country: str) -> str | None:
-    """Return the main language of a country: ja for jp, cs for cz; None for another word."""
-    import langcodes
-
-    if not re.fullmatch("[a-z]{2}", country):
-        return None
-    spoken = langcodes.get(f"und-{country}").maximize().language
-    return spoken if spoken in languages() and spoken != "en" else None
 
 
 def is_stated(code: str | None) -> bool:

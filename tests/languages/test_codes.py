@@ -82,17 +82,7 @@ def test_tags_in_a_range(wanted, inside, outside):
     assert [tag for tag in (inside + " " + outside).split() if matches(tag, wanted)] == inside.split()
 
 
-@pytest.mark.parametrize(
-    ("code", "meant"),
-    [
-        ("jp", "ja"),
-        ("cz", "cs"),
-        ("German", "de"),
-        ("xx", "fr or pt-BR"),
-        ("bokmal", "fr or pt-BR"),
-        (7, "fr or pt-BR"),
-    ],
-)
+@pytest.mark.parametrize(("code", "meant"), [("German", "de"), ("jp", "fr or pt-BR"), (7, "fr or pt-BR")])
 def test_no_codes(code, meant):
     assert code_problem(code) == f"{code!r} is not a language code such as {meant}"
 
