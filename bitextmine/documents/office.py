@@ -1,7 +1,10 @@
-"""Books and office files: EPUB, DOCX and ODT, zip archives of markup, as paragraphs.
+"""Books and office files as paragraphs: EPUB, DOCX and ODT, which are zip archives of markup, and roughly PDF.
 
 Headings, items of lists and cells of tables are paragraphs of their own; footnotes and text boxes follow the paragraph
 that they stand in. Nothing outside the archive is opened, and office files that declare entities are refused.
+
+A PDF has letters at places of a page, and neither paragraphs nor headings. PDFium makes lines of the letters. Page
+numbers and running heads go, and lines are joined as those of wrapped text.
 """
 
 import codecs
@@ -13,7 +16,8 @@ import re
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 from urllib.parse import unquote
@@ -22,12 +26,14 @@ from xml.etree.ElementTree import ParseError
 
 from bitextmine.documents.kinds import Damaged, Document, DocumentFormat, NoDocument
 from bitextmine.documents.pages import library
+from bitextmine.documents.paragraphs import paragraphs
+from bitextmine.documents.sentences import begins_small, ending
 from bitextmine.files.source import Source
 from bitextmine.languages.codes import language
 
 log = logging.getLogger(__name__)
 
-LARGEST = 1 << 28  # bytes of text in a file, unpacked: a thousand pages have 20 MB
+_LARGEST = 1 << 28  # bytes of text in a file, unpacked: a thousand pages have 20 MB
 _LARGEST_LISTING = 1 << 24  # of the parts that name the others
 _PIECE = 1 << 16
 _SPACES = re.compile(r"[ \t\r\n]+")
@@ -107,7 +113,6 @@ class _Paragraphs:
         self._links: list[int | None] = []  # where the text of each open link begins, if it may be a mark
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """Take the start of an element."""
         name = _local(tag)
         if self._skipped or self._is_skipped(tag, name, attributes):
             self._skipped += 1
@@ -130,7 +135,6 @@ class _Paragraphs:
             self._links.append(len(self._text) if "#" in attributes.get("href", "") else None)
 
     def end(self, tag: str) -> None:
-        """Take the end of an element."""
         name = _local(tag)
         if self._skipped:
             self._skipped -= 1
@@ -147,7 +151,6 @@ class _Paragraphs:
                 del self._text[start:]
 
     def data(self, text: str) -> None:
-        """Take characters."""
         if self._skipped or self._hidden or (self._markup.texts and not self._inside):
             return
         self._size += len(text)
@@ -158,7 +161,6 @@ class _Paragraphs:
         self._text.append(_LINES.sub("\n", text) if self._lined else _SPACES.sub(" ", text))
 
     def close(self) -> None:
-        """Take the end of the part."""
         self._end()
 
     def taken(self) -> list[str]:
@@ -187,7 +189,6 @@ class _OfficeParagraphs(_Paragraphs):
     """Those of a format whose programs declare nothing in it."""
 
     def doctype(self, *_: Any) -> None:
-        """Refuse the declaration of entities."""
         raise Damaged("damaged: it declares a document type")
 
 
@@ -204,25 +205,25 @@ def office_documents(kind: DocumentFormat, source: Source, name: str, lang: str 
         NoDocument: it is another kind of archive, encrypted or too large; Damaged if it cannot be read.
     """
     find, read = _FORMATS[kind]
-    with seekable(source) as file:
+    with _seekable(source) as file:
         with _damage_named():
             archive = zipfile.ZipFile(file)
             parts, declared = find(archive)
 
-        def paragraphs() -> Iterator[str]:
+        def texts() -> Iterator[str]:
             with _damage_named():
                 names = set(archive.namelist())
                 there = [part for part in parts if part in names] or parts
                 for missing in sorted(set(parts).difference(there)):
                     log.warning("%s: warning: its part %s is missing", name, missing)
                 infos = [archive.getinfo(part) for part in there]
-                if sum(info.file_size for info in infos) > LARGEST:
-                    raise NoDocument(f"more than {LARGEST:,} bytes of text, unpacked")
+                if sum(info.file_size for info in infos) > _LARGEST:
+                    raise NoDocument(f"more than {_LARGEST:,} bytes of text, unpacked")
                 for info in infos:
                     with archive.open(info) as part:
                         yield from read(part, source.max_line)
 
-        yield Document(name, "", lang or declared, paragraphs, tags=False)
+        yield Document(name, "", lang or declared, texts, tags=False)
 
 
 @contextlib.contextmanager
@@ -237,7 +238,7 @@ def _damage_named() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def seekable(source: Source) -> Iterator[IO[bytes]]:
+def _seekable(source: Source) -> Iterator[IO[bytes]]:
     """Open a file that can be read from any place; what is compressed or comes by a pipe is copied first."""
     if not source.compression and not source.is_stream:
         with source.open() as file:
@@ -246,8 +247,8 @@ def seekable(source: Source) -> Iterator[IO[bytes]]:
     with tempfile.TemporaryFile() as copy:
         for block in source.blocks():
             copy.write(block)
-            if copy.tell() > LARGEST:
-                raise NoDocument(f"more than {LARGEST:,} bytes")
+            if copy.tell() > _LARGEST:
+                raise NoDocument(f"more than {_LARGEST:,} bytes")
         copy.seek(0)
         yield copy
 
@@ -371,3 +372,96 @@ _FORMATS: dict[
     DocumentFormat.DOCX: (_find_docx, functools.partial(_read_xml, _WORD)),
     DocumentFormat.ODT: (_find_odt, functools.partial(_read_xml, _OPEN_DOCUMENT)),
 }
+
+
+# --- PDF ---
+
+_EDGE = 2  # lines at the top and at the bottom of a page that may be its running head or its number
+_NEAR = 4  # pages before and after that are looked at: a running head may be on every second one
+_REPEATED = 3  # of these pages have it
+_NUMBERED = 0.2  # of all pages show numbers that go up with them
+_DIGITS = re.compile(r"\d+|\b[ivxlc]{1,6}\Z")
+_NUMBER = re.compile(r"[0-9]{1,4}")
+_DIVIDED = re.compile("\ufffe\r?\n?")  # for PDFium the hyphen of a word that two lines share
+_USUAL = 0.9  # of the lines are shorter than the usual width
+_NARROW = 0.85  # of the usual width: lines have more or fewer letters, as these are wide or narrow
+
+
+def pdf_paragraphs(source: Source) -> Iterator[str]:
+    """Yield the paragraphs of a PDF.
+
+    Raises:
+        NoDocument: it needs a password, or is too large; Damaged if it cannot be read.
+    """
+    pages = _without_heads(_pages(source))
+    lengths = sorted(len(line) for page in pages for line in page) or [0]
+    width = lengths[int(_USUAL * len(lengths))] * _NARROW
+    yield from paragraphs(_lines(pages), width=int(width))
+
+
+def _pages(source: Source) -> list[list[str]]:
+    """Return the lines of each page that are not blank."""
+    pdfium = library("pypdfium2", "office")
+    pages: list[list[str]] = []
+    size = 0
+    with _seekable(source) as file:
+        try:
+            document = pdfium.PdfDocument(file)
+            for number in range(len(document)):
+                page = document[number]
+                text = page.get_textpage().get_text_range()
+                page.close()
+                size += len(text)
+                if size > _LARGEST:
+                    raise NoDocument(f"more than {_LARGEST:,} characters")
+                lines = map(str.strip, _DIVIDED.sub("-\n", text).splitlines())
+                pages.append([line for line in lines if line])
+        except pdfium.PdfiumError as error:
+            if "password" in str(error):
+                raise NoDocument("a PDF that needs a password") from None
+            raise Damaged(f"a damaged PDF ({error})") from None
+    return pages
+
+
+def _without_heads(pages: Sequence[list[str]]) -> list[list[str]]:
+    """Leave out page numbers and running heads: lines with the number of their page, or with a text of pages nearby."""
+    # Places from the top and, below 0, from the bottom, with the lines there.
+    edges = [
+        {
+            at if at < _EDGE else at - len(page): line
+            for at, line in enumerate(page)
+            if not _EDGE <= at < len(page) - _EDGE
+        }
+        for page in pages
+    ]
+    shifts: Counter[int] = Counter()  # of the number of a page from its place in the file
+    for at, lines in enumerate(edges):
+        shifts.update({number - at for line in lines.values() for number in _numbers(line)})
+    usual = {shift for shift, many in shifts.items() if many >= max(_REPEATED, _NUMBERED * len(pages))}
+    texts = [{place: _DIGITS.sub("#", line.casefold()) for place, line in lines.items()} for lines in edges]
+    kept = []
+    for at, page in enumerate(pages):
+        near = Counter(item for items in texts[max(0, at - _NEAR) : at + _NEAR + 1] for item in items.items())
+        heads = {
+            place % len(page)
+            for place, line in edges[at].items()
+            if near[place, texts[at][place]] >= _REPEATED
+            or usual.intersection(n - at for n in _numbers(line))
+        }
+        kept.append([line for place, line in enumerate(page) if place not in heads])
+    return kept
+
+
+def _numbers(line: str) -> set[int]:
+    """Return the numbers that a line begins and ends with."""
+    return {int(word) for word in (line.split()[0], line.split()[-1]) if _NUMBER.fullmatch(word)}
+
+
+def _lines(pages: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield all lines, and a blank one between pages unless a sentence goes on there."""
+    last = ""
+    for page in pages:
+        if last and page and (ending(last) or not (begins_small(page[0]) or last[-1] in "-\u2010\u00ad,")):
+            yield ""
+        yield from page
+        last = page[-1] if page else last

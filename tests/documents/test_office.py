@@ -467,7 +467,7 @@ def test_a_missing_part_keeps_the_others(tmp_path, caplog):
 )
 def test_what_is_too_large_or_no_document(tmp_path, monkeypatch, make, problem):
     if "unpacked" in problem:
-        monkeypatch.setattr(office, "LARGEST", 9000)
+        monkeypatch.setattr(office, "_LARGEST", 9000)
     path = tmp_path / f"a.{'odt' if 'unpacked' in problem else 'docx'}"
     make(path)
     with pytest.raises(BitextmineError, match=problem):
