@@ -77,6 +77,7 @@ def align(
     documents: bool = False,
     max_size: int = 6,
     presplit: bool = False,
+    anchors: bool = False,
     ids: bool = False,
     origin: bool = False,
     normalize: bool = False,

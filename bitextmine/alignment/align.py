@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bitextmine.alignment.aligner import Aligner, Link
+from bitextmine.alignment.anchors import fixed_points
 from bitextmine.alignment.documents import match_documents
 from bitextmine.alignment.evidence import PieceEvidence
 from bitextmine.alignment.formats import AlignedDocument, Content, open_links
@@ -273,8 +275,8 @@ class _ReadPair(NamedTuple):
 
     def digest(self) -> str:
         sides = self.src, self.tgt
-        times = [str(time) for side in sides for time in side.times]
-        return line_digest([str(len(self.src.lines)), *self.src.lines, *self.tgt.lines, *times])
+        more = [str(each) for side in sides for each in (*side.times, *side.paragraphs)]
+        return line_digest([str(len(self.src.lines)), *self.src.lines, *self.tgt.lines, *more])
 
 
 class _Work:
@@ -299,7 +301,8 @@ class _Work:
     @property
     def signature(self) -> str:
         """Return how the documents are aligned."""
-        return signature(task="align", **self._hashes, max_size=self.options.max_size)
+        more = {"anchors": True} if self.options.anchors else {}
+        return signature(task="align", **self._hashes, max_size=self.options.max_size, **more)
 
     def journal(
         self, output: Destination, tasks: Sequence[DocumentPair]
@@ -313,6 +316,7 @@ class _Work:
             "version": __version__,
             **self._hashes,
             "max_size": self.options.max_size,
+            "anchors": self.options.anchors,
             "presplit": self.options.presplit,
             "names": line_digest(task.name for task in tasks),
             "batch_tokens": self.run.batch_tokens,
@@ -412,15 +416,20 @@ class _Work:
         windows = make_windows(self.encoder, lines, longest, self.run.batch_tokens)
         for side, text, kept in zip(windows, texts, rows, strict=True):
             side.times = np.array([text.times[i] for i in kept]) if text.times and kept else None
+        fixed: list[NDArray[np.int64] | None] = [None] * len(batch)
+        if self.options.anchors:
+            begins = [[text.begins(i) for i in kept] for text, kept in zip(texts, rows, strict=True)]
+            marked = list(zip(lines, begins, strict=True))
+            fixed = [fixed_points(*sides) for sides in zip(marked[::2], marked[1::2], strict=True)]
         names = [pair.name for pair in batch]
         align = self.aligner.align
         if len(batch) == 1:  # in this thread, where Ctrl-C stops it at once
             futures = []
-            alignments = iter([align(windows[0], windows[1], tick, names[0])])
+            alignments = iter([align(windows[0], windows[1], tick, names[0], fixed[0])])
         else:
             futures = [
-                pool.submit(align, src, tgt, silent, name)
-                for src, tgt, name in zip(windows[::2], windows[1::2], names, strict=True)
+                pool.submit(align, src, tgt, silent, name, points)
+                for src, tgt, name, points in zip(windows[::2], windows[1::2], names, fixed, strict=True)
             ]
             alignments = (future.result() for future in futures)
         del windows

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.alignment.anchors import through, trusted
 from bitextmine.alignment.clock import by_time, fit_clock
 from bitextmine.alignment.costs import USUAL_LEVEL, Costs, Prices, level_of, of_steps
 from bitextmine.alignment.evidence import PieceEvidence, missed_names
@@ -70,7 +71,12 @@ class Aligner:
     dense: int = 1 << 18
 
     def align(
-        self, src: Windows, tgt: Windows, tick: Progress = silent, name: str = "documents"
+        self,
+        src: Windows,
+        tgt: Windows,
+        tick: Progress = silent,
+        name: str = "documents",
+        fixed: NDArray[np.int64] | None = None,
     ) -> list[Link]:
         """Align two documents by their windows.
 
@@ -79,6 +85,7 @@ class Aligner:
             tgt: the target document.
             tick: is called with numbers of sentences as they are done.
             name: of the documents, for errors of the second encoder.
+            fixed: points (k, 3) that the alignment leads through if it can trust them, see `anchors.fixed_points`.
 
         Returns:
             links in order on both sides, each line in one of them, with `LOWEST` as the score of a sentence left out.
@@ -92,6 +99,9 @@ class Aligner:
             return [*(Link((i,), (), LOWEST) for i in range(n)), *(Link((), (j,), LOWEST) for j in range(m))]
         costs = Costs(src, tgt, kinds(self.max_size))
         first = self.first(costs, tick)
+        if fixed is not None and trusted(fixed, first.path.x, first.path.y):
+            costs.fix(fixed)
+            first = self._refine(costs, through(centre_of(first.path), fixed), self.radius)
         band = around(centre_of(first.path), n, m, max(_NEAR, self.max_size // _NEAR_SHARE))
         distances = columns(first.lattice.band, band, first.distances)
         prices, missed = self.vectors, None

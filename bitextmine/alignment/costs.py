@@ -49,6 +49,7 @@ _SHARED_MARKS = 0.7
 # The most that a distance costs where times are compared: subtitles are translated freely, and one-word lines have
 # vectors that say little.
 _FREE = np.float32(9)
+_FIXED = np.float32(1 << 14)  # for a fixed point: more than any path costs that keeps to it
 # Products of a block of antidiagonals, about half of which the band needs; and the fewest antidiagonals that make
 # matrix products worth their call.
 _CELLS = 1 << 21
@@ -106,6 +107,7 @@ class Costs:
             for side, most, mean, count in zip(self.sides, largest, means, opposite, strict=True)
         ]
         self._spans: list[list[tuple[Times, Times]]] | None = None
+        self._fixed: NDArray[np.int64] | None = None
         self._lengths: list[list[Floats]] | None = None
         if src.characters is not None and tgt.characters is not None:
             ends = [np.append(0, np.cumsum(c)) for c in (src.characters, tgt.characters)]
@@ -126,6 +128,13 @@ class Costs:
         assert src is not None and tgt is not None
         largest = [max((step[side] for step in self.steps), default=1) for side in (0, 1)]
         self._spans = [spans(times, most) for times, most in zip((clock.of(src), tgt), largest, strict=True)]
+
+    def fix(self, points: NDArray[np.int64]) -> None:
+        """Keep links from crossing fixed points, and make them begin at those whose lines correspond.
+
+        points: (k, 3), see `anchors.fixed_points`.
+        """
+        self._fixed = points
 
     def distances(self, band: Band, tick: Progress = silent) -> Floats:
         """Return the distance of the two runs of each step from each node of a band.
@@ -204,7 +213,29 @@ class Costs:
                 cost[..., k] += np.float32(prices.ending) * (src != tgt)
         if missed is not None:
             cost += missed * np.float32(prices.missed)
+        if self._fixed is not None:
+            self._bind(self._fixed, band, cost)
         return Lattice(band, self.steps, cost, prices.skip)
+
+    def _bind(self, fixed: NDArray[np.int64], band: Band, cost: Floats) -> None:
+        """Charge links that cross fixed points, and deduct as much from those that begin at lines that correspond."""
+        x, y = band.nodes(0, len(band.low))
+        part = [
+            np.searchsorted(points, np.arange(max(1, len(side))), side="right")
+            for points, side in zip(fixed.T[:2], self.sides, strict=True)
+        ]
+        of = [
+            [side[np.clip(node + i, 0, len(side) - 1)] for i in range(max(map(max, self.steps), default=1))]
+            for side, node in zip(part, (x, y), strict=True)
+        ]
+        for k, (s, t) in enumerate(self.steps):
+            crosses = (of[0][0] != of[1][0]) | (of[0][0] != of[0][s - 1]) | (of[1][0] != of[1][t - 1])
+            cost[..., k] += crosses * _FIXED
+        lines = fixed[fixed[:, 2] == 1, :2]
+        row = lines.sum(axis=1)
+        column = lines[:, 1] - band.low[row]
+        there = (column >= 0) & (column < band.width)
+        cost[row[there], column[there]] -= _FIXED
 
 
 def of_steps(path: Path, lattice: Lattice, values: Floats) -> Floats:

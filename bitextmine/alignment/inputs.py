@@ -59,11 +59,19 @@ class DocumentSentences(NamedTuple):
     Attributes:
         origins: where they are from, if that is wanted.
         times: when they begin and end, in seconds, in subtitles.
+        paragraphs: True for sentences that begin one, in a document that was cut.
     """
 
     lines: Sequence[str]
     origins: Sequence[str] = ()
     times: Sequence[tuple[float, float]] = ()
+    paragraphs: Sequence[bool] = ()
+
+    def begins(self, line: int) -> bool:
+        """Return True for a line that begins a paragraph, but for the first one."""
+        if self.paragraphs:
+            return line > 0 and self.paragraphs[line]
+        return line > 0 and not self.lines[line - 1].strip()
 
 
 class Reader:
@@ -96,18 +104,23 @@ class Reader:
         lang = self._langs[side] or language_of(source) or "en"
         kinds = SUFFIXES.get(source.suffix), kind_of(first_bytes(source))
         name = source.path.name
-        # Texts, origins, and times in subtitles.
-        rows: list[tuple[str, str, tuple[float, float] | None]]
+        # Texts, origins, True at the beginning of paragraphs, and times in subtitles.
+        rows: list[tuple[str, str, bool, tuple[float, float] | None]]
         if DocumentFormat.SUBTITLES in kinds:
             text = read_subtitles(source.blocks(), str(source))
             rows = [
-                (line, f"{name} {i}.{j}", times)
+                (line, f"{name} {i}.{j}", j == 1, times)
                 for i, passage in enumerate(passages(text, str(source)), 1)
                 for j, (line, times) in enumerate(passage.sentences(lang), 1)
             ]
         elif kind := next((kind for kind in kinds if kind in _MARKED_UP), None):
             rows = [
-                (row.text, f"{row.url or row.document} {row.paragraph}.{row.sentence}", None)
+                (
+                    row.text,
+                    f"{row.url or row.document} {row.paragraph}.{row.sentence}",
+                    row.sentence == 1,
+                    None,
+                )
                 for row in split(source, lang, kind=kind, run=self._run)
             ]
         else:
@@ -117,15 +130,15 @@ class Reader:
             if _is_cut(lines, lang):
                 return self._uncut(source, lines)
             rows = [
-                (line, f"{name} {i}.{j}", None)
+                (line, f"{name} {i}.{j}", j == 1, None)
                 for i, text in enumerate(map(clean, paragraphs(lines)), 1)
                 for j, line in enumerate(sentences(text, lang), 1)
             ]
         self.cut[name] = None
         if DocumentFormat.SUBTITLES not in kinds and (sentence := unmarked(lang)):
             log.warning("%s: warning: %s", source, sentence)
-        origins = [origin for _, origin, _ in rows] if self._origin else []
-        return DocumentSentences([line for line, *_ in rows], origins, [times for *_, times in rows if times])
+        texts, origins, begins, times = map(list, zip(*rows, strict=True)) if rows else ([], [], [], [])
+        return DocumentSentences(texts, origins if self._origin else [], list(filter(None, times)), begins)
 
     def _uncut(self, source: Source, lines: Iterable[str]) -> DocumentSentences:
         texts = list(lines)

@@ -47,6 +47,14 @@ class AlignOptions(Options):
             "Take each line as a sentence instead of cutting pages and paragraphs into sentences.",
         ),
     ] = False
+    anchors: Annotated[
+        bool,
+        Opt(
+            "--anchors",
+            "Keep lines that both sides share as fixed points: numbers of verses and headings, keys, URLs; also "
+            "paragraphs and headings, where both sides have as many.",
+        ),
+    ] = False
     ids: Annotated[
         bool,
         Opt(

@@ -74,6 +74,15 @@ def apart(src, tgt):
     return 1 - max(0.0, min(b, d) - max(a, c)) / (max(b, d) - min(a, c))
 
 
+def longest_chain(pairs):
+    """The length of the longest chain of sorted pairs in which both numbers rise."""
+    best = []
+    for at, (a, b) in enumerate(pairs):
+        before = (best[k] for k, (c, d) in enumerate(pairs[:at]) if c < a and d < b)
+        best.append(1 + max(before, default=0))
+    return max(best, default=0)
+
+
 def paths(n, m, steps):
     """All ways from (0, 0) to (n, m), as lists of (i, s, j, t)."""
     if not n and not m:
