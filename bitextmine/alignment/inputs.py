@@ -107,7 +107,7 @@ class Reader:
         # Texts, origins, True at the beginning of paragraphs, and times in subtitles.
         rows: list[tuple[str, str, bool, tuple[float, float] | None]]
         if DocumentFormat.SUBTITLES in kinds:
-            text = read_subtitles(source.blocks(), str(source))
+            text = read_subtitles(source.blocks(), lang, str(source))
             rows = [
                 (line, f"{name} {i}.{j}", j == 1, times)
                 for i, passage in enumerate(passages(text, str(source)), 1)

@@ -170,8 +170,11 @@ def _streamed(
             break
     looks = kind_of(head) if options.kind is None else kind
     if DocumentFormat.SUBTITLES in (kind, looks):
-        spoken = passages(read_subtitles(itertools.chain([head], blocks), file.name), file.name)
-        yield Document(file.name, "", language_of(file.source), lambda: (passage.text for passage in spoken))
+        stated = None if options.by_language else "".join(options.langs)
+        named = language_of(file.source)
+        text = read_subtitles(itertools.chain([head], blocks), stated or named or "", file.name)
+        spoken = passages(text, file.name)
+        yield Document(file.name, "", named, lambda: (passage.text for passage in spoken))
         return
     if looks is not None and options.kind is None:
         if looks in BINARY or (kind is None and looks in (DocumentFormat.WARC, DocumentFormat.HTML)):
@@ -265,7 +268,7 @@ def check_text(head: bytes, path: str | os.PathLike[str]) -> None:
         raise NoDocument(
             f"{path}: JSON, but not an object per line: make JSON Lines of it with \"jq -c '.[]' FILE\""
         )
-    if Location.of(path).suffix == ".csv":
+    if format == "csv" or Location.of(path).suffix == ".csv":
         raise NoDocument(
             f"{path}: CSV: 'bitextmine score' and 'filter' read pairs from it; for documents, write its column of text "
             "to a file"

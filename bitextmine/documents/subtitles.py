@@ -1,14 +1,16 @@
 """Subtitles as passages of text with their times: SubRip, WebVTT, SubStation Alpha (SRT, VTT, ASS, SSA).
 
-Cues become text without tags, numbers, settings and comments: the lines of a cue are joined, and so are cues where a
-sentence goes on; a speaker's dash begins a passage of its own.
+pysubs2 reads the cues. Here they become text: without tags, numbers, settings and comments, the lines of a cue joined,
+and cues joined where a sentence goes on; a speaker's dash begins a passage of its own.
 """
 
 from __future__ import annotations
 
 import codecs
 import html
+import logging
 import re
+import warnings
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,14 +20,17 @@ from typing import NamedTuple
 from bitextmine.documents.kinds import Damaged, NoDocument
 from bitextmine.documents.sentences import begins_small, ending, sentences
 from bitextmine.languages.clean import clean
+from bitextmine.languages.codes import language, same_code
 from bitextmine.languages.scripts import is_spaced
+
+log = logging.getLogger(__name__)
 
 _LARGEST = 1 << 25  # bytes: a film has 200 kB
 _STAMP = r"(?:\d{1,4}:)?\d{1,2}:\d{1,2}[.,]\d{1,3}"
-_TIME = re.compile(_STAMP)
 _TIMING = re.compile(rf"({_STAMP})[ \t]*-->[ \t]*({_STAMP})")
 # The first line of a file, or the second after the number of its first cue.
 _HEAD = re.compile(rf"\ufeff?\s*+(?:WEBVTT(?!\S)|\[Script Info\]|(?:\d{{1,6}}[ \t]*\r?\n)?{_STAMP}[ \t]*-->)")
+_BLANK_LINES = re.compile(r"\n(?:[ \t]*+\n)++")
 _INLINE_STAMP = re.compile(rf"<{_STAMP}>")
 _RUBY = re.compile(r"<rt>[^<>]*+</rt>", re.IGNORECASE)
 _BREAK = re.compile(r"<br ?/?>", re.IGNORECASE)
@@ -34,7 +39,29 @@ _OVERRIDE = re.compile(r"\{\\[^{}]*+\}|\{[a-zA-Z]:[^{}]*+\}")  # also in SRT; {y
 _BRACES = re.compile(r"\{[^{}]*+\}")
 _DRAWING = re.compile(r"\\p[1-9]")
 
-_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_MARKS = (  # that of UTF-32 begins with that of UTF-16
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+# Windows code pages of subtitles that are not UTF-8, by language, then by script.
+_CODE_PAGES = {
+    "cp1250": "bs cs hr hu pl ro sk sl sq sr",
+    "cp1254": "az tr",
+    "cp1257": "et lt lv",
+    "cp1258": "vi",
+    "gb18030": "zh",
+    "cp932": "ja",
+    "cp949": "ko",
+    "cp1251": "Cyrillic",
+    "cp1253": "Greek",
+    "cp1255": "Hebrew",
+    "cp1256": "Arabic",
+    "cp874": "Thai",
+}
+_CODE_PAGE = {name: page for page, names in _CODE_PAGES.items() for name in names.split()}
+
 _SPEAKER = re.compile(r"(?:[-‐‑–—−]{1,2}|>>+:?)\s*+(?=[^\W\d_]|[\"'“‘«„¿¡(\[.…♪])")
 # The dash of a second speaker in the same line.
 _SECOND_SPEAKER = re.compile(r" (?:(?<=[.!?…\"”»] )(?=[-–—] ?[^\W\d_])|(?=>>))")
@@ -44,6 +71,7 @@ _NOTES = "♪♫#"
 _FEW_STOPS = 0.3  # of the cues end with a mark: fewer, and each cue stands alone
 _SEVERAL = 6  # lines that show that all begin with a capital
 _PAUSE, _LONG_PAUSE = 1.0, 5.0  # seconds, before a capital and before anything
+_FLASH = 0.2  # seconds: a shorter cue that repeats the one before is a frame of an animation
 _ROLLING = 0.5  # of the cues repeat a line of the one before: captions that roll up
 
 
@@ -110,30 +138,57 @@ class Passage:
 
 def is_subtitles(head: bytes | str) -> bool:
     """Return True if the beginning of a file is that of subtitles."""
-    return _HEAD.match(head if isinstance(head, str) else _decoded(head, "replace")) is not None
+    text = head if isinstance(head, str) else _marked_text(head) or head.decode("utf-8", "replace")
+    return _HEAD.match(text) is not None
 
 
-def read_subtitles(blocks: Iterable[bytes], name: str) -> str:
-    """Return the text of a file: UTF-8, or UTF-16 with a byte order mark.
+def read_subtitles(blocks: Iterable[bytes], lang: str, name: str) -> str:
+    """Return the text of a file: UTF-8 or UTF-16 with a byte order mark, else in the Windows code page of `lang`.
 
     Raises:
-        NoDocument: the file is too large for subtitles, or Damaged: it has none of these encodings.
+        NoDocument: the file is too large for subtitles, or has none of these encodings.
     """
     raw = bytearray()
     for block in blocks:
         raw += block
         if len(raw) > _LARGEST:
             raise NoDocument(f"{name}: more than {_LARGEST:,} bytes, which no subtitles have")
+    if text := _marked_text(raw):
+        return text
     try:
-        return _decoded(raw, "strict")
-    except UnicodeDecodeError as e:
-        raise Damaged(
-            f"{name}: not UTF-8 ({e.reason}); convert it with 'iconv -t UTF-8 -f ENCODING'"
-        ) from None
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        page = _code_page(lang, raw)
+    try:
+        text = raw.decode(page)
+    except UnicodeDecodeError:
+        raise Damaged(f"{name}: neither UTF-8 nor {page}; convert it with iconv first") from None
+    log.warning(
+        "%s: warning: not UTF-8; read as %s%s", name, page, f", by its language, {lang}" if lang else ""
+    )
+    return text
 
 
-def _decoded(raw: bytes | bytearray, errors: str) -> str:
-    return raw.decode("utf-16" if raw.startswith(_UTF_16) else "utf-8-sig", errors)
+def _marked_text(raw: bytes | bytearray) -> str:
+    """Return text with a byte order mark of UTF-16 or UTF-32; "" for other text."""
+    for mark, encoding in _MARKS:
+        if raw.startswith(mark):
+            return raw.decode(encoding, "replace")
+    return ""
+
+
+def _code_page(lang: str, raw: bytes | bytearray) -> str:
+    if same_code(lang) == "zh" and re.search(r"[-_](?:TW|HK|MO|Hant)\b", lang, re.IGNORECASE):
+        return "big5"
+    row = language(lang)
+    if row is None:
+        return "cp1252"
+    latin = (
+        "Latin" in row.scripts
+        and sum(byte >= 0x80 for byte in raw) < sum(chr(byte).isalpha() for byte in raw) / 2
+    )
+    names = (row.code, *(() if latin else sorted(row.scripts - {"Latin"})))
+    return next((_CODE_PAGE[name] for name in names[:: 1 if latin else -1] if name in _CODE_PAGE), "cp1252")
 
 
 def passages(text: str, name: str) -> list[Passage]:
@@ -162,59 +217,67 @@ def passages(text: str, name: str) -> list[Passage]:
 
 
 def _cues(text: str, name: str) -> Iterator[Cue]:
-    """Yield the cues of a file, their text without tags; those without text are left out."""
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff \t\n").split("\n")
-    starts = [at for at, line in enumerate(lines) if _TIMING.search(line)]
-    if not starts:
-        yield from _dialogue(lines, name)
-    for start, end in pairwise([*starts, len(lines)]):
-        shown = [line.strip() for line in lines[start + 1 : end]]
-        if lines[0].startswith("WEBVTT"):  # others stand behind the blank line
-            shown = shown[: [*shown, ""].index("")]
-        else:  # the last line may be the number of the next cue
-            while shown and not shown[-1]:
-                shown.pop()
-            if end < len(lines) and len(shown) > 1 and shown[-1].isdecimal():
-                shown.pop()
-        times = [_seconds(stamp) for stamp in _TIMING.findall(lines[start])[0]]
-        if plain := _plain("\\N".join(shown), _OVERRIDE):
-            yield Cue(times[0], max(times), plain)
+    """Yield the cues of a file, their text without tags."""
+    import pysubs2
 
-
-def _dialogue(lines: Sequence[str], name: str) -> Iterator[Cue]:
-    """Yield the cues of SubStation Alpha, without drawings and karaoke effects."""
-    for line in lines:
-        if not line.startswith("Dialogue:"):
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    start = text.lstrip("\ufeff \t\n")
+    form = (
+        "ass"
+        if "Dialogue:" in text and not _TIMING.search(text)
+        else "vtt"
+        if start.startswith("WEBVTT")
+        else "srt"
+    )
+    # pysubs2 takes the square of the time for long styles and tags and for runs of blank lines.
+    if form == "ass":
+        text = "".join(f"{line}\n" for line in text.split("\n") if line.startswith("Dialogue:"))
+    elif form == "vtt":
+        text = _numbered(text)
+    else:
+        text = _BLANK_LINES.sub("\n\n", text) + "\n\n0\n"  # it takes a number at the end for that of a cue
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of fields that do not matter here
+            events = pysubs2.SSAFile.from_string(text, form, keep_html_tags=True)
+    except ValueError as error:
+        raise Damaged(f"{name}: {error}") from None
+    for event in events:
+        if form == "ass" and (event.effect == "fx" or _DRAWING.search("".join(_BRACES.findall(event.text)))):
             continue
-        fields = line.split(",", 9)
-        times = [_seconds(stamp.strip()) for stamp in fields[1:3] if _TIME.fullmatch(stamp.strip())]
-        if len(fields) < 10 or len(times) < 2:
-            raise Damaged(f"{name}: not a line of dialogue with its times: {line[:60]}")
-        if fields[8] == "fx" or _DRAWING.search("".join(_BRACES.findall(fields[9]))):
-            continue
-        if plain := _plain(fields[9], _BRACES):
-            yield Cue(times[0], max(times), plain)
+        lines = _plain(event.text, _BRACES if form == "ass" else _OVERRIDE)
+        if lines:
+            yield Cue(event.start / 1000, max(event.start, event.end) / 1000, lines)
 
 
-def _seconds(stamp: str) -> float:
-    """Return a time in seconds; hours and leading zeros may be missing, as Microsoft Teams writes 0:0:7.9."""
+def _numbered(text: str) -> str:
+    """Return WebVTT with its cues alone, a number before each, and no times inside of their text."""
+    blocks = []
+    for block in _BLANK_LINES.sub("\n\n", text).split("\n\n"):
+        lines = block.strip("\n").split("\n")
+        for at, line in enumerate(lines[:2]):
+            if timing := _TIMING.search(line):
+                shown = _INLINE_STAMP.sub("", "\n".join(lines[at + 1 :]))
+                blocks.append(f"0\n{_stamp(timing[1])} --> {_stamp(timing[2])}\n{shown}\n\n")
+                break
+    return "".join([*blocks, "0\n"])
+
+
+def _stamp(stamp: str) -> str:
+    """Return a time with two digits and more, as pysubs2 wants it: Microsoft Teams writes 0:0:7.9."""
     clock, fraction = re.split("[.,]", stamp)
-    seconds = 0
-    for part in clock.split(":"):
-        seconds = 60 * seconds + int(part)
-    return (1000 * seconds + int(fraction.ljust(3, "0"))) / 1000
+    return f"{':'.join(f'{int(part):02}' for part in clock.split(':'))}.{fraction:0<3}"
 
 
 def _plain(text: str, overrides: re.Pattern[str]) -> list[str]:
     """Return the lines of a cue without tags; lines without a letter, a digit or a mark are left out."""
-    text = _INLINE_STAMP.sub("", overrides.sub("", text)).replace("\\h", " ").replace("\\n", "\\N")
+    text = overrides.sub("", text).replace("\\h", " ").replace("\\n", "\\N")
     text = _TAG.sub("", _BREAK.sub("\\\\N", _RUBY.sub("", text)))
     lines = (" ".join(html.unescape(line).split()) for line in text.split("\\N"))
     return [line for line in lines if line]
 
 
 def _once(cues: Sequence[Cue]) -> list[Cue]:
-    """Return cues without what is shown twice: in layers, or as lines that roll up."""
+    """Return cues without what is shown twice: in layers, frame by frame, or as lines that roll up."""
     repeats = [bool(_overlap(*both)) for both in pairwise(cues)]
     rolling = len(cues) > 2 and sum(repeats) > _ROLLING * len(repeats)
     kept: list[Cue] = []
@@ -226,6 +289,9 @@ def _once(cues: Sequence[Cue]) -> list[Cue]:
         shown.add(key)
         if rolling and before is not None:
             cue = cue._replace(lines=cue.lines[_overlap(before, cue) :])
+        elif kept and cue.lines == kept[-1].lines and cue.start - kept[-1].end < _FLASH > cue.end - cue.start:
+            kept[-1] = kept[-1]._replace(end=max(cue.end, kept[-1].end))
+            continue
         if cue.lines:
             kept.append(cue)
     return kept

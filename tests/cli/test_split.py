@@ -667,6 +667,8 @@ def test_scripts_that_mark_no_ends_of_sentences_are_named(bm, tmp_path, lang, sa
 @pytest.mark.parametrize(
     ("text", "named"),
     [
+        ('en,de\n"Hello, world.","Hallo, Welt."\nGood night.,Gute Nacht.\n', "CSV"),
+        ("id;text\n1;One is here.\n2;Two.\n", "CSV"),
         ('msgid "a"\nmsgstr "b"\n', "PO"),
         ('[\n {"text": "One."}\n]\n', "JSON"),
         ('{\n "text": "One."\n}\n', "JSON"),

@@ -29,6 +29,7 @@ FILES = {
         "I stayed at home, alone.",
         "That is not true!",
         "Oh, say can you see.",
+        "POLICE",
     ],
     "subtitle-edit.en.ssa": ["First, the bread."],
     "youtube.en.vtt": ["welcome back to the channel", "today we talk", "about bread", "really"],
@@ -40,7 +41,7 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "crlf"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "crlf"])
 @pytest.mark.parametrize("name", FILES)
 def test_files_as_programs_write_them(tmp_path, name, encoding):
     text = (Path(__file__).parent / "subtitles" / name).read_text()
@@ -48,9 +49,35 @@ def test_files_as_programs_write_them(tmp_path, name, encoding):
     raw = text.replace("\n", "\r\n").encode("utf-8-sig") if encoding == "crlf" else text.encode(encoding)
     (tmp_path / name).write_bytes(raw)
     assert [sentence.text for sentence in split(tmp_path / name)] == expected
-    if encoding != "utf-16":  # recognised in a file of text
+    if encoding not in ("utf-16", "utf-32"):  # recognised in a file of text
         (tmp_path / "film.en.txt").write_bytes(raw)
         assert [sentence.text for sentence in split(tmp_path / "film.en.txt")] == expected
+
+
+@pytest.mark.parametrize(
+    ("lang", "encoding", "text"),
+    [
+        ("fr", "cp1252", "Où êtes-vous, mon cœur ?"),
+        ("pl", "cp1250", "Gdzie jesteś, źle ci?"),
+        ("sr", "cp1251", "Где си, пријатељу?"),
+        ("ru", "cp1251", "Где ты был вчера?"),
+        ("el", "cp1253", "Πού ήσουν χθες;"),
+        ("tr", "cp1254", "Dün neredeydin, şimdi iyi mi?"),
+        ("he", "cp1255", "איפה היית אתמול?"),
+        ("ar", "cp1256", "أين كنت أمس؟"),
+        ("lt", "cp1257", "Kur buvai vakar, žmogau?"),
+        ("th", "cp874", "เมื่อวานคุณอยู่ที่ไหน"),
+        ("zh", "gb18030", "你昨天在哪里？"),
+        ("zh-TW", "big5", "你昨天在哪裡？"),
+        ("ja", "cp932", "昨日はどこにいたの？"),
+        ("ko", "cp949", "어제 어디 있었어?"),
+    ],
+)
+def test_old_encodings_by_language(tmp_path, caplog, lang, encoding, text):
+    path = tmp_path / f"film.{lang}.srt"
+    path.write_bytes(f"1\r\n00:00:01,000 --> 00:00:03,000\r\n{text}\r\n".encode(encoding))
+    assert [sentence.text for sentence in split(path)] == [text]
+    assert f"read as {encoding}, by its language, {lang}" in caplog.text
 
 
 def test_what_is_no_subtitles(tmp_path):
@@ -58,14 +85,14 @@ def test_what_is_no_subtitles(tmp_path):
     (tmp_path / "film.en.srt").write_text("Only text.\n")
     (tmp_path / "bad.en.ass").write_text("[Events]\nDialogue: 0,soon,0:00:01.00,Default,,0,0,0,,Hello.\n")
     for name, problem in (
-        ("film.ru.srt", "not UTF-8 .*iconv"),
+        ("film.ru.srt", "neither UTF-8 nor cp1251"),
         ("film.en.srt", "no cues"),
-        ("bad.en.ass", "not a line of dialogue"),
+        ("bad.en.ass", "Failed to parse timestamp"),
     ):
         with pytest.raises(BitextmineError, match=problem):
             list(split(tmp_path / name))
     with pytest.raises(NoDocument, match="no subtitles have"):
-        read_subtitles((bytes(1 << 20) for _ in range(99)), "film")
+        read_subtitles((bytes(1 << 20) for _ in range(99)), "en", "film")
     for head in ("1. First\n00:00:01 --> 2", "At 00:01:02,000 --> he came", "WEBVTTX", "--> 00:00:01,000"):
         assert not is_subtitles(head)
     (tmp_path / "log.en").write_text("At 00:01:02,000 --> 00:01:03,000 he came.\n")

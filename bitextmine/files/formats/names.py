@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from bitextmine.errors import BitextmineError, UsageError
@@ -202,7 +203,15 @@ def _is_csv(head: bytes) -> bool:
     texts = [line.decode("utf-8", "surrogateescape") for line in lines]
     if tabs:
         return _is_quoted("\n".join(texts))
-    return find_delimiter([text + "\n" for text in texts]) in (",", ";")
+    delimiter = find_delimiter([text + "\n" for text in texts])
+    return delimiter in (",", ";") and not _is_prose(texts, delimiter)
+
+
+def _is_prose(lines: Sequence[str], delimiter: str) -> bool:
+    """Return True if spaces follow the commas or semicolons that part cells, or digits stand around them."""
+    cells = [cell for row in csv.reader(lines, delimiter=delimiter) for cell in pairwise(row)]
+    marks = sum(b.startswith(" ") or (a[-1:].isdigit() and b[:1].isdigit()) for a, b in cells)
+    return marks > len(cells) / 2
 
 
 def find_delimiter(lines: Sequence[str]) -> str:
