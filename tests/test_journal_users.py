@@ -84,7 +84,7 @@ x, y = np.load("x.npy"), np.load("y.npy")
 with checkpoint.Checkpoint("search.part") as saved:
     found = search_both(x, y, 4, SearchOptions(block_rows=60, threads=1), checkpoint=saved)
     np.concatenate([found.fwd_id.ravel(), found.bwd_id.ravel()]).tofile("found.bin")
-    saved.remove()
+checkpoint.remove_checkpoint("search.part")
 """
 
 _TILES = """
@@ -101,7 +101,7 @@ sides = [FileRows(file.path, file.manifest.vectors_blake2b, None, np.load(file.p
 with checkpoint.Checkpoint("search.part") as saved:
     found = search_tiles(Workers(100), *sides, 4, SearchOptions(), Path("x.tiles"), checkpoint=saved)
     np.concatenate([found.fwd_id.ravel(), found.bwd_id.ravel()]).tofile("found.bin")
-    saved.remove()
+checkpoint.remove_checkpoint("search.part")
 """
 
 

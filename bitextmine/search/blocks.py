@@ -207,7 +207,10 @@ class _Best:
             self._best.id[self._rows] = self.id.cpu().numpy()
 
     def merge(self, row: torch.Tensor, ids: torch.Tensor, sim: torch.Tensor) -> None:
-        """Do as `TopK.merge`; the ids of a row ascend."""
+        """Add candidates (row, id, similarity), any number per row; an id that a row already has counts once.
+
+        The ids of a row ascend.
+        """
         if not len(row):
             return
         k = self.sim.shape[1]

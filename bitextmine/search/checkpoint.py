@@ -24,7 +24,6 @@ log = logging.getLogger(__name__)
 
 SAVE_SECONDS = 10.0  # between saves; a shorter search leaves no file
 _SHARE = 50  # saving takes at most one part in so many of the time
-_JOB = "search"
 
 
 def state_path(path: str | os.PathLike[str]) -> Path:
@@ -35,14 +34,10 @@ def state_path(path: str | os.PathLike[str]) -> Path:
 def remove_checkpoint(path: str | os.PathLike[str]) -> None:
     """Remove the files of a search, unless another program made them."""
     if is_ours(Path(path), Made.SEARCH):
-        _remove_state(path)
+        state = state_path(path)
+        state.unlink(missing_ok=True)
+        remove_left(state.with_name(f".{state.name}.tmp"))  # of a kill while it was written
         Path(path).unlink(missing_ok=True)
-
-
-def _remove_state(path: str | os.PathLike[str]) -> None:
-    state = state_path(path)
-    state.unlink(missing_ok=True)
-    remove_left(state.with_name(f".{state.name}.tmp"))  # of a kill while it was written
 
 
 class Checkpoint:
@@ -71,15 +66,6 @@ class Checkpoint:
             self._journal.close()
             self._journal = None
 
-    def remove(self) -> None:
-        """Remove the files, unless another process holds them or another program made them."""
-        if self._journal is None and self.path.exists() and not self._off:
-            self._open()
-        if self._journal is not None:
-            _remove_state(self.path)
-            self._journal.remove()
-            self._journal = None
-
     def resume(self, key: str, fwd: TopK, bwd: TopK) -> int:
         """Load the state of the search `key` into `fwd` and `bwd` (empty so far), which `save` then saves.
 
@@ -88,12 +74,12 @@ class Checkpoint:
         self._key, self._fwd, self._bwd = key, fwd, bwd
         self._saved = 0
         self._since, self._cost = time.monotonic(), 0.0
-        if self.path.exists() and self._open():
-            assert self._journal is not None
-            self._saved = self._load({record["state"]: record["rows"] for record in self._journal})
+        if self.path.exists() and (journal := self._open()) is not None:
+            self._saved = self._load({record["state"]: record["rows"] for record in journal})
             if not self._saved:
                 log.info("%s: of another search, or damaged: discarded", self.path)
-                self.remove()
+                remove_checkpoint(self.path)
+                self.__exit__()
         return self._saved
 
     def save(self, done: int, *, last: bool = False) -> bool:
@@ -102,36 +88,34 @@ class Checkpoint:
         due = now - self._since >= max(SAVE_SECONDS, _SHARE * self._cost)
         if self._off or done == self._saved or not (due or (last and self._saved)):
             return False
-        if self._journal is None and not self._open():
+        if (journal := self._open()) is None:
             return False
+        digest = _digest()
         try:
-            self._write(done)
+            with replacing(state_path(self.path)) as file:
+                for part in self._parts(done):
+                    data = part.reshape(-1).view(np.uint8).data
+                    digest.update(data)
+                    file.write(data)
+                journal.append({"rows": done, "state": digest.hexdigest()}, sync=True)
         except OSError as e:
-            self._give_up(e.strerror or str(e))
+            self._give_up(e.strerror or e)
             return False
         self._saved, self._since = done, time.monotonic()
         self._cost = self._since - now
         return True
 
-    def _open(self) -> bool:
-        try:
-            self._journal = Journal(self.path, _JOB, {"key": self._key}).__enter__()
-        except JournalBusyError:
-            self._off = True
-            log.info("%s: another process runs the same search; this one saves nothing", self.path)
-        except BitextmineError as e:
-            self._give_up(str(e))
-        return self._journal is not None
-
-    def _write(self, done: int) -> None:
-        assert self._journal is not None
-        digest = _digest()
-        with replacing(state_path(self.path)) as file:
-            for part in self._parts(done):
-                data = part.reshape(-1).view(np.uint8).data
-                digest.update(data)
-                file.write(data)
-            self._journal.append({"rows": done, "state": digest.hexdigest()}, sync=True)
+    def _open(self) -> Journal | None:
+        """Return the journal, which is locked; None if that cannot be."""
+        if self._journal is None:
+            try:
+                self._journal = Journal(self.path, "search", {"key": self._key}).__enter__()
+            except JournalBusyError:
+                self._off = True
+                log.info("%s: another process runs the same search; this one saves nothing", self.path)
+            except BitextmineError as e:
+                self._give_up(e)
+        return self._journal
 
     def _load(self, rows_of: dict[str, int]) -> int:
         """Read the state if a record names its digest; return its rows."""
@@ -148,7 +132,7 @@ class Checkpoint:
     def _parts(self, done: int) -> Iterator[NDArray[Any]]:
         yield from (self._fwd.sim[:done], self._fwd.id[:done], self._bwd.sim, self._bwd.id)
 
-    def _give_up(self, reason: str) -> None:
+    def _give_up(self, reason: object) -> None:
         self._off = True
         log.warning("%s: the search is not saved: %s", self.path, reason)
 

@@ -161,7 +161,8 @@ class Index:
         stored = self.inverted.invlists
         self.check_mapped()
         sizes = np.array([stored.list_size(i) for i in range(stored.nlist)], dtype=np.int64)
-        ids = np.concatenate([list_ids(stored, i) for i in range(stored.nlist)])
+        filled = np.flatnonzero(sizes).tolist()
+        ids = np.concatenate([faiss.rev_swig_ptr(stored.get_ids(i), int(sizes[i])) for i in filled])
         self.check_mapped()
         self._check_ids(ids, 0)
         return ids, sizes
@@ -207,15 +208,6 @@ class Index:
         except RuntimeError as error:  # a kind that is for CPUs only, or too little memory there
             log.info("index: searched on the CPU: %s", reason(error))
             return None
-
-
-def list_ids(lists: Any, number: int) -> NDArray[np.int64]:
-    """Return the ids of an inverted list, without a copy."""
-    size = lists.list_size(number)
-    if not size:
-        return np.empty(0, np.int64)
-    ids: NDArray[np.int64] = faiss.rev_swig_ptr(lists.get_ids(number), size)
-    return ids
 
 
 def gpus() -> int:

@@ -258,10 +258,8 @@ class _Block:
 
         part, back = TopK.empty(len(rows), self.k), TopK.empty(len(cols), self.k)
         BlockSearch(x, y, _ALONE, 1 << 30).block(0, len(rows), part, back)
-        row, place = np.nonzero(part.id >= 0)
-        fwd.merge(row, part.id[row, place] + base, part.sim[row, place])
-        col, place = np.nonzero(back.id >= 0)
-        bwd.merge(col, self.start + at[back.id[col, place]].astype(np.int64), back.sim[col, place])
+        fwd.add(slice(None), part.sim, np.where(part.id < 0, -1, part.id + base))
+        bwd.add(slice(None), back.sim, np.where(back.id < 0, -1, self.start + at[back.id]))
 
 
 def scaled(progress: Progress, steps: int, total: int) -> Progress:

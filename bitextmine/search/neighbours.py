@@ -57,10 +57,6 @@ class TopK:
         """Return the number of neighbours."""
         return int(self.sim.shape[1])
 
-    def limit(self, start: int, stop: int) -> NDArray[np.float32]:
-        """Return the k-th best similarity of rows start..stop, which a newcomer must reach; -inf with fewer than k."""
-        return self.sim[start:stop, -1]
-
     def add(self, rows: slice | NDArray[np.int64], sim: NDArray[np.float32], ids: NDArray[np.int64]) -> None:
         """Merge candidates (r, c) into some rows, none of which the rows have yet; -1 is no candidate."""
         self.sim[rows], self.id[rows] = best_first(
@@ -68,19 +64,3 @@ class TopK:
             np.concatenate([self.id[rows], ids], axis=1),
             self.k,
         )
-
-    def merge(self, row: NDArray[np.int64], ids: NDArray[np.int64], sim: NDArray[np.float32]) -> None:
-        """Add candidates (row, id, similarity), any number per row; an id that a row already has counts once."""
-        if not len(row):
-            return
-        order = np.lexsort((ids, -sim, row))
-        row, ids, sim = row[order], ids[order], sim[order]
-        rows, begin, count = np.unique(row, return_index=True, return_counts=True)
-        rank = np.arange(len(row)) - np.repeat(begin, count)
-        keep = rank < self.k
-        new = TopK.empty(len(rows), self.k)
-        at = np.repeat(np.arange(len(rows)), count)[keep], rank[keep]
-        new.sim[at], new.id[at] = sim[keep], ids[keep]
-        known = (new.id[:, :, None] == self.id[rows][:, None, :]).any(axis=2)
-        new.sim[known], new.id[known] = -np.inf, -1
-        self.add(rows, new.sim, new.id)

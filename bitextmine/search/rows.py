@@ -143,20 +143,12 @@ def _groups(vectors: Vectors, hashes: NDArray[np.uint64]) -> Groups | None:
         return None
     del ordered
     _, first, of = np.unique(hashes, return_index=True, return_inverse=True)
-    first = first.astype(np.int64)
-    of = of.reshape(-1).astype(np.int64)
-    # A row whose bytes differ from those of its group's first row only shares the hash: it stands alone.
+    first, of = first.astype(np.int64), of.reshape(-1).astype(np.int64)
     repeats = np.flatnonzero(first[of] != np.arange(n))
-    strangers: list[int] = []
     for start in range(0, len(repeats), _REPEATS):
         at = repeats[start : start + _REPEATS]
-        same = _bytes(vectors[at]) == _bytes(vectors[first[of[at]]])
-        strangers.extend(at[~same.all(axis=1)].tolist())
-    if strangers:
-        of[strangers] = len(first) + np.arange(len(strangers))
-        first = np.concatenate([first, np.asarray(strangers, dtype=np.int64)])
-    if len(first) == n:
-        return None
+        if not np.array_equal(_bytes(vectors[at]), _bytes(vectors[first[of[at]]])):
+            return None  # rows that only share a hash: nothing is folded, which costs time alone
     order = np.argsort(first, kind="stable")
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))

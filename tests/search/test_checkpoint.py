@@ -56,7 +56,7 @@ def done_rows(x, y, k, file, **options):
     seen: list[int] = []
     with Checkpoint(file) as saved:
         found = search_both(x, y, k, SearchOptions(**options), progress=seen.append, checkpoint=saved)
-        saved.remove()
+    remove_checkpoint(file)
     assert sum(seen) == len(x)
     assert not list(file.parent.iterdir())
     return seen[0], arrays(found)
@@ -109,15 +109,15 @@ def test_saving_takes_a_fiftieth_of_the_time(file, monkeypatch):
     """Blocks take a second and a save ten, by a clock of the test's own."""
     monkeypatch.setattr(checkpoint, "_SHARE", 50)
     clock, saves = [0.0], []
-    write = Checkpoint._write
+    parts = Checkpoint._parts
 
     def slow(self, done):
         clock[0] += 10
         saves.append(done)
-        write(self, done)
+        return parts(self, done)
 
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(Checkpoint, "_write", slow)
+    monkeypatch.setattr(Checkpoint, "_parts", slow)
     x, y = sides(n=1200)
 
     def second(_rows):
@@ -172,7 +172,6 @@ def test_two_processes_do_not_share_a_file(file, caplog):
         search_both(x, y, 4, SearchOptions(block_rows=50), checkpoint=first)
         with Checkpoint(file) as second:
             found = search_both(x, y, 4, SearchOptions(block_rows=50), checkpoint=second)
-            second.remove()
         assert "another process" in caplog.text
         assert file.exists()
     assert_same(arrays(found), oracle.both(x, y, 4))
@@ -183,7 +182,6 @@ def test_a_file_of_another_program_stays(file, caplog):
     x, y = sides()
     with Checkpoint(file) as saved:
         found = search_both(x, y, 4, SearchOptions(block_rows=50), checkpoint=saved)
-        saved.remove()
     remove_checkpoint(file)
     assert file.read_text() == "notes"
     assert "the search is not saved" in caplog.text
