@@ -270,7 +270,7 @@ def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None =
     if len(corpora) > 1:
         remedy = f"choose one with --name, as in --name {corpora[0].stem.stem}"
         if len({file.stem for file in corpora}) == 1:
-            remedy = "remove what is old, or name the file itself, with --src-file or --tgt-file"
+            remedy = "remove what is old, or give both corpora as files"
         names = ", ".join(file.path.name for file in corpora)
         raise BitextmineError(f"{directory}: {len(corpora)} corpora in language '{lang}': {names}; {remedy}")
     return corpora[0]

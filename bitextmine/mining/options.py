@@ -133,7 +133,7 @@ MarginOption = Annotated[Margin, Opt("--margin", "Margin of a pair.")]
 
 @dataclass(frozen=True)
 class CorpusOptions(Options):
-    """The corpora of a command: two files, or languages and files of each side."""
+    """The corpora of a command: two files, or languages of each side."""
 
     corpora: Annotated[tuple[Path, ...], Opt("[SRC TGT]", remote=True)] = ()
     src: Annotated[
@@ -150,12 +150,6 @@ class CorpusOptions(Options):
             "Name of the corpora if --dir has several: news for news.en and news.fr.",
             metavar="NAME",
         ),
-    ] = ()
-    src_file: Annotated[
-        tuple[Path, ...], Opt("--src-file", "Source corpus, by file name.", metavar="FILE", remote=True)
-    ] = ()
-    tgt_file: Annotated[
-        tuple[Path, ...], Opt("--tgt-file", "Target corpus, likewise.", metavar="FILE", remote=True)
     ] = ()
 
 

@@ -47,48 +47,40 @@ def _file(path: str | os.PathLike[str], run: Run | None, option: str) -> Source:
 
 
 def find_pairs(named: CorpusOptions, run: Run | None = None) -> list[Pair]:
-    """Return each source with each target, for each name of corpora.
-
-    With files, the languages of a side are theirs in the same order, or none. Corpora without a file are searched in
-    the folder.
+    """Return the two files, or each source with each target, looked up in the folder, for each name of corpora.
 
     Raises:
         UsageError: the arguments contradict each other; a file is a pipe.
         BitextmineError: no corpus of a language is in the folder, or more than one.
     """
-    files, src, tgt = named.corpora, (named.src, named.src_file), (named.tgt, named.tgt_file)
-    if files:
-        if len(files) != 2:
-            found = ", ".join(str(file) for file in files)
+    langs = {"--src": named.src, "--tgt": named.tgt}
+    if named.corpora:
+        if len(named.corpora) != 2 or max(map(len, langs.values())) > 1:
+            given = " ".join([*map(str, named.corpora), *(f"{o} {lang}" for o in langs for lang in langs[o])])
             raise UsageError(
-                f"expected two corpora, SRC and TGT, found {found}; for more targets give the files with --src-file "
-                "and --tgt-file"
+                f"expected two corpora, SRC and TGT, and at most one language of each, found {given}; for more targets "
+                "look corpora up with --src, --tgt and --dir"
             )
-        if src[1] or tgt[1]:
-            raise UsageError("SRC and TGT already name the files: leave out --src-file and --tgt-file")
-        src, tgt = (src[0], files[:1]), (tgt[0], files[1:])
-    if src[1] and tgt[1] and (named.name or os.fspath(named.directory) != "."):
-        option = "--name" if named.name else "--dir"
-        raise UsageError(f"{option} is for corpora that are looked up; both are given as files: leave it out")
-    sides: list[tuple[str, Sequence[str], list[Source]]] = []
-    for side, option, (langs, paths) in (("source", "--src", src), ("target", "--tgt", tgt)):
-        if not langs and not paths:
-            raise UsageError(f"no {side} corpus: give {option} or {option}-file, or both corpora by name")
-        if paths and langs and len(langs) != len(paths):
+        if named.name or os.fspath(named.directory) != ".":
+            option = "--name" if named.name else "--dir"
             raise UsageError(
-                f"{option} is given {len(langs)} times, but there are {len(paths)} {side} files: give the language of "
-                "each, in the same order, or of none"
+                f"{option} is for corpora that are looked up; both are given as files: leave it out"
             )
-        sides.append((option, langs, [_file(path, run, f"{option}-file") for path in paths]))
+        src, tgt = (
+            Corpus(_file(path, run, what), next(iter(langs[option]), None), option=option)
+            for path, what, option in zip(named.corpora, ("SRC", "TGT"), langs, strict=True)
+        )
+        return [(src, tgt)]
+    for option, side in (("--src", "source"), ("--tgt", "target")):
+        if not langs[option]:
+            raise UsageError(f"no {side} corpus: give {option}, or both corpora by name")
     pairs: list[Pair] = []
     for name in named.name or (None,):
-        src_side, tgt_side = (
-            [Corpus(file, lang, option=option) for file, lang in itertools.zip_longest(files, langs)]
-            if files
-            else [Corpus(Source.of(find_corpus(named.directory, lang, name), run), lang) for lang in langs]
-            for option, langs, files in sides
+        sources, targets = (
+            [Corpus(Source.of(find_corpus(named.directory, lang, name), run), lang) for lang in side]
+            for side in langs.values()
         )
-        pairs += itertools.product(src_side, tgt_side)
+        pairs += itertools.product(sources, targets)
     return pairs
 
 

@@ -60,7 +60,7 @@ def test_an_unknown_preset_lists_all():
         ("align x.en x.fr -o x{lang}.tsv", "nothing takes the place of {lang}"),
         ("mine x.en x.fr -o x{lang}.tsv", "nothing takes the place of {lang}"),
         ("mine x.en x.fr --name x", "--name is for corpora that are looked up"),
-        ("mine --src-file x.en --tgt-file x.fr --dir x", "--dir is for corpora that are looked up"),
+        ("mine x.en x.fr --dir x", "--dir is for corpora that are looked up"),
         ("score x.tsv --src en --tgt xx", "--tgt: 'xx' is not a language code"),
         ("mine --src zz --tgt fr", "--src: 'zz' is not a language code"),
         ("split x.en --lang qq", "--lang: 'qq' is not a language code"),

@@ -277,9 +277,8 @@ def test_several_pairs_of_languages(bm, three):
         ("--src en --tgt fr --tgt fr -o {tgt}.tsv", "-o {tgt}.tsv is one output"),
         ("--src en --tgt fr --tgt de -o corpus.{tgt}", "corpus.fr"),
         ("--src en --tgt fr --tgt de -o {tgt}.tsv --gold g.tsv", "--gold"),
-        ("--src en --tgt fr --tgt de --tgt-file corpus.fr", "--tgt is given 2 times"),
+        ("corpus.en corpus.fr --src en --tgt fr --tgt de", "at most one language of each"),
         ("corpus.en", "found corpus.en"),
-        ("corpus.en corpus.fr --tgt-file corpus.de", "--tgt-file"),
     ],
 )
 def test_pairs_of_languages_that_do_not_fit(bm, three, args, message):
@@ -358,7 +357,6 @@ def test_a_foreign_manifest_beside_the_pairs(bm, tmp_path):
     ("line", "words"),
     [
         ("mine <(cat corpus.en) corpus.fr --src en", ["/dev/fd/", "pipe"]),
-        ("mine --src-file corpus.en --tgt-file <(cat corpus.fr) --tgt fr", ["/dev/fd/", "pipe"]),
         ("index <(cat corpus.fr)", ["/dev/fd/", "embed - --lang"]),
         ("embed <(cat corpus.fr)", ["a pipe", "--out"]),
         ("embed <(cat corpus.fr) --out x.npy", ["a pipe", "--lang"]),

@@ -79,7 +79,7 @@ TOGETHER = [  # combinations, and the options that the message must name
     ("mine --src en", ["--tgt"]),
     (f"{MINE} --gold gold.tsv --threshold 1", ["--gold", "--threshold"]),
     (f"{MINE} --retrieval matching -k 1", ["--retrieval", "-k"]),
-    ("mine --src-file - --tgt-file corpus.fr --src en", ["--src-file"]),
+    ("mine - corpus.fr --src en", ["SRC: "]),
     ("evaluate retrieval", ["--queries", "--src-file"]),
     ("evaluate retrieval --tgt-file corpus.en", ["--src-file"]),
     (f"{RETRIEVAL} --src-file corpus.en --tgt-file corpus.fr", ["--queries", "--src-file"]),

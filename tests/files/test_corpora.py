@@ -54,7 +54,9 @@ def test_one_of_several_corpora_is_chosen_by_name(tmp_path):
     with pytest.raises(BitextmineError, match=r"no corpus 'x' in language 'fr'; .* a, b, b\.c"):
         find_corpus(tmp_path, "fr", "x")
     touch(tmp_path, "b.fr")
-    with pytest.raises(BitextmineError, match=r"2 corpora .*: b\.fr, b\.fr\.gz; .*--src-file or --tgt-file"):
+    with pytest.raises(
+        BitextmineError, match=r"2 corpora .*: b\.fr, b\.fr\.gz; .*give both corpora as files"
+    ):
         find_corpus(tmp_path, "fr", "b")
 
 

@@ -1,6 +1,5 @@
 """Texts with their vectors: in files and in memory alike."""
 
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -76,9 +75,10 @@ def test_an_index_wants_files():
 
 def test_texts_by_language_or_name(tmp_path):
     (tmp_path / "c.en").write_text("a\n")
-    ((src, tgt),) = find_pairs(CorpusOptions(src=["en"], tgt_file=["b.fr"], directory=tmp_path))
-    assert (src, tgt.path) == (Corpus(tmp_path / "c.en", "en"), Path("b.fr"))
-    with pytest.raises(UsageError, match=r"--tgt-file: the corpus cannot be standard input"):
-        find_pairs(CorpusOptions(src=["en"], tgt=["en"], tgt_file=["-"], directory=tmp_path))
+    (tmp_path / "c.fr").write_text("b\n")
+    ((src, tgt),) = find_pairs(CorpusOptions(src=["en"], tgt=["fr"], directory=tmp_path))
+    assert (src, tgt) == (Corpus(tmp_path / "c.en", "en"), Corpus(tmp_path / "c.fr", "fr"))
+    with pytest.raises(UsageError, match=r"TGT: the corpus cannot be standard input"):
+        find_pairs(CorpusOptions(corpora=["c.en", "-"]))
     with pytest.raises(UsageError, match="no source corpus"):
         find_pairs(CorpusOptions(tgt=["en"]))
