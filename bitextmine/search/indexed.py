@@ -15,7 +15,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.run import Run
 from bitextmine.search.exact import search_one
 from bitextmine.search.faiss_index import Index
-from bitextmine.search.lists import Lists, Router, search_lists
+from bitextmine.search.lists import Lists, ranks, search_lists
 from bitextmine.search.neighbours import Neighbours, TopK, best_first
 from bitextmine.search.options import SearchOptions
 from bitextmine.search.products import rescore
@@ -172,8 +172,8 @@ def _sample(x: Indexed, y: Indexed, k: int, random: np.random.Generator) -> _Sam
     drawn, rows, best = drawn[real], rows[real], ids[real, 0]
     if not len(drawn):
         return _Sample(drawn, sim[real], 1.0)
-    forth = Router(y.lists.centres).ranks(rows, y.lists.of(best))
-    back = Router(x.lists.centres).ranks(y.distinct.take(best), x.lists.of(drawn))
+    forth = ranks(rows, y.lists.centres, y.lists.of(best))
+    back = ranks(y.distinct.take(best), x.lists.centres, x.lists.of(drawn))
     shares = np.minimum(forth / len(y.lists.centres), back / len(x.lists.centres))
     wanted = min(1.0, TARGET + float(np.sqrt(TARGET * (1 - TARGET) / len(drawn))))
     share = float(np.sort(shares)[int(np.ceil(wanted * len(drawn))) - 1])

@@ -7,7 +7,6 @@ disk is read in one piece. (The idea is that of faiss.contrib.big_batch_search.)
 """
 
 import threading
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -20,16 +19,12 @@ from bitextmine.run import Run
 from bitextmine.search.exact import search_one
 from bitextmine.search.fused import FusedSearch, Map, compiled_runs, in_threads
 from bitextmine.search.neighbours import TopK, best_first
-from bitextmine.search.options import SearchOptions, default_arithmetic
+from bitextmine.search.options import SearchOptions
 from bitextmine.search.rows import VectorRows, Vectors
 
 ROUNDS = 8
-# Rows whose products with the centres are made together. What is made together may decide the last bit of a product, so
-# that blocks of queries begin at multiples of this.
-ROUTE_ROWS = 2048
 _MOST_ROWS, _LEAST_ROWS = 1 << 20, 1 << 12
 _AT_ONCE = 1 << 14
-_RANKED = 1024
 _ALONE = SearchOptions(threads=1, names=("queries", "indexed vectors"))
 
 
@@ -38,8 +33,11 @@ def nearest_centre(vectors: Vectors, centres: NDArray[np.float32]) -> NDArray[np
 
     Our search takes a tenth of the time of FAISS's own assignment.
     """
-    centres = centres.astype(np.float16) if vectors.dtype == np.float16 else centres
-    return search_one(vectors, centres, 1)[1][:, 0]
+    return search_one(vectors, _alike(centres, vectors), 1)[1][:, 0]
+
+
+def _alike(centres: NDArray[np.float32], vectors: Vectors) -> Vectors:
+    return centres.astype(np.float16) if vectors.dtype == np.float16 else centres
 
 
 def find_centres(vectors: Vectors, count: int, *, seed: int, rounds: int = ROUNDS) -> NDArray[np.float32]:
@@ -92,66 +90,32 @@ class Lists:
         return lists[rows]
 
 
-class Router:
-    """Finds the `probes` lists whose centres are nearest to a row.
+def ranks(rows: Vectors, centres: NDArray[np.float32], lists: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the number of lists to search, nearest first, until the given one of each row (b, d) is among them.
 
-    Products are made in this processor's fastest arithmetic; only lists at the edge, with two centres about as near,
-    depend on it.
+    A list of -1 is never found: infinity.
     """
+    scores = rows.astype(np.float32) @ centres.T
+    own = scores[np.arange(len(lists)), np.maximum(lists, 0)]
+    return np.where(lists < 0, np.inf, (scores >= own[:, None]).sum(axis=1))
 
-    def __init__(self, centres: NDArray[np.float32], probes: int = 1) -> None:
-        import torch  # here, and not above: most builds of an index route nothing, and loading it takes seconds
 
-        self._dtype = getattr(torch, default_arithmetic("cpu"))
-        self._centres = torch.from_numpy(np.ascontiguousarray(centres)).to(self._dtype).T
-        self._lists, self.probes = len(centres), min(probes, len(centres))
+def queries_by_list(
+    rows: Vectors, centres: NDArray[np.float32], probes: int, options: SearchOptions
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return the rows (b, d) that go to each list, list by list, and where each list begins there, (lists + 1,).
 
-    def scores(self, rows: Vectors) -> NDArray[np.float32]:
-        """Return the products of rows (b, d) with the centres, float32 (b, lists)."""
-        import torch
+    A row goes to the `probes` lists whose centres are nearest.
+    """
+    from scipy.sparse import csr_matrix
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a read-only map is only read
-            block = torch.from_numpy(np.ascontiguousarray(rows)).to(self._dtype)
-        out: NDArray[np.float32] = (block @ self._centres).float().numpy()
-        return out
-
-    def by_list(self, rows: Vectors) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Return which of the rows (b, d) go to each list: their numbers, list by list, ascending within one.
-
-        Also returns where each list begins there, (lists + 1,). A row goes to `probes` lists, or to more if several
-        centres are equally near.
-        """
-        from scipy.sparse import csr_matrix
-
-        lists, counts = [np.empty(0, np.int32)], [np.zeros(1, np.int64)]
-        last = self._lists - self.probes
-        for start in range(0, len(rows), ROUTE_ROWS):
-            scores = self.scores(rows[start : start + ROUTE_ROWS])
-            near = scores >= np.partition(scores, last, axis=1)[:, last : last + 1]
-            counts.append(near.sum(axis=1))
-            lists.append((np.flatnonzero(near) % self._lists).astype(np.int32))
-        flat, shape = np.concatenate(lists), (len(rows), self._lists)
-        by_row: Any = csr_matrix(
-            (np.ones(len(flat), np.int8), flat, np.cumsum(np.concatenate(counts))), shape
-        )
-        by_list = by_row.tocsc()
-        return by_list.indices.astype(np.int32, copy=False), by_list.indptr.astype(np.int64)
-
-    def ranks(self, rows: Vectors, lists: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the number of lists to search, nearest first, until the given one of each row is among them.
-
-        A list of -1 is never found: infinity.
-        """
-        ranks = np.full(len(rows), np.inf)
-        for start in range(0, len(rows), _RANKED):
-            scores = self.scores(rows[start : start + _RANKED])
-            own = lists[start : start + _RANKED]
-            least = scores[np.arange(len(own)), np.maximum(own, 0)]
-            ranks[start : start + _RANKED] = np.where(
-                own >= 0, (scores >= least[:, None]).sum(axis=1), np.inf
-            )
-        return ranks
+    _, ids = search_one(rows, _alike(centres, rows), probes, options)
+    by_row: Any = csr_matrix(
+        (np.ones(ids.size, np.int8), ids.ravel(), np.arange(0, ids.size + 1, probes)),
+        (len(rows), len(centres)),
+    )
+    by_list = by_row.tocsc()
+    return by_list.indices.astype(np.int32, copy=False), by_list.indptr.astype(np.int64)
 
 
 def search_lists(
@@ -167,16 +131,17 @@ def search_lists(
         The queries' neighbours, with row numbers as in lists.order, and those of the listed rows, in that order, with
         query numbers.
     """
-    router = Router(lists.centres, probes)
+    probes = min(probes, len(lists.centres))
+    routing = SearchOptions(threads=run.threads)
     fwd, bwd = TopK.empty(len(queries), k), TopK.empty(len(lists.order), k)
-    each = 6 * queries.dim + 24 * router.probes + 24 * k * (run.thread_count + 1)  # bytes
-    # A multiple of ROUTE_ROWS: the lists of a row do not depend on the memory.
-    step = max(_LEAST_ROWS, min(_MOST_ROWS, run.memory_budget // each)) // ROUTE_ROWS * ROUTE_ROWS
+    each = 6 * queries.dim + 24 * probes + 24 * k * (run.thread_count + 1)  # bytes
+    step = max(_LEAST_ROWS, min(_MOST_ROWS, run.memory_budget // each))
     with in_threads(run.thread_count) as mapped:
         for start in range(0, len(queries), step):
             stop = min(start + step, len(queries))
             rows = queries.block(start, stop)
-            best = _Block(rows, start, lists, *router.by_list(rows), k, bwd).search(mapped, progress)
+            by_list = queries_by_list(rows, lists.centres, probes, routing)
+            best = _Block(rows, start, lists, *by_list, k, bwd).search(mapped, progress)
             fwd.sim[start:stop], fwd.id[start:stop] = best.sim, best.id
     # Ids are places among the listed rows until here; numbered as rows, ties may stand in another order.
     there = fwd.id >= 0
@@ -192,7 +157,7 @@ class _Block:
 
     Attributes:
         start: number of the first query; queries in `bwd` have lower ones.
-        at, begins: the queries of each list, and where each list's begin (`Router.by_list`).
+        at, begins: the queries of each list, and where each list's begin (`queries_by_list`).
         bwd: the k best so far of each listed row, which are updated.
     """
 

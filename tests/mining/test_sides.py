@@ -1,6 +1,5 @@
 """Texts with their vectors: in files and in memory alike."""
 
-
 import numpy as np
 import pytest
 

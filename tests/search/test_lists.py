@@ -8,7 +8,8 @@ from bitextmine.run import Run
 from bitextmine.search import indexed as both
 from bitextmine.search.exact import search_both
 from bitextmine.search.indexed import Indexed, search_both_indexed
-from bitextmine.search.lists import Lists, Router, find_centres, nearest_centre, search_lists
+from bitextmine.search.lists import Lists, find_centres, nearest_centre, queries_by_list, search_lists
+from bitextmine.search.options import SearchOptions
 from bitextmine.search.rows import VectorRows
 
 from ..search import oracle
@@ -42,11 +43,11 @@ def test_the_best_among_the_pairs_that_the_lists_bring_together(n, m, probes, k,
     of, lists = parted(y, centres)
     rows = VectorRows(x, x.dtype)
     fwd, bwd = search_lists(rows, lists, probes, k, Run(memory=1, threads=threads))
-    at, begins = Router(centres, probes).by_list(x)
+    at, begins = queries_by_list(x, centres, probes, SearchOptions())
     near = np.zeros((n, 8), dtype=bool)
     for number in range(8):
         near[at[begins[number] : begins[number + 1]], number] = True
-    assert (near.sum(axis=1) >= min(probes, 8)).all()
+    assert (near.sum(axis=1) == probes).all()
     sims = np.where(near[:, of], oracle.similarities(x, y), -np.inf)
     for best, table in ((fwd, sims), (bwd, sims.T[lists.order])):
         for i, row in enumerate(table):
@@ -61,9 +62,8 @@ def test_the_best_among_the_pairs_that_the_lists_bring_together(n, m, probes, k,
 
 
 def test_blocks_and_threads_change_nothing(way, monkeypatch):
-    for name in ("lists.ROUTE_ROWS", "lists._LEAST_ROWS"):
-        monkeypatch.setattr(f"bitextmine.search.{name}", 7)
-    monkeypatch.setattr("bitextmine.search.lists._AT_ONCE", 5)
+    for name, rows in (("_LEAST_ROWS", 7), ("_AT_ONCE", 5)):
+        monkeypatch.setattr(f"bitextmine.search.lists.{name}", rows)
     rng = np.random.default_rng(3)
     x, y = oracle.corpus(rng, 150, 24, coarse=True), oracle.corpus(rng, 200, 24, coarse=True)
     centres = find_centres(y, 9, seed=1)
