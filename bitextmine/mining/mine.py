@@ -24,7 +24,7 @@ from bitextmine.mining.cleaning import clean_sides, cleaning_notes, near_copies
 from bitextmine.mining.dedup import closest_lines, every_line, first_lines
 from bitextmine.mining.gold import Gold, GoldRows, pair_codes, read_gold
 from bitextmine.mining.margin import LOG_ODDS, NEUTRAL, BestBothWays, candidates
-from bitextmine.mining.neighbours import find_neighbours
+from bitextmine.mining.neighbours import find_neighbours, progress_path
 from bitextmine.mining.noise import (
     MIN_LINES,
     Decoys,
@@ -284,16 +284,13 @@ def _mine_pair(
     """
     # Neighbours beyond the number of lines would be empty columns.
     options = replace(options, k=max(1, min(options.k, max(len(side.unique.rows) for side in sides))))
-    src, tgt = (side.npy for side in sides)
-    checkpoint = None
-    if src is not None and tgt is not None:  # beside the source's embedding, named after both
-        checkpoint = src.with_name(f"{src.stem}-{tgt.stem}.search.part")
+    checkpoint = progress_path(sides)
     with _unchanged(sides, checkpoint), contextlib.ExitStack() as during:
         # One neighbour more than the margin needs: noise shows where a pair is taken away.
         k = options.k + (options.estimates_noise or scoring is not None)
         with ThreadPoolExecutor(1, thread_name_prefix="tokenise") as pool:
             tokenised = None if scoring is None else pool.submit(_tokenise, sides, scoring)
-            neighbours, way = find_neighbours(*sides, k, work, checkpoint=checkpoint)
+            neighbours, way = find_neighbours(sides, k, work)
         made_by: dict[str, object] = {
             "src": sides[0].text.lang,
             "tgt": sides[1].text.lang,

@@ -254,45 +254,44 @@ def cut_by_estimate(kind: str, number: float, known: Estimate) -> Cut:
         value, rule = known.at_rate(number), f"fpr-{number:g}"
         reason = f"about {100 * number:g}% of the {known.side} lines without a translation get a pair"
     else:
-        value, rule = known.at_precision(number), f"precision-{number:g}"
-        reason = f"a precision of {100 * number:g}%"
+        value, rule, reason = (
+            known.at_precision(number),
+            f"precision-{number:g}",
+            f"a precision of {100 * number:g}%",
+        )
         if value is None:
-            highest, pairs = known.highest_precision()
+            highest, best = known.highest_precision()
             raise NoEstimate(
                 f"--threshold precision={number:g}: no threshold gives so high an estimated precision; the highest is "
-                f"{math.floor(1000 * highest) / 10:g}%, of {counted(pairs, 'pair')}. "
+                f"{math.floor(1000 * highest) / 10:g}%, of {counted(best, 'pair')}. "
                 + (f"{_UNCERTAIN}. " if highest < LOW_PRECISION else "")
                 + "Ask for less, or mine with --threshold none and read the first pairs, which are the best"
             )
-    if value is None or not known.kept(value):
+    if value is None or not (kept := known.kept(value)):
         return Cut(value, rule, ("no pair reaches the threshold",), known)
-    low, high = known.precision_interval(value)
+    (low, high), pairs = known.precision_interval(value), counted(kept, "pair")
     if high - low > _WIDE:
-        few = f"{counted(known.kept(value), 'pair is', 'pairs are')} too few for an estimate"
-        note = f"threshold {value:.4f}: {reason}; {few}"
+        note = f"threshold {value:.4f}: {reason}; {counted(kept, 'pair is', 'pairs are')} too few for an estimate"
         warning = f"warning: from {100 * low:.0f}% to {100 * high:.0f}% of these pairs may be true; read them"
         return Cut(value, rule, (note, warning), known)
+    precision = f"{100 * known.precision(value):.1f}% [{100 * low:.0f}, {100 * high:.0f}]"
+    least, most = known.recall_interval(value)
     notes = [
-        f"threshold {value:.4f}: {reason}; an estimated {_precision(known, value)} of the pairs are true, "
-        f"{_recall(known, value)} of the true pairs are kept, and "
+        f"threshold {value:.4f}: {reason}; an estimated {precision} of the pairs are true, "
+        f"{100 * known.recall(value):.0f}% [{100 * least:.0f}, {100 * most:.0f}] of the true pairs are kept, and "
         f"{100 * known.without_translation:.0f}% of the {known.side} lines have no translation"
     ]
     if known.precision(value) < LOW_PRECISION and kind != PRECISION:
-        better = known.at_precision(0.95)
-        notes.append(
-            f"warning: only an estimated {_precision(known, value)} of these pairs are true. "
-            + (
-                f"--threshold precision=0.95 keeps the better ones (score {better:.4f}, "
-                f"{counted(known.kept(better), 'pair')})"
-                if better is not None
-                else f"{_UNCERTAIN}: read the first pairs, which are the best, and give the score where they turn bad "
-                "as --threshold"
-            )
-        )
+        remedy = f"{_UNCERTAIN}: read the first pairs, which are the best, and give the score where they turn bad as "
+        remedy += "--threshold"
+        if (better := known.at_precision(0.95)) is not None:
+            better_pairs = counted(known.kept(better), "pair")
+            remedy = f"--threshold precision=0.95 keeps the better ones (score {better:.4f}, {better_pairs})"
+        notes.append(f"warning: only an estimated {precision} of these pairs are true. {remedy}")
     elif low < LOW_PRECISION <= known.precision(value):
         notes.append(
-            f"warning: this estimate is uncertain: as few as {100 * low:.0f}% of the "
-            f"{counted(known.kept(value), 'pair')} may be true; read some of them"
+            f"warning: this estimate is uncertain: as few as {100 * low:.0f}% of the {pairs} may be true; read some of "
+            "them"
         )
     return Cut(value, rule, tuple(notes), known)
 
@@ -345,13 +344,3 @@ def cut_by_gold(
         )
     figures = {"f1": tuned.f1, "precision": tuned.precision, "recall": tuned.recall, "sample": sample}
     return Cut(tuned.threshold, "gold", tuple(notes), facts={"tuned": figures})
-
-
-def _precision(known: Estimate, cut: float) -> str:
-    low, high = known.precision_interval(cut)
-    return f"{100 * known.precision(cut):.1f}% [{100 * low:.0f}, {100 * high:.0f}]"
-
-
-def _recall(known: Estimate, cut: float) -> str:
-    low, high = known.recall_interval(cut)
-    return f"{100 * known.recall(cut):.0f}% [{100 * low:.0f}, {100 * high:.0f}]"
