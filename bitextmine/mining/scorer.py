@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -117,6 +117,16 @@ class ScorerNetwork:
     mean: NDArray
     scale: NDArray
 
+    @classmethod
+    def of(cls, arrays: Mapping[str, NDArray], network: str, features: int) -> ScorerNetwork:
+        """Return a network of so many features from the tensors of a file; ValueError if it is another."""
+        names = [field.name for field in dataclasses.fields(cls)]
+        parts = [arrays.get(f"{network}.{name}", np.zeros(0)) for name in names]
+        units = len(np.atleast_1d(parts[1]))
+        if [part.shape for part in parts] != [(units, features), *[(units,)] * 2, (1,), *[(features,)] * 2]:
+            raise ValueError(f"{network}: not a network of {features} features")
+        return cls(*parts)
+
     def drive(self, features: NDArray, first: int = 0) -> NDArray:
         """Return (n, h) float64: the input of the hidden layer from ``features`` (n, g), from number ``first`` on."""
         part = slice(first, first + features.shape[1])
@@ -159,27 +169,15 @@ class Scorer:
     def read(cls, path: Path) -> Scorer:
         """Read a safetensors file; BitextmineError if it holds no scorer of this version."""
         arrays = read_arrays(path)
-        names = [field.name for field in dataclasses.fields(ScorerNetwork)]
-        wanted = {"margin": CANDIDATE_FEATURES, "pieces": CANDIDATE_FEATURES + FEATURES}
-        expected = sorted([f"{network}.{name}" for network in wanted for name in names] + ["cut", "share"])
-        if sorted(arrays) != expected:
-            raise BitextmineError(
-                f"{path}: not a scorer: expected {', '.join(expected)}, found {', '.join(arrays)}; "
-                "make it again with 'bitextmine encoder fit-scorer'"
-            )
-        parts = {}
-        for network, features in wanted.items():
-            part = ScorerNetwork(*(arrays[f"{network}.{name}"] for name in names))
-            units = len(part.bias)
-            shapes = [(units, features), (units,), (units,), (1,), (features,), (features,)]
-            if [getattr(part, name).shape for name in names] != shapes:
-                raise BitextmineError(
-                    f"{path}: not a scorer of {features} features, but of another version; make it again with "
-                    "'bitextmine encoder fit-scorer'"
-                )
-            parts[network] = part
         check_finite(arrays, path)
-        return cls(**parts, cut=float(arrays["cut"].item()), share=float(arrays["share"].item()))
+        try:
+            margin = ScorerNetwork.of(arrays, "margin", CANDIDATE_FEATURES)
+            pieces = ScorerNetwork.of(arrays, "pieces", CANDIDATE_FEATURES + FEATURES)
+            return cls(margin, pieces, float(arrays["cut"].item()), float(arrays["share"].item()))
+        except (KeyError, ValueError) as e:
+            raise BitextmineError(
+                f"{path}: not a scorer of this version ({e}); make it again with 'bitextmine encoder fit-scorer'"
+            ) from None
 
     def arrays(self) -> dict[str, NDArray]:
         """Return the tensors of its file, by name."""
@@ -228,24 +226,22 @@ class Rescorer:
 
     def __call__(self, best: BestBothWays, neighbours: Neighbours, k: int) -> BestBothWays:
         """Return the same candidates with log odds for scores; the first ``k`` columns of the neighbours count."""
-        src = np.flatnonzero(best.forward.id >= 0)
-        tgt = np.flatnonzero(best.backward.id >= 0)
+        src, tgt = (np.flatnonzero(side.id >= 0) for side in (best.forward, best.backward))
         others = best.forward.id[src], best.backward.id[tgt]
         forward = pair_cosines(src, others[0], neighbours.fwd_sim[:, :k], neighbours.fwd_id[:, :k])
         backward = pair_cosines(tgt, others[1], neighbours.bwd_sim[:, :k], neighbours.bwd_id[:, :k])
         # Most pairs are candidates both ways; their cosines may differ in the last bit.
-        found = self.scores(
-            np.concatenate([src, others[1]]),
-            np.concatenate([others[0], tgt]),
-            np.concatenate([forward, backward]),
-            neighbours,
-            k,
-        )
-        scores = np.full(len(best.forward.id), -np.inf), np.full(len(best.backward.id), -np.inf)
-        scores[0][src], scores[1][tgt] = found[: len(src)], found[len(src) :]
-        return BestBothWays(
-            BestCandidates(best.forward.id, scores[0]), BestCandidates(best.backward.id, scores[1])
-        )
+        both = np.concatenate([src, others[1]]), np.concatenate([others[0], tgt])
+        found = self.scores(*both, np.concatenate([forward, backward]), neighbours, k)
+        sides = []
+        for side, rows, scores in (
+            (best.forward, src, found[: len(src)]),
+            (best.backward, tgt, found[len(src) :]),
+        ):
+            score = np.full(len(side.id), -np.inf)
+            score[rows] = scores
+            sides.append(BestCandidates(side.id, score))
+        return BestBothWays(*sides)
 
     def scores(
         self,

@@ -314,7 +314,7 @@ def test_a_file_of_a_scorer(tmp_path):
     other = Scorer(scorer.margin, scorer.pieces, -1.0, 0.2)
     assert other.hash != scorer.hash
     path.write_bytes(save({"hidden": np.zeros((4, 74), dtype=np.float32)}))
-    with pytest.raises(BitextmineError, match=r"not a scorer: .* found hidden; .*fit-scorer"):
+    with pytest.raises(BitextmineError, match=r"not a scorer of this version .*fit-scorer"):
         Scorer.read(path)
     for number in (np.nan, np.inf):
         broken = scorer.arrays()
@@ -324,7 +324,7 @@ def test_a_file_of_a_scorer(tmp_path):
             Scorer.read(path)
     wrong = Scorer(some_network(CANDIDATE_FEATURES), some_network(FEATURES), 0.0, 0.2)
     path.write_bytes(save(wrong.arrays()))
-    with pytest.raises(BitextmineError, match=f"not a scorer of {CANDIDATE_FEATURES + FEATURES} features"):
+    with pytest.raises(BitextmineError, match=f"not a network of {CANDIDATE_FEATURES + FEATURES} features"):
         Scorer.read(path)
 
 

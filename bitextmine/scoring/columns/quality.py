@@ -107,21 +107,18 @@ class Networks:
         arrays = read_arrays(path)
         count = len(INPUTS)
         wanted = {"texts": count - ENCODER_INPUTS, "plain": count, "pieces": count + PIECE_INPUTS}
-        names = [field.name for field in fields(ScorerNetwork)]
-        tables: dict[str, Any] = {
-            field.name: arrays.pop(field.name, None) for field in fields(cls) if field.name not in wanted
-        }
-        if sorted(arrays) != sorted(f"{network}.{name}" for network in wanted for name in names):
-            raise BitextmineError(f"{path}: not the networks of the column quality")
         check_finite(arrays, path)
-        networks: dict[str, Any] = {
-            network: ScorerNetwork(*(arrays[f"{network}.{name}"] for name in names)) for network in wanted
+        tables: dict[str, Any] = {
+            field.name: arrays.get(field.name) for field in fields(cls) if field.name not in wanted
         }
-        for network, count in wanted.items():
-            if networks[network].hidden.shape != (len(networks[network].bias), count):
-                raise BitextmineError(
-                    f"{path}: networks of another version, not of {count} inputs; fit them again"
-                )
+        try:
+            networks: dict[str, Any] = {
+                name: ScorerNetwork.of(arrays, name, inputs) for name, inputs in wanted.items()
+            }
+        except ValueError as e:
+            raise BitextmineError(
+                f"{path}: not the networks of the column quality ({e}); fit them again"
+            ) from None
         for name, table in tables.items():
             kind, shape = (np.int8, ()) if name in ("names", "weights") else (np.int32, (3,))
             if table is None or table.dtype != kind or table.shape[1:] != shape or not table.ndim:
