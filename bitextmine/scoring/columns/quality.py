@@ -107,10 +107,10 @@ class Networks:
         arrays = read_arrays(path)
         count = len(INPUTS)
         wanted = {"texts": count - ENCODER_INPUTS, "plain": count, "pieces": count + PIECE_INPUTS}
-        check_finite(arrays, path)
         tables: dict[str, Any] = {
-            field.name: arrays.get(field.name) for field in fields(cls) if field.name not in wanted
+            field.name: arrays.pop(field.name, None) for field in fields(cls) if field.name not in wanted
         }
+        check_finite(arrays, path)
         try:
             networks: dict[str, Any] = {
                 name: ScorerNetwork.of(arrays, name, inputs) for name, inputs in wanted.items()
