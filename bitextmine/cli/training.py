@@ -184,7 +184,7 @@ def fit_scorer(
     is the corpus name up to the first dot; a single kind is halved).
     """
     from bitextmine.encoder.folder import PACKAGED
-    from bitextmine.training.fit_scorer import Trained, fit_scorer
+    from bitextmine.training.fit_scorer import fit_scorer
     from bitextmine.training.recipe import load_recipe
 
     if recipe is None and trained in PACKAGED:
@@ -192,7 +192,7 @@ def fit_scorer(
             f"--recipe is needed for a packaged encoder such as {trained}; TRAINED is then the folder of that training"
         )
     plan = load_recipe(recipe or Path(trained) / "recipe.json", folder=None if data is None else Path(data))
-    path, scorer, tasks = fit_scorer(Trained(trained, plan, model), out, fitting, run=run, force=force)
+    path, scorer, tasks = fit_scorer(trained, plan, model, out, fitting, run=run, force=force)
     click.echo(
         "| corpus | candidates | right | F1 by margin | F1 by a scorer fitted to the others | "
         "share right: estimated | in truth | calibration error |\n|---|---|---|---|---|---|---|---|"

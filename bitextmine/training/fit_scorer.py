@@ -64,7 +64,9 @@ MARGIN_FIT, PIECE_FIT = (8, 150, 0.01, 3e-2), (32, 600, 0.1, 1e-2)
 LEAN = 30.0
 # Inputs this small pass a hidden unit unchanged up to a millionth.
 FAINT = 1e-3
-NETWORK_SEED = 1
+SEED = 1
+# Sentences without translation on either side, for the tasks in turn.
+DISTRACTORS = (40_000, 5_000, 15_000, 1_000, 200)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,20 +87,10 @@ class TaskScore:
     calibration_error: float
 
 
-@dataclasses.dataclass(frozen=True)
-class Trained:
-    """A training whose held-out pairs a scorer is fitted to: a model folder of `bitextmine train`, and its recipe.
-
-    model: the encoder that mines, on the CPU (None: that of the folder).
-    """
-
-    folder: str | os.PathLike[str]
-    recipe: Recipe
-    model: str | os.PathLike[str] | None = None
-
-
 def fit_scorer(
-    trained: Trained,
+    folder: str | os.PathLike[str],
+    recipe: Recipe,
+    model: str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str] | None = None,
     fitting: Fitting | None = None,
     *,
@@ -107,6 +99,15 @@ def fit_scorer(
 ) -> tuple[Path, Scorer, list[TaskScore]]:
     """Fit a scorer, write it (safetensors; default: in the model's folder, where `mine` looks for it) and measure it.
 
+    Args:
+        folder: a model folder of `bitextmine train`, with its work folder.
+        recipe: that of the training, whose held-out pairs it is fitted to.
+        model: the encoder that mines, on the CPU (None: that of the folder).
+        out: the file to write.
+        fitting: the data and settings.
+        force: overwrite the file.
+        run: resources.
+
     Returns:
         The file, the scorer, and the results of scorers on kinds of text that they were not fitted to.
 
@@ -114,10 +115,9 @@ def fit_scorer(
         BitextmineError: no corpus has enough held-out pairs, the encoder has no piece vectors, or a file cannot be
             read or written.
     """
-    fitting, run = fitting or Fitting(), run or Run()
-    root = Path(trained.folder)
-    recipe = dataclasses.replace(trained.recipe, max_line=run.max_line, errors=run.errors)
-    model = root if trained.model is None else trained.model
+    fitting, run, root = fitting or Fitting(), run or Run(), Path(folder)
+    recipe = dataclasses.replace(recipe, max_line=run.max_line, errors=run.errors)
+    model = root if model is None else model
     target = resolve(model) / SCORER if out is None else Path(out)
     if target.is_dir() or (target.is_file() and not force):
         raise BitextmineError(f"{target}: the file exists; name another one, or pass --force to overwrite it")
@@ -126,23 +126,20 @@ def fit_scorer(
     recipe = find_corpora(recipe)
     encoder = load_encoder(model, "cpu")
     comparing = PieceFeatures(*encoder.piece_rows())
-    folder = root / "work" / "cache"
     tokenizer, own = Tokenizer(root / TOKENIZER, recipe.model.transliterate), encoder.tokenizer
     if not isinstance(own, Tokenizer) or own.pieces() != tokenizer.pieces():
         raise BitextmineError(
             f"{tokenizer.path}: not the vocabulary of {model}; name an encoder that has it with --model"
         )
-    weights, names = fitting.corpora, [corpus.name for corpus in recipe.data.corpora]
-    if weights == Fitting().corpora and not any(name.startswith(tuple(weights)) for name in names):
-        weights = dict.fromkeys(names, 1.0)
+    weights = fitting.corpora or {corpus.name: 1.0 for corpus in recipe.data.corpora}
     caches = [
         cache
-        for cache in open_caches(folder, recipe, tokenizer, run)
+        for cache in open_caches(root / "work" / "cache", recipe, tokenizer, run)
         if cache.corpus.name.startswith(tuple(weights)) and len(cache.valid) >= fitting.held_out
     ]
     if not caches:
         raise BitextmineError(
-            f"{folder}: --corpora {','.join(weights)}: none of them has {fitting.held_out} held-out pairs; lower "
+            f"{root}: --corpora {','.join(weights)}: none of them has {fitting.held_out} held-out pairs; lower "
             "--held-out, or name others"
         )
     # One kind of text alone is halved, to measure on one half a scorer fitted to the other.
@@ -154,8 +151,8 @@ def fit_scorer(
     tasks: list[MiningTask] = []
     with run.progress(len(caches) * halves * fitting.draws, "mine", "tasks") as bar:
         for at, half, _ in itertools.product(range(len(caches)), range(halves), range(fitting.draws)):
-            rng = np.random.default_rng([fitting.seed, len(tasks)])
-            most = fitting.distractors[len(tasks) % len(fitting.distractors)]
+            rng = np.random.default_rng([SEED, len(tasks)])
+            most = DISTRACTORS[len(tasks) % len(DISTRACTORS)]
             sides = _hidden_pairs(caches[at], slice(half, None, halves), most, rng)
             extended = [with_ngrams(side, own.ngrams, recipe.model.max_pieces) for side in sides]
             gold = len(range(half, len(caches[at].valid), halves))
@@ -399,7 +396,7 @@ def _fitted(
 ) -> ScorerNetwork:
     """Fit a network by weighted logistic loss; full batches, AdamW, cosine schedule."""
     hidden, steps, decay, learning_rate = how
-    torch.manual_seed(NETWORK_SEED)
+    torch.manual_seed(SEED)
     mean, scale = features.mean(0), features.std(0) + 1e-6
 
     def usual(values: NDArray) -> torch.Tensor:

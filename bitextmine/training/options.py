@@ -10,7 +10,6 @@ from bitextmine.declarations import Kind, Opt, Options, Path
 from bitextmine.errors import UsageError
 
 OUT = Opt("--out", "Model folder to create.", metavar="FOLDER")
-CORPORA = "europarl=4,laws,tatoeba=0.5"
 Data = Annotated[
     Path | None,
     Opt(
@@ -100,10 +99,9 @@ class Fitting(Options):
     """The data and settings of a fit of the scorer.
 
     Attributes:
-        corpora: prefixes of the names of corpora to use, and the total weight of each.
+        corpora: prefixes of the names of corpora to use, and the total weight of each; all alike if there is none.
         held_out: minimum number of held-out pairs of a corpus.
         draws: tasks per corpus, with different distractors.
-        distractors: sentences without translation on either side, for the tasks in turn; seed: their random seed.
     """
 
     corpora: Annotated[
@@ -112,13 +110,8 @@ class Fitting(Options):
         Opt(
             "--corpora",
             "Corpora to use, by the start of their names, with weights (default 1).",
-            default=CORPORA,
+            default="all",
         ),
-    ] = field(default_factory=lambda: weights(CORPORA))
+    ] = field(default_factory=dict)
     held_out: Annotated[int, Opt("--held-out", "Skip corpora with fewer held-out pairs.", ge=1)] = 500
     draws: Annotated[int, Opt("--draws", "Mining tasks per corpus.", ge=1)] = 5
-    distractors: Annotated[
-        tuple[int, ...],
-        Opt("--distractors", "Untranslated sentences on each side of the tasks, in turn.", ge=0),
-    ] = (40_000, 5_000, 15_000, 1_000, 200)
-    seed: Annotated[int, Opt("--seed", "Random seed of the distractors.", ge=0, le=2**32 - 1)] = 1

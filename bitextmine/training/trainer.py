@@ -1,16 +1,11 @@
 """Train an encoder: from a recipe to a model folder; a killed run resumes at its last checkpoint."""
 
-import contextlib
 import dataclasses
-import errno
 import functools
 import hashlib
 import json
 import logging
-import os
-import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -66,22 +61,17 @@ def train(recipe: Recipe, out: Path, run: Run | None = None, *, force: bool = Fa
     planned = stages(recipe, out) if recipe.distil.epochs else [Planned(recipe, out)]
     for plan in planned:
         check_objectives(plan.recipe)
-    _check_model_output(out, force)
+    _open_folder(out, force)
     keep_freed_memory()  # each step takes what the last one freed
-    with _work_folder(out):
-        for plan in planned:
-            if plan.title:
-                log.info("%s", plan.title)
-            with _work_folder(plan.out) as work:
-                Job(plan, work, run, force).train(last=plan is planned[-1])
+    for plan in planned:
+        if plan.title:
+            log.info("%s", plan.title)
+        Job(plan, run, force).train(last=plan is planned[-1])
     return out
 
 
-def _check_model_output(out: Path, force: bool) -> None:
-    """Raise BitextmineError if a model folder cannot be made.
-
-    Only with ``force`` may the folder hold files, unless they are of an interrupted training.
-    """
+def _open_folder(out: Path, force: bool) -> None:
+    """Make a model folder; only with ``force`` may it hold files, unless they are of an interrupted training."""
     try:
         if out.exists() and not out.is_dir():
             raise BitextmineError(f"{out}: a file is there; name a folder for the encoder")
@@ -91,27 +81,9 @@ def _check_model_output(out: Path, force: bool) -> None:
             raise BitextmineError(
                 f"{out}: the folder is not empty; name another one, or pass --force to overwrite the model in it"
             )
+        work.mkdir(parents=True, exist_ok=True)
     except OSError as e:
         raise cannot_write(e, out) from None
-    there = next(path for path in (out, *out.resolve().parents) if path.exists())
-    code = errno.EACCES if there.is_dir() else errno.ENOTDIR
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        raise cannot_write(OSError(code, os.strerror(code)), out)
-
-
-@contextlib.contextmanager
-def _work_folder(out: Path) -> Iterator[Path]:
-    """Yield the folder of token cache and checkpoint; remove new folders if training fails before writing there."""
-    work = out / "work"
-    made = [folder for folder in (work, out) if not folder.exists()]
-    try:
-        work.mkdir(parents=True, exist_ok=True)
-        yield work
-    except BitextmineError:
-        with contextlib.suppress(OSError):  # not empty
-            for folder in made:
-                folder.rmdir()
-        raise
 
 
 @dataclasses.dataclass
@@ -119,12 +91,13 @@ class Job:
     """A training on its way to a model; the encoders that it starts from and learns from are opened first."""
 
     plan: Planned
-    work: Path
     run: Run
     force: bool
 
     def __post_init__(self) -> None:
-        self.recipe, self.out, self.checkpoint = self.plan.recipe, self.plan.out, self.work / CHECKPOINT
+        self.recipe, self.out, self.work = self.plan.recipe, self.plan.out, self.plan.out / "work"
+        self.checkpoint = self.work / CHECKPOINT
+        self.work.mkdir(parents=True, exist_ok=True)
         self.device = pick_device(self.run.device)
         if self.plan.prepare is not None:
             self.plan.prepare(self.work, self.run)
@@ -149,7 +122,7 @@ class Job:
         for encoder in (self.start, self.teacher):
             if encoder is not None:
                 digest = hashlib.sha256(f"{digest} {encoder.hash}".encode()).hexdigest()[:16]
-        path, identity = self.work / "journal", {"training": digest}
+        path, identity = self.work / "journal", {"recipe": digest}
         head = read_head(path)
         if self.checkpoint.exists() and (head is None or head.identity != identity):
             if not self.force:
@@ -269,10 +242,10 @@ def _cut_log(path: Path, step: int) -> None:
 
 
 def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
-    """Save tensors and plain values atomically, the same content as the same bytes."""
+    """Save tensors and plain values atomically."""
     try:
         with replacing(path) as file:
-            torch.save(_plain(content), file)
+            torch.save(content, file)
     except (OSError, RuntimeError) as e:
         # torch reports a failed write as a RuntimeError of its archive writer.
         why = "the disk is full; make room and run the same command again to go on"
@@ -289,21 +262,6 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
         raise BitextmineError(
             f"{path}: not a readable checkpoint ({e}); remove it to train from the start"
         ) from e
-
-
-def _plain(value: Any) -> Any:
-    """Copy containers and intern strings.
-
-    Pickle writes an object that it has met as a reference: without this the bytes would depend on which equal strings
-    are one object, which differs after a resume.
-    """
-    if isinstance(value, str):
-        return sys.intern(value)
-    if isinstance(value, dict):
-        return {_plain(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(_plain(item) for item in value)
-    return value
 
 
 # --- messages and the card -----------------------------------------------------------------------------------

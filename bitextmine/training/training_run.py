@@ -2,12 +2,11 @@
 
 import contextlib
 import dataclasses
-import functools
 import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -76,32 +75,11 @@ class Inputs:
     lessons: Callable[[], Lessons] | None = None
 
 
-class Tally:
-    """Means over the steps since the last entry of the log."""
-
-    def __init__(self, sums: Mapping[str, float] | None = None, steps: int = 0) -> None:
-        self.sums, self.steps = dict(sums or {}), steps
-        self.pairs, self.started = 0, time.monotonic()
-
-    def add(self, losses: Mapping[str, float], pairs: int) -> None:
-        """Count a step: its loss, the parts of the loss, and its pairs."""
-        self.steps += 1
-        self.pairs += pairs
-        for name, value in losses.items():
-            self.sums[name] = self.sums.get(name, 0.0) + value
-
-    def means(self) -> dict[str, float]:
-        """Return the mean of each loss, and the pairs per second."""
-        rate = self.pairs / max(1e-9, time.monotonic() - self.started)
-        means = {name: value / self.steps for name, value in self.sums.items()}
-        return means | {"pairs_per_second": round(rate, 1)}
-
-
 class TrainingRun:
     """A training at some step: the model, its optimiser, and the number of pairs seen."""
 
     # The plain part of a checkpoint.
-    KEPT = ("step", "pairs", "scores")
+    KEPT = ("step", "pairs", "scores", "losses")
 
     def __init__(self, inputs: Inputs) -> None:
         recipe, t = inputs.recipe, inputs.recipe.train
@@ -118,12 +96,12 @@ class TrainingRun:
         self.learned = [*self.model.parameters(), *self.objectives.parameters()]
         self._plan_steps()
         self._make_samplers()
-        if inputs.lessons and (not self.taught_from or inputs.start is not None):
+        if inputs.lessons and not self.taught_from:
             self._begin_lessons()
         self.step = self.pairs = 0
         self.scores: dict[str, float] = {}
         self.ends: list[torch.Tensor] = []  # with train.cycles: the sum of the weights at the ends of cycles
-        self.tally = Tally()
+        self.losses: list[dict[str, float]] = []  # of the steps since the last entry of the log
 
     def _plan_steps(self) -> None:
         lessons = self.inputs.lessons
@@ -167,12 +145,6 @@ class TrainingRun:
             settings = dataclasses.replace(recipe, train=own)
             late = Phases(frozenset(step - self.taught_from for step in sampler.phases.split))
             self.lesson_sampler = Sampler(lessons.corpora, settings, sampler.splits, late, self.ngrams)
-            if self.inputs.start is not None:
-                encode = functools.partial(_units, self.model, recipe=recipe, ngrams=self.ngrams)
-                self.model.eval()
-                with torch.no_grad():
-                    self.objectives.begin_lessons(lessons, encode)
-                self.model.train()
         return self.lesson_sampler
 
     # --- state -----------------------------------------------------------------------------------------------
@@ -181,9 +153,7 @@ class TrainingRun:
         """Return the content of a checkpoint, for `restore`: tensors and plain values."""
         parts = {name: getattr(self, name).state_dict() for name in ("model", "objectives", "optimizer")}
         plain = {name: getattr(self, name) for name in self.KEPT}
-        # With the tally a resumed run logs the same losses.
-        tally = {"sums": self.tally.sums, "steps": self.tally.steps}
-        return {**plain, **parts, "ngrams": self.ngram_names, "tally": tally, "ends": self.ends}
+        return {**plain, **parts, "ngrams": self.ngram_names, "ends": self.ends}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go to a `state`; BitextmineError if it comes from other training data."""
@@ -197,7 +167,6 @@ class TrainingRun:
         for name in ("model", "objectives", "optimizer"):
             getattr(self, name).load_state_dict(saved[name])
         self.ends = [end.to(self.device) for end in saved["ends"]]
-        self.tally = Tally(**saved["tally"])
         self.sampler.skip(self.step)
         if self.inputs.lessons and self.step >= self.taught_from:
             self._begin_lessons().skip(self.step - self.taught_from)
@@ -216,23 +185,27 @@ class TrainingRun:
         """
         t = self.recipe.train
         every = t.valid_every or min(VALID_EVERY, max(1, self.steps // 10))
-        self.tally.started = time.monotonic()
+        started, before = time.monotonic(), self.pairs
         with contextlib.closing(ahead(map(self.draw, range(self.step, self.steps)))) as drawn:
             for batch, lesson in drawn:
                 share = self._rate()
-                before = self.pairs
-                losses = self.learn(batch, share, lesson)
-                self.tally.add(losses, self.pairs - before)
+                self.losses.append(self.learn(batch, share, lesson))
                 entry: dict[str, Any] = {"step": self.step}
                 measure = self.step == self.steps or self.step % every == 0
                 if measure or self.step % LOG_EVERY == 0:
                     rates = t.learning_rate, t.embedding_learning_rate
-                    entry |= self.tally.means()
+                    names = dict.fromkeys(name for losses in self.losses for name in losses)
+                    entry |= {
+                        name: sum(losses.get(name, 0.0) for losses in self.losses) / len(self.losses)
+                        for name in names
+                    }
+                    seconds = max(1e-9, time.monotonic() - started)
+                    entry["pairs_per_second"] = round((self.pairs - before) / seconds, 1)
                     entry |= {"learning_rate": share * rates[0], "embedding_learning_rate": share * rates[1]}
                     if measure:
                         self._measure()
                         entry["p_at_1"] = self.scores
-                    self.tally = Tally()
+                    self.losses, started, before = [], time.monotonic(), self.pairs
                 yield entry
 
     def draw(self, step: int) -> tuple[TokenPairs | None, TokenPairs | None]:

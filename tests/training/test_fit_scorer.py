@@ -7,12 +7,12 @@ import pytest
 
 from bitextmine.errors import BitextmineError
 from bitextmine.mining.scorer import Scorer
-from bitextmine.training.fit_scorer import Trained, fit_scorer
+from bitextmine.training.fit_scorer import fit_scorer
 from bitextmine.training.options import Fitting
 from bitextmine.training.recipe import load_recipe
 from bitextmine.training.trainer import train
 
-SMALL = Fitting(corpora={"a.": 1.0, "b.": 2.0}, held_out=50, draws=2, distractors=(300,))
+SMALL = Fitting(corpora={"a.": 1.0, "b.": 2.0}, held_out=50, draws=2)
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +40,12 @@ def recipe(trained):
 def few_steps(monkeypatch):
     """Fit a smaller network in a tenth of the time."""
     monkeypatch.setattr("bitextmine.training.fit_scorer.PIECE_FIT", (8, 60, 0.1, 1e-2))
+    monkeypatch.setattr("bitextmine.training.fit_scorer.DISTRACTORS", (300,))
 
 
 def test_it_is_fitted_measured_and_written(trained, recipe, few_steps, tmp_path):
     out = tmp_path / "scorer.safetensors"
-    place, scorer, tasks = fit_scorer(Trained(trained / "model", recipe, trained / "model"), out, SMALL)
+    place, scorer, tasks = fit_scorer(trained / "model", recipe, trained / "model", out, SMALL)
     assert [task.corpus for task in tasks] == ["a.en-fr.tsv"] * 2 + ["b.en-fr.tsv"] * 2
     for task in tasks:
         assert task.gold == 60 and 30 < task.right <= 60 < task.candidates <= 360
@@ -57,21 +58,21 @@ def test_it_is_fitted_measured_and_written(trained, recipe, few_steps, tmp_path)
     for name, array in scorer.arrays().items():
         np.testing.assert_array_equal(written.arrays()[name], array)
     with pytest.raises(BitextmineError, match="the file exists"):
-        fit_scorer(Trained(trained / "model", recipe, trained / "model"), out, SMALL)
+        fit_scorer(trained / "model", recipe, trained / "model", out, SMALL)
     before = out.read_bytes()
-    fit_scorer(Trained(trained / "model", recipe, trained / "model"), out, SMALL, force=True)
+    fit_scorer(trained / "model", recipe, trained / "model", out, SMALL, force=True)
     assert out.read_bytes() == before
-    other = dataclasses.replace(SMALL, draws=1, seed=2)
-    _, again, _ = fit_scorer(Trained(trained / "model", recipe), tmp_path / "other", other)
+    other = dataclasses.replace(SMALL, draws=1)
+    _, again, _ = fit_scorer(trained / "model", recipe, None, tmp_path / "other", other)
     assert again.hash != written.hash
 
 
 def test_the_command(trained, bitextmine, tmp_path):
-    args = "encoder fit-scorer model --recipe recipe.toml --model model --held-out 50 --distractors 300 "
+    args = "encoder fit-scorer model --recipe recipe.toml --model model --held-out 50 "
     args = (args + "--draws 2 --corpora a.,b.=2").split()
     said = bitextmine(*args, "--out", tmp_path / "scorer", cwd=trained).out.splitlines()
     _, scorer, tasks = fit_scorer(
-        Trained(trained / "model", load_recipe(trained / "recipe.toml")), tmp_path / "same", SMALL
+        trained / "model", load_recipe(trained / "recipe.toml"), None, tmp_path / "same", SMALL
     )
     assert (tmp_path / "scorer").read_bytes() == (tmp_path / "same").read_bytes()
     assert said[0] == (
@@ -84,7 +85,7 @@ def test_the_command(trained, bitextmine, tmp_path):
 
 def test_a_single_kind_of_text_is_halved(trained, bitextmine, tmp_path):
     """By the recipe that the training wrote; corpora of other names than those of the default count, too."""
-    args = ("--held-out", "50", "--distractors", "100", "--draws", "1")
+    args = ("--held-out", "50", "--draws", "1")
     for more, names in (((), "ab"), (("--corpora", "a."), "a")):
         run = ("encoder", "fit-scorer", "model", *args, *more, "--out", tmp_path / f"scorer{names}")
         rows = [row.split(" | ") for row in bitextmine(*run, cwd=trained).out.splitlines()[2:-2]]
@@ -104,7 +105,7 @@ def line_of(task):
 def test_what_it_refuses(trained, recipe, tmp_path):
     def fit(model=trained / "model", **changes):
         fitting = dataclasses.replace(SMALL, **changes)
-        fit_scorer(Trained(trained / "model", recipe, model), tmp_path / "x", fitting)
+        fit_scorer(trained / "model", recipe, model, tmp_path / "x", fitting)
 
     with pytest.raises(BitextmineError, match=r"--corpora a\.,b\.: none of them has 500 held-out pairs"):
         fit(held_out=500)
@@ -112,5 +113,5 @@ def test_what_it_refuses(trained, recipe, tmp_path):
         fit(model="europe5")
     elsewhere = dataclasses.replace(recipe, base=tmp_path)
     with pytest.raises(BitextmineError, match=r"a\.en-fr\.tsv: no such file; .*--data FOLDER"):
-        fit_scorer(Trained(trained / "model", elsewhere), tmp_path / "x", SMALL)
+        fit_scorer(trained / "model", elsewhere, None, tmp_path / "x", SMALL)
     assert not (tmp_path / "x").exists()

@@ -8,7 +8,7 @@ import logging
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from bitextmine.console import counted
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError, explained
-from bitextmine.files.atomic import remove_left, replacing, staging_folder, sync_file, sync_folder
+from bitextmine.files.atomic import remove_left, replacing
 from bitextmine.files.json_toml import read_json, write_json
 from bitextmine.run import Run
 from bitextmine.system import ahead, processors
@@ -47,7 +47,9 @@ MORE_ROOM = "; free some space, or set data.cache in the recipe to a folder with
 # The end of a sentence. Chat commands have none: "set an alarm for nine".
 _STOP = re.compile(r"[.!?:…。！？।۔؟]\W*$")
 # Staged names of token files, their manifests and selections; the folder may hold other files.
-_STAGED = re.compile(r"\.([0-9a-f]{20}\.(pieces|index|json)|selection-[0-9a-f]{20})(\.\d+)?\.tmp")
+_STAGED = re.compile(
+    r"\.([0-9a-f]{20}\.(pieces|index|json)|selection-[0-9a-f]{20}\.(json|\d+\.(train|valid)))(\.\d+)?\.tmp"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,7 +89,7 @@ def open_caches(
         folder.mkdir(parents=True, exist_ok=True)
         for path in folder.glob(".*.tmp"):  # left by killed runs, maybe of other recipes
             if _STAGED.fullmatch(path.name):
-                remove_left(path, folder=path.is_dir())
+                remove_left(path)
         # One tokenizer per side: each remembers words, few of them shared, and serves one thread at a time.
         both = tokenizer, Tokenizer(tokenizer.path, tokenizer.transliterate)
         with run.progress(None, "tokenise", "pairs") as bar:
@@ -243,40 +245,22 @@ def _key(recipe: Recipe, corpus: PairCorpus, tokenizer: Tokenizer) -> str:
 # --- training and held-out pairs -----------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def _staged_folder(target: Path) -> Iterator[Path]:
-    """Yield a folder to fill; it gets its name when complete, unless another run was faster. OSError passes through."""
-    with staging_folder(target) as part:
-        yield part
-        for path in part.iterdir():
-            with path.open("rb") as file:
-                sync_file(file)
-        try:
-            part.replace(target)
-        except OSError:
-            if not target.exists():
-                raise
-        sync_folder(target.parent)
-
-
 def _select(folder: Path, recipe: Recipe, corpora: list[PairCache], run: Run) -> list[PairCache]:
     """Return the corpora with pairs held out."""
     files, valid_pairs = [corpus.train for corpus in corpora], recipe.data.valid_pairs
     rules = json.dumps([VERSION, valid_pairs, *(file.pieces.stem for file in files)])
-    selection = folder / f"selection-{hashlib.sha256(rules.encode()).hexdigest()[:20]}"
-    if not (selection / "selection.json").exists():
-        total = 3 * sum(map(len, files))
-        with run.progress(total, "find repeats", "pairs") as bar, _staged_folder(selection) as made:
-            outputs = [(made / f"{i}.train", made / f"{i}.valid") for i in range(len(files))]
-            content = choose(files, outputs, valid_pairs, bar.update)
-            write_json(made / "selection.json", {"kind": "bitextmine-pair-selection", "corpora": content})
+    stem = str(folder / f"selection-{hashlib.sha256(rules.encode()).hexdigest()[:20]}")
+    selection = Path(f"{stem}.json")
+    parts = [(Path(f"{stem}.{i}.train"), Path(f"{stem}.{i}.valid")) for i in range(len(files))]
+    if not selection.exists():
+        with run.progress(3 * sum(map(len, files)), "find repeats", "pairs") as bar:
+            content = choose(files, parts, valid_pairs, bar.update)
+        write_json(selection, {"kind": "bitextmine-pair-selection", "corpora": content})
     caches = []
-    parts = read_json(selection / "selection.json")["corpora"]
-    for i, (corpus, file, part) in enumerate(zip(corpora, files, parts, strict=True)):
-        lost = {"repeated": part["repeated"], "sharing a held-out sentence": part["shared"]}
-        counts = {**corpus.counts, "kept": part["train"] + part["valid"], **lost}
-        train, valid = (
-            PairFile(file.pieces, selection / f"{i}.{name}", file.dtype) for name in ("train", "valid")
-        )
+    numbers = read_json(selection)["corpora"]
+    for corpus, file, paths, chosen in zip(corpora, files, parts, numbers, strict=True):
+        lost = {"repeated": chosen["repeated"], "sharing a held-out sentence": chosen["shared"]}
+        counts = {**corpus.counts, "kept": chosen["train"] + chosen["valid"], **lost}
+        train, valid = (PairFile(file.pieces, path, file.dtype) for path in paths)
         caches.append(PairCache(corpus.corpus, train, valid, counts, corpus.cut))
     return caches

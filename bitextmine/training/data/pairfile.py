@@ -12,6 +12,7 @@ import numpy as np
 
 from bitextmine.encoder.pieces import Pieces, offsets_of
 from bitextmine.errors import BitextmineError
+from bitextmine.files.atomic import replacing
 
 # A pair in the index: the start of its pieces in the other file (in pieces), their numbers on the source and target
 # side, and a key for each of the two sentences.
@@ -199,7 +200,7 @@ def choose(
     counted = []
     for file, part, rows, paths in zip(files, parts, held_out, outputs, strict=True):
         train = 0
-        with paths[0].open("wb") as to_train, paths[1].open("wb") as to_valid:
+        with replacing(paths[0]) as to_train, replacing(paths[1]) as to_valid:
             for row, records in blocks(file):
                 keep = ~part[row : row + len(records)] & ~np.isin(records["keys"], shared).any(axis=1)
                 here = rows[(rows >= row) & (rows < row + len(records))] - row

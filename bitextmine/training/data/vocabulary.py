@@ -15,7 +15,6 @@ from bitextmine.encoder.tokenizer import Tokenizer, speller
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import replacing
 from bitextmine.files.journal import Journal
-from bitextmine.files.storage import Remote
 from bitextmine.languages.codes import language
 from bitextmine.training.data.cache import PairCache
 from bitextmine.training.data.pairs import pair_chunks
@@ -40,7 +39,7 @@ def open_vocabulary(
     """Return the vocabulary of a run, trained if need be; with ``start`` it is that encoder's.
 
     It lies in the work folder, so that a finished model in the output folder stays usable meanwhile. The journal of the
-    training records the corpora it was made from; for others it is made again.
+    training records that it was made.
 
     Raises:
         BitextmineError: as `train_vocabulary`, or a corpus cannot be read.
@@ -50,15 +49,8 @@ def open_vocabulary(
         with replacing(path) as file:
             file.write((start.folder / TOKENIZER).read_bytes())
         return Tokenizer(path, latin)
-    paths = [[recipe.corpus(name).path for name in corpus.files] for corpus in recipe.data.corpora]
-    try:
-        sizes = [[p.size() if isinstance(p, Remote) else p.stat().st_size for p in files] for files in paths]
-    except OSError as e:
-        raise BitextmineError(f"{e.filename or paths[0][0]}: cannot read: {e.strerror}") from None
-    made = [record["vocabulary"] for record in journal or () if "vocabulary" in record]
-    if made[-1:] != [sizes] or not path.exists():
-        if journal is not None:
-            journal.append({"vocabulary": None})
+    made = any("vocabulary" in record for record in journal or ())
+    if not made or not path.exists():
         wanted = recipe.vocabulary.size
         log.info("training a vocabulary of %d pieces", wanted)
         train_vocabulary(recipe, path, itertools.chain.from_iterable(sample_lines(recipe).values()))
@@ -69,7 +61,7 @@ def open_vocabulary(
                 wanted,
             )
         if journal is not None:
-            journal.append({"vocabulary": sizes}, sync=True)
+            journal.append({"vocabulary": wanted}, sync=True)
     return Tokenizer(path, latin)
 
 

@@ -21,7 +21,6 @@ from bitextmine.training.data.sampling import drop_pieces
 from bitextmine.training.model.forward import layer_precision, sentence_vectors
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.recipe.keys import Training
-from bitextmine.training.teacher import Lessons
 
 T = TypeVar("T")
 
@@ -58,9 +57,6 @@ class Objective(nn.Module):
     def _loss(self, views: Views) -> Tensor:
         raise NotImplementedError
 
-    def begin_lessons(self, lessons: Lessons, encode: Callable[[Pieces], Tensor]) -> None:
-        """Prepare for taught pairs, where the model continues from an encoder; encode: returns unit vectors (n, d)."""
-
 
 class Objectives(nn.Module):
     """A run's objectives and their weights; holds what they learn beside the model."""
@@ -70,12 +66,6 @@ class Objectives(nn.Module):
         self.settings = setup.training
         self.weights = dict(self.settings.objective)
         self.parts = nn.ModuleDict({name: objective_class(name)(setup) for name in self.weights})
-
-    def begin_lessons(self, lessons: Lessons, encode: Callable[[Pieces], Tensor]) -> None:
-        """Prepare all objectives for taught pairs."""
-        for part in self.parts.values():
-            assert isinstance(part, Objective)
-            part.begin_lessons(lessons, encode)
 
     def forward(
         self, model: SentenceModel, batch: TokenPairs | None, step: int, lesson: TokenPairs | None = None

@@ -4,7 +4,7 @@
 `Distil` is Eq. 2 (also 4 and 6), `Embedding` 3, `Mcl` 5, `MclBool` 8 and `MclCe` 9; `stages` has the trainings.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -12,15 +12,12 @@ from torch import Tensor, nn
 
 from bitextmine.encoder import Encoder
 from bitextmine.encoder.folder import WEIGHTS, read_folder
-from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.weights import piece_vectors, read_weights, unrolled
 from bitextmine.errors import BitextmineError
 from bitextmine.training.objectives.cosines import Taught, cosine_error, false_negatives
 from bitextmine.training.objectives.registry import Objective, Setup, Views
-from bitextmine.training.teacher import Lessons
 
 TEMPERATURE = 0.05  # of Eq. 9
-ALIGNED = 500  # lines of each corpus to initialise a map from student to teacher with
 
 
 class Distil(Taught):
@@ -37,30 +34,6 @@ class Distil(Taught):
         self.map = None if dim == teacher_dim else nn.Linear(dim, teacher_dim, bias=False)
         if self.map is not None:
             nn.init.orthogonal_(self.map.weight)
-
-    def begin_lessons(self, lessons: Lessons, encode: Callable[[Pieces], Tensor]) -> None:
-        """Initialise the map by both encoders' vectors of some lines of each corpus.
-
-        A random map would distort the student's vectors, which are meaningful already.
-        """
-        if self.map is None:
-            return
-        student, teacher = [], []
-        for corpus in lessons.corpora:
-            pairs = corpus.train.take(np.arange(min(len(corpus.train), ALIGNED)))
-            student += [encode(pieces) for pieces in (pairs.src, pairs.tgt)]
-            teacher += [torch.from_numpy(vectors) for vectors in pairs.teacher]
-        self.align(torch.cat(student), torch.cat(teacher).to(student[0].device))
-
-    @torch.no_grad()
-    def align(self, student: Tensor, teacher: Tensor) -> None:
-        """Set the map to the orthogonal one that brings student (m, d) nearest to teacher (m, e).
-
-        Schoenemann 1966, "A generalized solution of the orthogonal Procrustes problem".
-        """
-        assert self.map is not None
-        left, _, right = torch.linalg.svd(teacher.T @ student, full_matrices=False)
-        self.map.weight.copy_(left @ right)
 
     def _compare(self, student: Tensor, teacher: Tensor, keys: np.ndarray) -> Tensor:
         mapped = student if self.map is None else self.map(student)

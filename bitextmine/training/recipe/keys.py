@@ -246,7 +246,11 @@ class Recipe:
 
     def settings(self) -> dict[str, Any]:
         """Return the keys that are not at their defaults, by table."""
-        tables = {section: _plain(getattr(self, section)) for section in SECTIONS}
+        content, usual = dataclasses.asdict(self), dataclasses.asdict(Recipe())
+        tables = {section: _changed(content[section], usual[section]) for section in SECTIONS}
+        if "corpora" in tables["data"]:
+            of_a_corpus = dataclasses.asdict(PairCorpus())
+            tables["data"]["corpora"] = [_changed(each, of_a_corpus) for each in tables["data"]["corpora"]]
         return {section: table for section, table in tables.items() if table}
 
     def digest(self) -> str:
@@ -261,17 +265,5 @@ class Recipe:
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _changed(part: Any) -> dict[str, Any]:
-    usual = {
-        field.name: field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
-        for field in dataclasses.fields(part)
-    }
-    return {name: value for name in usual if (value := getattr(part, name)) != usual[name]}
-
-
-def _plain(part: Any) -> Any:
-    if isinstance(part, tuple):
-        return [_plain(item) for item in part]
-    if dataclasses.is_dataclass(part):
-        return {name: _plain(value) for name, value in _changed(part).items()}
-    return part
+def _changed(table: dict[str, Any], usual: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in table.items() if value != usual[name]}
