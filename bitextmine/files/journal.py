@@ -58,11 +58,6 @@ def last_record(path: str | os.PathLike[str]) -> dict[str, Any] | None:
     return record
 
 
-def folder_head(folder: Path) -> JournalHead | None:
-    """Return the head of the journal in a folder of finished parts, or None if there is none."""
-    return read_head(folder / _IN_FOLDER)
-
-
 class Journal:
     """Append-only records of one job; use it in a ``with`` statement, which locks the file.
 
@@ -201,9 +196,10 @@ def journal_folder(path: Path, job: str, identity: Mapping[str, Any]) -> Iterato
         JournalBusyError: another process works there.
         BitextmineError: the folder holds something else, or cannot be made.
     """
-    head = folder_head(path)
-    if is_foreign(path, job):
-        raise BitextmineError(f"{path}: expected a folder of unfinished work; move it away")
+    head = read_head(path / _IN_FOLDER)
+    if os.path.lexists(path) and (head is None or head.job != job):
+        if not path.is_dir() or any(file.name != _IN_FOLDER for file in path.iterdir()):
+            raise BitextmineError(f"{path}: expected a folder of unfinished work; move it away")
     with explained(f"{path}: cannot make this folder"):
         path.mkdir(exist_ok=True)
     with Journal(path / _IN_FOLDER, job, identity) as journal:
@@ -214,16 +210,8 @@ def journal_folder(path: Path, job: str, identity: Mapping[str, Any]) -> Iterato
         yield journal
 
 
-def is_foreign(path: Path, job: str) -> bool:
-    """Return True if something else than a folder of finished parts of this job has the name `path`."""
-    head = folder_head(path)
-    if not os.path.lexists(path) or (head is not None and head.job == job):
-        return False
-    return not path.is_dir() or any(file.name != _IN_FOLDER for file in path.iterdir())
-
-
 def remove_folder(path: Path, job: str) -> None:
     """Remove the folder of an unfinished job; any other stays."""
-    head = folder_head(path)
+    head = read_head(path / _IN_FOLDER)
     if head is not None and head.job == job:
         shutil.rmtree(path, ignore_errors=True)

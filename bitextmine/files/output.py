@@ -204,7 +204,7 @@ _FLOAT16 = rb"\x93NUMPY\x01\x00..\{'descr': '<f2', 'fortran_order': False, 'shap
 class Made(Enum):
     """The kinds of files that this program makes, each with a description and a mark.
 
-    The mark is the kind in a manifest, a set of keys, or a pattern of the first bytes.
+    The mark is the kind in a manifest, or a pattern of the first bytes.
     """
 
     PAIRS = "a manifest of mined pairs", "bitext"
@@ -214,12 +214,8 @@ class Made(Enum):
     INDEX = "an index manifest", "index"
     FAISS = "an index", b"I"  # FAISS marks indexes with four letters: IxFI, IwFl, IHNf
     SEARCH = "a search journal", rb'\{"journal": 1, "job": "search"'
-    MODEL = "an encoder configuration", "bitextmine-encoder"
-    CARD = "an encoder card", b"# A bitextmine encoder"
-    RECIPE = "a training recipe", frozenset({"data", "model", "train", "vocabulary"})
-    LOG = "a training log", rb'\{"step": '
 
-    def __init__(self, words: str, mark: str | bytes | frozenset[str]) -> None:
+    def __init__(self, words: str, mark: str | bytes) -> None:
         self.words, self.mark = words, mark
 
 
@@ -237,11 +233,9 @@ def is_ours(path: AnyPath, made: Made) -> bool:
         return True
     if isinstance(made.mark, bytes):
         return re.match(made.mark, head, re.S) is not None
-    try:
-        content = read_json(path)
-    except BitextmineError:
-        return False
-    return content.get("kind") == made.mark if isinstance(made.mark, str) else made.mark <= content.keys()
+    with contextlib.suppress(BitextmineError):
+        return read_json(path).get("kind") == made.mark
+    return False
 
 
 def check_ours(path: AnyPath, made: Made, instead: str) -> None:

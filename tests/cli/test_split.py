@@ -147,17 +147,6 @@ def test_what_is_no_text_is_named(bm, tmp_path, name, content, advice):
     assert not list(tmp_path.glob("out*"))
 
 
-def test_a_folder_goes_on_without_its_bad_files(bm, tmp_path):
-    (tmp_path / "site").mkdir()
-    for name, content in (("a.en.txt", TEXT.encode()), ("b.rtf", b"{\\rtf1"), ("c.zip", b"PK\x03\x04")):
-        (tmp_path / "site" / name).write_bytes(content)
-    result = bm("split", "site", "--lang", "en")
-    assert result.out == SENTENCES
-    assert "pandoc" in result.err and "unpack it" in result.err and "b.rtf" in result.err
-    (tmp_path / "site" / "a.en.txt").unlink()
-    assert "b.rtf" in bm.fails("split", "site", "--lang", "en")
-
-
 def test_damaged_and_unreadable_files_are_counted_and_named(bm, tmp_path):
     (tmp_path / "site").mkdir()
     cut = gzip.compress(b"Cut off here. " * 50_000)[:-9]
@@ -263,12 +252,6 @@ def test_inputs_without_any_text_are_an_error(bm, tmp_path, args, message):
         (tmp_path / "site" / name).write_bytes(content)
     assert message in bm.fails("split", *args)
     assert not list(tmp_path.glob("out*"))
-
-
-def test_an_output_where_no_file_can_be_made_is_named(bm, tmp_path):
-    (tmp_path / "book.en").write_text(TEXT)
-    message = bm.fails("split", "book.en", "-o", "/proc/book.en.txt")
-    assert "/proc/book.en.txt: cannot write: " in message and "in /proc; name another place" in message
 
 
 def test_contradictions_are_usage_errors(bm, tmp_path):
@@ -544,22 +527,6 @@ def test_json_lines_and_parquet(bm, tmp_path):
     )
     (tmp_path / "b.parquet").write_bytes(b"PAR1")
     assert "b.parquet" in bm.fails("split", "b.parquet", "--lang", "en")
-
-
-def test_gigabytes_of_one_line_stop_early(bitextmine):
-    with subprocess.Popen(["head", "-c", "8G", "/dev/zero"], stdout=subprocess.PIPE) as endless:
-        done = bitextmine.start("split", "-", "--lang", "en", stdin=endless.stdout, stderr=subprocess.PIPE)
-        message = done.communicate()[1].decode()
-        endless.stdout.close()
-    assert done.returncode == 1 and "longer than" in message
-
-
-def test_a_folder_of_many_small_files(bm, tmp_path):
-    (tmp_path / "many").mkdir()
-    for number in range(3000):
-        (tmp_path / "many" / f"{number:05}.txt").write_text(f"Number {number} is here.")
-    bm("split", "many", "--lang", "en", "-o", "all.en")
-    assert (tmp_path / "all.en").read_text().splitlines() == [f"Number {n} is here." for n in range(3000)]
 
 
 def test_memory_does_not_grow_with_the_input(tmp_path):

@@ -140,26 +140,3 @@ def test_mining_in_a_bucket(bitextmine, tiny_model, here, s3, env):
     assert sorted(fs.ls("crawl/out")) == [
         f"crawl/out/{n}" for n in ("en-fr.tsv.zst", "en-fr.tsv.zst.json", "s.tsv")
     ]
-
-
-def test_errors_of_a_server(bitextmine, tmp_path, s3, env, monkeypatch):
-    """A missing bucket, file or server, and no permission."""
-    bucket(s3).pipe_file("crawl/secret.tsv", b"a\tb\n")
-    (tmp_path / "pairs.tsv").write_text("a\tb\n")
-    run = {"cwd": tmp_path, "env": {**env, **s3}}
-    write = ("filter", "pairs.tsv", "--preset", "none", "-o")
-    assert "check the bucket" in bitextmine.fails("info", "s3://nobody/x.en", **run)
-    assert "s3://crawl/none.tsv: no such file" in bitextmine.fails("filter", "s3://crawl/none.tsv", **run)
-    assert "it is a directory" in bitextmine.fails(*write, "s3://crawl/x/", **run)
-    elsewhere = {**run, "env": {**run["env"], "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}}
-    assert "Could not connect to the endpoint URL" in bitextmine.fails("info", "s3://crawl/x.en", **elsewhere)
-
-    monkeypatch.setattr(
-        "moto.settings.INITIAL_NO_AUTH_ACTION_COUNT", 0.0
-    )  # the server now refuses every user
-    told = bitextmine.fails("filter", "s3://crawl/secret.tsv", **run)
-    assert "s3://crawl/secret.tsv: cannot read: permission denied" in told
-    told = bitextmine.fails(*write, "s3://crawl/x.tsv", **run)
-    assert "s3://crawl/x.tsv: cannot write: permission denied" in told
-    (kept,) = Path(env["TMPDIR"]).iterdir()
-    assert str(kept) in told and kept.read_text() == "a\tb\n"

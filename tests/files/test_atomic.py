@@ -17,20 +17,6 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_file_gets_its_name_when_it_is_complete(tmp_path):
-    path = tmp_path / "out"
-    path.write_bytes(b"old")
-    path.chmod(0o640)
-    with replacing(path) as file:
-        file.write(b"new")
-        file.flush()
-        assert path.read_bytes() == b"old"
-        assert names(tmp_path) == [".out.tmp", "out"]
-    assert path.read_bytes() == b"new"
-    assert path.stat().st_mode & 0o777 == 0o640
-    assert names(tmp_path) == ["out"]
-
-
 def test_a_file_that_has_its_name_is_nobodys_temporary(tmp_path):
     """One process renames its file while another one, which saw it before, takes that name for its own."""
     path = tmp_path / "out"
@@ -98,15 +84,6 @@ def test_without_locks_a_file_that_may_be_in_use_is_not_touched(tmp_path, monkey
     assert (tmp_path / ".out.tmp").read_bytes() == b"perhaps somebody's"
     assert names(tmp_path) == [".out.tmp", "out"]
     os.close(open_locked(tmp_path / "out"))
-
-
-def test_a_file_is_held_while_it_is_open(tmp_path):
-    path = tmp_path / "a"
-    fd = open_locked(path)
-    with pytest.raises(BlockingIOError):
-        open_locked(path)
-    os.close(fd)
-    os.close(open_locked(path))
 
 
 def test_a_file_that_was_renamed_meanwhile_is_not_the_one(tmp_path, monkeypatch):

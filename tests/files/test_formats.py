@@ -88,14 +88,6 @@ def test_any_text_comes_back(tmp_path_factory, form, pairs):
     assert get(path) == [(keep(src), keep(tgt)) for src, tgt in pairs]
 
 
-@pytest.mark.parametrize("form", ["jsonl", "parquet"])
-def test_line_breaks_stay_where_a_form_has_them(tmp_path, form):
-    pairs = [("one\ntwo", "un\r\ndeux\t."), ("", "\n")]
-    path = put(tmp_path / f"pairs.{form}", pairs)
-    assert get(path) == pairs
-    assert get(copied(path, tmp_path / "again.tsv")) == [("one two", "un deux ."), ("", " ")]
-
-
 @pytest.mark.parametrize("name", [*PACKED, "parquet"])
 def test_every_form_compressed_and_not(tmp_path, name):
     pairs = [(f"sentence {at}", f"phrase {at}") for at in range(10)]
@@ -167,14 +159,6 @@ def test_where_the_texts_are(tmp_path, row, columns):
     assert get(jsonl(tmp_path, row), columns) == [("a", "b")]
 
 
-def test_three_languages_are_not_guessed_at(tmp_path):
-    table = open_table(jsonl(tmp_path, {"translation": {"en": "a", "fr": "b", "de": "c"}, "score": 1}))
-    with pytest.raises(BitextmineError, match="in en, fr, de; say which two with --scol and --tcol"):
-        _ = table.layout.src
-    with pytest.raises(BitextmineError, match="--scol it: the translations are in en, fr"):
-        open_table(jsonl(tmp_path, {"translation": {"en": "a", "fr": "b"}}), Columns(src="it"))
-
-
 def test_rows_that_are_no_pairs_are_told(tmp_path):
     path = jsonl(
         tmp_path,
@@ -221,24 +205,6 @@ def tmx(tmp_path, body, head="", encoding="utf-8"):
     )
     path.write_bytes(text.encode(encoding))
     return path
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "iso-8859-1"])
-def test_memories_of_other_programs(tmp_path, encoding):
-    path = tmx(
-        tmp_path,
-        """<tu tuid="1"><note>no text</note><prop type="domain">law</prop>
-        <tuv lang="fr"><prop type="x">y</prop>
-        <seg>Un <bpt i="1">&lt;b></bpt>mot<ept i="1">&lt;/b></ept> &#233;t\u00e9</seg></tuv>
-        <tuv xml:lang="en"><seg><hi>One</hi> <ph>{1}</ph><![CDATA[<word>]]></seg></tuv></tu>""",
-        '<!DOCTYPE tmx SYSTEM "tmx14.dtd">',
-        encoding,
-    )
-    assert get(path) == [("One <word>", "Un mot été")]
-    table = open_table(path)
-    assert table.names == ("src", "tgt", "domain")
-    assert table.langs() == ("en", "fr")
-    assert get(path, Columns(src="fr", tgt="en")) == [("Un mot été", "One <word>")]
 
 
 def side(lang, text="x"):
@@ -372,15 +338,6 @@ def test_tmx_needs_two_languages(tmp_path):
     (tmp_path / "pairs.tsv.json").write_text('{"kind": "bitext", "signature": "src:en|tgt:fr|k:4"}')
     copied(tmp_path / "pairs.tsv", tmp_path / "pairs.tmx")
     assert open_table(tmp_path / "pairs.tmx").langs() == ("en", "fr")
-
-
-def test_stated_languages_choose_the_texts_of_translations(tmp_path):
-    path = jsonl(tmp_path, {"translation": {"en": "a", "de": "c", "fr": "b"}})
-    table = open_table(path, Columns(langs=("fr", "en")))
-    assert table.langs("fr", "en") == ("fr", "en")
-    assert get(path, Columns(langs=("fr", "en"))) == [("b", "a")]
-    with pytest.raises(BitextmineError, match="its languages are en, de, fr, not en and es"):
-        open_table(path, Columns(langs=("en", "es")))
 
 
 def test_parquet_with_translations(bitextmine, tmp_path):

@@ -88,24 +88,6 @@ def test_hostile_toml_is_refused(bitextmine, tmp_path, text):
     assert "x.toml: not valid TOML" in bitextmine.fails("filter", "--rules", path, pairs)
 
 
-@pytest.mark.parametrize("encoding", ["no-such-encoding", "utf-7", "idna", "hex", "unicode_escape"])
-def test_tmx_in_an_unusual_encoding_is_refused(bitextmine, tmp_path, encoding):
-    path = tmp_path / "x.tmx"
-    path.write_text(f'<?xml version="1.0" encoding="{encoding}"?><tmx version="1.4"><body></body></tmx>')
-    error = bitextmine.fails(*SCORE, path)
-    assert "x.tmx: line 1" in error and "encoding" in error
-
-
-@pytest.mark.parametrize("encoding", ["shift_jis", "gb18030", "euc-jp"])
-def test_tmx_in_an_encoding_of_asia_is_read(bitextmine, tmp_path, encoding):
-    sides = (("en", "The train is late."), ("ja", "\u5217\u8eca"))
-    unit = "".join(f"<tuv xml:lang='{lang}'><seg>{text}</seg></tuv>" for lang, text in sides)
-    text = f'<?xml version="1.0" encoding="{encoding}"?><tmx version="1.4"><body><tu>{unit}</tu></body></tmx>'
-    (tmp_path / "x.tmx").write_bytes(text.encode(encoding))
-    rows = bitextmine(*SCORE, tmp_path / "x.tmx").out
-    assert "The train is late.\t\u5217\u8eca" in rows
-
-
 def test_a_file_name_that_is_not_utf8_has_its_manifest(bitextmine, tiny_model, parallel_text, tmp_path):
     folder = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9")
     try:

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.blocks import one_cell
 from bitextmine.files.formats.table import open_pairs, open_table
 from bitextmine.files.source import TwoFiles
@@ -39,24 +38,6 @@ def test_two_files_through_score_and_filter(bitextmine, corpus):
     for lang, lines in SIDES.items():
         with gzip.open(corpus / f"clean.{lang}.gz", "rt", encoding="utf-8") as file:
             assert file.read().splitlines() == [lines[0], lines[2], lines[3].replace("\t", " ")]
-
-
-def test_the_header_tells_languages_whatever_the_columns(bitextmine, corpus):
-    for columns in ("length_ratio", "tgt_lang,cosine"):
-        scored = bitextmine("score", "a.en", "a.de", "--columns", columns, cwd=corpus).out.encode()
-        bitextmine(*["filter", "-", "--duplicates", "exact", "-o", "b.{lang}"], cwd=corpus, stdin=scored)
-        assert len((corpus / "b.de").read_text().splitlines()) == 4
-    plain = bitextmine("filter", "a.en", "a.de", "--duplicates", "exact", cwd=corpus).out
-    assert plain.startswith("en\tde\nThe museum")
-    again = bitextmine("score", "-", "--columns", "copy", "--score-only", cwd=corpus, stdin=plain.encode())
-    assert len(again.out.splitlines()) == 5
-
-
-def test_other_commands_take_two_files(bitextmine, corpus):
-    bitextmine("report", "a.en", "a.de", "-o", "page.html", cwd=corpus)
-    assert "Das Museum" in (corpus / "page.html").read_text(encoding="utf-8")
-    said = bitextmine.fails("train", "--pairs", "a.en", "a.xx", "--out", "model", cwd=corpus)
-    assert "a.xx: no such file" in said
 
 
 def test_align_and_mine_write_two_files(bitextmine, corpus):
@@ -95,11 +76,3 @@ def test_any_text_goes_round(pairs, tmp_path_factory):
     for lang in ("en", "de"):
         before, after = ((folder / f"{name}.{lang}").read_bytes() for name in "ab")
         assert after == before.removeprefix(b"\xef\xbb\xbf")
-
-
-def test_unequal_files_are_an_error_while_reading(tmp_path):
-    (tmp_path / "a.en").write_text("1\n" * 9000)
-    (tmp_path / "a.de").write_text("1\n" * 8999)
-    table = open_table(TwoFiles.join(tmp_path / "a.en", tmp_path / "a.de"))
-    with pytest.raises(BitextmineError, match="has 9,000 lines, but"):
-        list(table.rows.blocks())

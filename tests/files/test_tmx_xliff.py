@@ -1,11 +1,8 @@
 """TMX and XLIFF as several programs write them, damaged ones included, and the languages that they declare."""
 
 import time
-from xml.sax.saxutils import escape
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.columns import Columns
@@ -359,22 +356,6 @@ def test_encodings(tmp_path, encoding):
     body = f'<?xml version="1.0" encoding="{named}"?>' + tmx(unit(text, "ab"))
     (tmp_path / "a.tmx").write_bytes(body.encode(encoding))
     assert rows(tmp_path / "a.tmx")[1] == [(text, "ab")]
-
-
-TEXT = st.text(st.characters(categories=["L", "N", "P", "Zs"]), min_size=1, max_size=9)
-LINE = TEXT.map(str.strip).filter(bool)
-
-
-@given(pairs=st.lists(st.tuples(LINE, LINE), min_size=1, max_size=5))
-def test_any_text_is_read(pairs, tmp_path_factory):
-    path = tmp_path_factory.mktemp("xliff") / "a.xlf"
-    units = "".join(
-        f"<unit><segment><source>{escape(s)}</source><target>{escape(t)}</target></segment></unit>"
-        for s, t in pairs
-    )
-    text = f'<xliff version="2.1" srcLang="en" trgLang="de"><file>{units}</file></xliff>'
-    path.write_text(text, encoding="utf-8")
-    assert rows(path) == (("en", "de"), pairs)
 
 
 @pytest.mark.parametrize(

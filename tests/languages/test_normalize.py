@@ -1,6 +1,5 @@
 """Normalisation in pieces: the same as that of the whole text, in linear time."""
 
-import resource
 import time
 import unicodedata
 
@@ -81,17 +80,6 @@ def test_a_line_s_key_is_the_same_in_pieces(text):
     normalize._too_many_marks.cache_clear()
 
 
-def test_a_key_of_a_long_ordinary_line_is_what_it_was():
-    line = "Élan № 1 234 567: „Füße“ – ﬁn, e\u0301te\u0301 가나 か\u3099 ½ " * 2000
-    exact = " ".join(unicodedata.normalize("NFC", line).split())
-    assert line_key(line, "exact") == exact
-    near = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", exact).casefold())
-    from bitextmine.mining import dedup
-
-    assert line_key(line, "near") == dedup._NOT_WORD.sub(" ", dedup._DIGITS.sub("0", near)).strip()
-    assert line_key(line.upper(), "near") == line_key(line.lower(), "near")
-
-
 def seconds(function):
     start = time.process_time()
     function()
@@ -105,30 +93,3 @@ def test_eight_times_as_long_a_line_takes_about_eight_times_as_long(line, level)
     line_key(line, level)  # what is made once
     once = min(seconds(lambda: line_key(line, level)) for _ in range(3))
     assert seconds(lambda: line_key(line * 8, level)) < 30 * once
-
-
-def child_seconds(command, *args):
-    """The processor time that a command takes."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command(*args, fresh=True)  # a fork would be no child of this process
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
-def test_filter_and_score_take_no_quadratic_time_on_combining_marks(bitextmine, tmp_path):
-    """Against the same rows without the marks in disorder: 300,000 of these would take two minutes to sort."""
-    for name, mark in (("order", "\u0301\u0301"), ("disorder", "\u0301\u0316")):
-        line = "a" + mark * 150_000
-        (tmp_path / f"{name}.tsv").write_text(f"{line}\tb\n{line}\tb\nc\td\n", encoding="utf-8")
-    for args in (
-        ("filter", "--preset", "none", "--duplicates", "near"),
-        ("score", "--columns", "key,numbers,copy"),
-    ):
-        took = [
-            child_seconds(
-                bitextmine, args[0], tmp_path / f"{name}.tsv", *args[1:], "-o", tmp_path / f"{name}.out.tsv"
-            )
-            for name in ("order", "disorder")
-        ]
-        assert took[1] < 10 * took[0], args
-    assert len((tmp_path / "disorder.out.tsv").read_text(encoding="utf-8").splitlines()) == 4

@@ -254,19 +254,19 @@ def _by_header(names: Sequence[str]) -> tuple[dict[str, int], tuple[str, str]]:
             roles[role] = at
     if {"src", "tgt"} & roles.keys():
         return roles, ("", "")
-    codes = [at for at, name in enumerate(names) if is_short_code(name.strip())]
-    if len(codes) > 2:  # of three, "id" is a number and not Indonesian
-        codes = [at for at in codes if lower[at] != "id"]
-    first = int(lower[:1] == ["id"] and codes[:1] == [1])
-    rest = names[first + 2 :]
-    if len(names) > 2 and codes[:2] == [first, first + 1] and all(map(_COLUMN.fullmatch, rest)):
-        codes = codes[:2]  # as `score` writes them for two files
-        if any(is_short_code(name) and name != "id" and language(name) for name in rest):
-            return roles, ("", "")  # three languages
-    elif len(codes) != 2 or len(names) != 2 + ("score" in roles):
+    first = int(
+        lower[0] in ("id", "score") and len(names) > 2
+    )  # of three, "id" is a number and not Indonesian
+    langs = [name.strip() for name in names[first : first + 2]]
+    others = [name for name in names[first + 2 :] if not _COLUMN.fullmatch(name) or _is_language(name)]
+    if len(langs) < 2 or others or not all(map(is_short_code, langs)):
         return roles, ("", "")
-    roles["src"], roles["tgt"] = codes
-    return roles, (names[codes[0]].strip(), names[codes[1]].strip())
+    roles["src"], roles["tgt"] = first, first + 1
+    return roles, (langs[0], langs[1])
+
+
+def _is_language(name: str) -> bool:
+    return is_short_code(name) and name != "id" and language(name) is not None
 
 
 def _by_shape(rows: Sequence[Sequence[str]], width: int, last: int) -> dict[str, int]:
