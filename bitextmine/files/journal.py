@@ -197,9 +197,11 @@ def journal_folder(path: Path, job: str, identity: Mapping[str, Any]) -> Iterato
         BitextmineError: the folder holds something else, or cannot be made.
     """
     head = read_head(path / _IN_FOLDER)
-    if os.path.lexists(path) and (head is None or head.job != job):
-        if not path.is_dir() or any(file.name != _IN_FOLDER for file in path.iterdir()):
-            raise BitextmineError(f"{path}: expected a folder of unfinished work; move it away")
+    ours = head is not None and head.job == job
+    if not ours and path.is_dir():
+        ours = all(file.name == _IN_FOLDER for file in path.iterdir())
+    if not ours and os.path.lexists(path):
+        raise BitextmineError(f"{path}: expected a folder of unfinished work; move it away")
     with explained(f"{path}: cannot make this folder"):
         path.mkdir(exist_ok=True)
     with Journal(path / _IN_FOLDER, job, identity) as journal:

@@ -254,9 +254,8 @@ def _by_header(names: Sequence[str]) -> tuple[dict[str, int], tuple[str, str]]:
             roles[role] = at
     if {"src", "tgt"} & roles.keys():
         return roles, ("", "")
-    first = int(
-        lower[0] in ("id", "score") and len(names) > 2
-    )  # of three, "id" is a number and not Indonesian
+    # Of three, "id" is a number and not Indonesian.
+    first = int(lower[:1] in (["id"], ["score"]) and len(names) > 2)
     langs = [name.strip() for name in names[first : first + 2]]
     others = [name for name in names[first + 2 :] if not _COLUMN.fullmatch(name) or _is_language(name)]
     if len(langs) < 2 or others or not all(map(is_short_code, langs)):
