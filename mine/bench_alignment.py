@@ -40,7 +40,7 @@ from bitextmine.alignment.windows import Windows, make_windows
 from bitextmine.encoder import Encoder, as_encoder, load_encoder
 from bitextmine.evaluation.alignment import Pair, read_alignments, score_alignments
 from bitextmine.files.source import iter_lines
-from bitextmine.languages.scripts import join_sentences
+from bitextmine.languages.codes import join_sentences
 from bitextmine.run import Run
 from bitextmine.signature import signature
 

@@ -12,8 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from bitextmine.languages.codes import language
-from bitextmine.languages.scripts import UNSPACED, UNSPACED_LETTER, join_sentences, script_code
+from bitextmine.languages.codes import UNSPACED, UNSPACED_LETTER, join_sentences, language, script_code
 from bitextmine.scoring.columns import evidence
 
 Texts = tuple[str, str]

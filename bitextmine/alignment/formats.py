@@ -19,7 +19,7 @@ from bitextmine.files.formats.names import FORMATS
 from bitextmine.files.formats.table import open_pairs
 from bitextmine.files.output import Destination
 from bitextmine.languages.clean import clean
-from bitextmine.languages.scripts import join_sentences
+from bitextmine.languages.codes import join_sentences
 
 if TYPE_CHECKING:
     import pandas

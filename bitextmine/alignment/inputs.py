@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from bitextmine.documents.kinds import SUFFIXES, DocumentFormat
-from bitextmine.documents.paragraphs import paragraphs
-from bitextmine.documents.sentences import sentences, unmarked
+from bitextmine.documents.sentences import paragraphs, sentences, unmarked
 from bitextmine.documents.sources import HEAD, check_text, kind_of, language_of
 from bitextmine.documents.split import split
 from bitextmine.documents.subtitles import passages, read_subtitles

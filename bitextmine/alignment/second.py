@@ -19,7 +19,7 @@ from bitextmine.alignment.windows import Floats, Windows
 from bitextmine.embeddings.selection import SelectedVectors
 from bitextmine.encoder.encoder import Encoder
 from bitextmine.files.corpus import Corpus
-from bitextmine.languages.scripts import join_sentences
+from bitextmine.languages.codes import join_sentences
 from bitextmine.run import Run
 
 _SURE = 0.01  # the probability of a step that is hopeless; and what a sure one lacks to 1

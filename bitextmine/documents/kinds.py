@@ -84,21 +84,7 @@ SUFFIXES = {
 
 @dataclass(frozen=True)
 class SplitOptions(Options):
-    """How documents become lines.
-
-    Attributes:
-        langs: the language of all documents; with `by_language`, the languages to keep (none: all).
-        by_language: identify the language of each document.
-        kind: the kind of the files (default: by suffix, then by the first bytes).
-        text_field: the field of JSON Lines, or the column of Parquet, that holds the text.
-        join: what a line holds, ``sentence`` or ``paragraph``.
-        normalize: bring the text into normal form (`languages.clean`).
-        ids: put the origin into columns before the text, instead of a file beside the output.
-        machine_translated: keep web pages whose HTML says that a machine translated them.
-
-    Raises:
-        UsageError: a value has the wrong type.
-    """
+    """How documents become lines; UsageError for a value of the wrong type."""
 
     langs: Annotated[
         tuple[LanguageCode, ...],

@@ -26,8 +26,7 @@ from xml.etree.ElementTree import ParseError
 
 from bitextmine.documents.kinds import Damaged, Document, DocumentFormat, NoDocument
 from bitextmine.documents.pages import library
-from bitextmine.documents.paragraphs import paragraphs
-from bitextmine.documents.sentences import begins_small, ending
+from bitextmine.documents.sentences import begins_small, ending, paragraphs
 from bitextmine.files.source import Source
 from bitextmine.languages.codes import language
 

@@ -16,7 +16,7 @@ from typing import Any
 from bitextmine.documents.kinds import SUFFIXES, Damaged, Document, DocumentFormat, NoDocument, SplitOptions
 from bitextmine.documents.office import office_documents, pdf_paragraphs
 from bitextmine.documents.pages import page_file
-from bitextmine.documents.paragraphs import paragraphs
+from bitextmine.documents.sentences import paragraphs
 from bitextmine.documents.subtitles import is_subtitles, passages, read_subtitles
 from bitextmine.documents.warc import crawled
 from bitextmine.errors import BitextmineError

@@ -20,8 +20,7 @@ from typing import NamedTuple
 from bitextmine.documents.kinds import Damaged, NoDocument
 from bitextmine.documents.sentences import begins_small, ending, sentences
 from bitextmine.languages.clean import clean
-from bitextmine.languages.codes import language, same_code
-from bitextmine.languages.scripts import is_spaced
+from bitextmine.languages.codes import is_spaced, language, same_code
 
 log = logging.getLogger(__name__)
 

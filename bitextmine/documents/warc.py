@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from bitextmine.documents.kinds import Document
 from bitextmine.documents.pages import HTML_TYPES, decoded, library, page, too_large
-from bitextmine.documents.paragraphs import paragraphs
+from bitextmine.documents.sentences import paragraphs
 from bitextmine.files.source import Source
 from bitextmine.files.unpacking import MAGIC, unpack
 

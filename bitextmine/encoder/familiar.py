@@ -7,9 +7,15 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from bitextmine.encoder.encoder import Encoder
-from bitextmine.languages.codes import UNDETERMINED, code_problem, is_stated, same_code
+from bitextmine.languages.codes import (
+    UNDETERMINED,
+    code_problem,
+    count_scripts,
+    is_stated,
+    same_code,
+    scripts_of,
+)
 from bitextmine.languages.identify import Languages, is_installed
-from bitextmine.languages.scripts import count_scripts, scripts_of
 from bitextmine.shipped import SHIPPED, languages_of
 
 log = logging.getLogger(__name__)

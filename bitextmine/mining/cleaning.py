@@ -36,8 +36,8 @@ from numpy.typing import NDArray
 
 from bitextmine.console import counted
 from bitextmine.encoder.tokenizer import word_table
+from bitextmine.languages.codes import UNSPACED_LETTER, letters_of
 from bitextmine.languages.identify import Languages, is_installed
-from bitextmine.languages.scripts import UNSPACED_LETTER, letters_of
 from bitextmine.mining.pairing import ScoredPairs
 from bitextmine.mining.sides import Side, Sides
 

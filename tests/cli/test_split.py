@@ -654,7 +654,7 @@ def test_tables_are_named_and_no_text(bm, tmp_path, text, named):
 
 
 def test_a_second_run_leaves_the_first_alone(tmp_path):
-    from bitextmine.documents.corpora import open_outputs
+    from bitextmine.documents.split import open_outputs
     from bitextmine.errors import BitextmineError
 
     out = tmp_path / "out.en"

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bitextmine.documents.paragraphs import paragraphs
-from bitextmine.documents.sentences import sentences
+from bitextmine.documents.sentences import paragraphs, sentences
 
 # Paragraphs, their sentences parted by |.
 PARAGRAPHS = {

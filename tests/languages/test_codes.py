@@ -6,6 +6,7 @@ import pytest
 
 from bitextmine.languages.codes import (
     code_problem,
+    count_scripts,
     is_code,
     is_short_code,
     is_stated,
@@ -13,10 +14,10 @@ from bitextmine.languages.codes import (
     languages,
     matches,
     same_code,
+    scripts_of,
     usual_length,
 )
 from bitextmine.languages.identify import Languages
-from bitextmine.languages.scripts import count_scripts, scripts_of
 from bitextmine.scoring.columns.numbers import word_values
 from bitextmine.shipped import languages_of
 

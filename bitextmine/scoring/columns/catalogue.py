@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from bitextmine.arguments import one_of, whole_number
 from bitextmine.errors import UsageError
 from bitextmine.languages.clean import readable
-from bitextmine.languages.codes import usual_length
-from bitextmine.languages.scripts import letters_of, script_code
+from bitextmine.languages.codes import letters_of, script_code, usual_length
 from bitextmine.mining.dedup import line_key
 from bitextmine.mining.options import Margin
 from bitextmine.scoring.columns.evidence import evidence, looped, negated, tokens_of, words_of

@@ -13,9 +13,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.languages.codes import language
+from bitextmine.languages.codes import MARK, UNSPACED, UNSPACED_LETTER, language
 from bitextmine.languages.romanize import consonants, latin
-from bitextmine.languages.scripts import MARK, UNSPACED, UNSPACED_LETTER
 
 # Of each text.
 NAMES = (

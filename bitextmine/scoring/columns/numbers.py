@@ -10,9 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.languages.codes import Language, language, languages
+from bitextmine.languages.codes import MARK, Language, language, languages, script_code
 from bitextmine.languages.romanize import fold_lookalikes
-from bitextmine.languages.scripts import MARK, script_code
 from bitextmine.scoring.columns.quantities import NUMBER, contradictions, without_common
 
 _DIGIT = re.compile(r"\d")

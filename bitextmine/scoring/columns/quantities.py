@@ -11,8 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from bitextmine.languages.codes import languages
-from bitextmine.languages.scripts import UNSPACED
+from bitextmine.languages.codes import UNSPACED, languages
 
 # Separators inside a number, by locale: 1,234.5  1.234,5  1 234,5 (with no-break and thin spaces)  1'234.5; times
 # and dates (10:30, 2001-09-11, 11/9/2001), and separators of groups. A plain space counts only between groups of
