@@ -39,7 +39,7 @@ def test_a_chain_in_every_format(bm, chain, tmp_path, suffix):
         assert again and again == table(chain / f"{name}.tsv")
     gold = tmp_path / "gold.tsv"
     gold.write_text("".join(f"{row['src_line']}\t{row['tgt_line']}\n" for row in table(chain / "kept.tsv")))
-    evaluate = ("--gold", gold, "--format", "tsv")
+    evaluate = ("--gold", gold, "--format", "json")
     reports = [
         bm("evaluate", "mining", path, *evaluate).out for path in (chain / "kept.tsv", f"kept.{suffix}")
     ]

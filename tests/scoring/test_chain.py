@@ -118,8 +118,8 @@ def test_what_was_filtered_can_be_evaluated(bm, mined, tmp_path):
     pairs = [line.split("\t")[1:3] for line in gold.read_text().splitlines()]
     (tmp_path / "gold.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in pairs))
     (tmp_path / "scored.tsv").write_text(bm("score", mined / "ids.tsv", "--columns", "copy").out)
-    plain = bm("evaluate", "mining", mined / "ids.tsv", "--gold", "gold.tsv", "--format", "tsv").out
-    assert bm("evaluate", "mining", "scored.tsv", "--gold", "gold.tsv", "--format", "tsv").out == plain
+    plain = bm("evaluate", "mining", mined / "ids.tsv", "--gold", "gold.tsv", "--format", "json").out
+    assert bm("evaluate", "mining", "scored.tsv", "--gold", "gold.tsv", "--format", "json").out == plain
     without = bm("score", mined / "plain.tsv", "--columns", "copy").out
     error = bm("evaluate", "mining", "-", "--gold", "gold.tsv", stdin=without.encode(), code=1).err
     assert "no column src_line or tgt_line" in error and "--ids" in error
