@@ -48,11 +48,7 @@ MODULES = {
 
 
 class Refused(Exception):
-    """A library that cannot be used; the message names the file, what was found and what was expected."""
-
-
-class NotBuilt(Refused):
-    """A library that was not built, as on a machine without a C compiler."""
+    """A library that is missing or cannot be used; the message names the file, what was found and expected."""
 
 
 class _Array:
@@ -95,13 +91,6 @@ class _Interface(ctypes.Structure):
     _fields_ = [("version", ctypes.c_int32), ("count", ctypes.c_int64), ("entries", ctypes.POINTER(_Entry))]
 
 
-def _functions(library: ctypes.CDLL) -> dict[str, str]:
-    """Return the functions of a library with the letters of what they return and take."""
-    table = _Interface.in_dll(library, "bitextmine_interface")
-    entries = table.entries[: table.count]
-    return {entry.name.decode(): entry.types.decode() for entry in entries if entry.types}
-
-
 def library(name: str) -> ctypes.CDLL | None:
     """Return a module of `MODULES`, loaded once, or None if it is missing, refused (logged once) or not wanted.
 
@@ -118,8 +107,9 @@ def library(name: str) -> ctypes.CDLL | None:
             try:
                 _LOADED[name] = load(MODULES[name])
             except Refused as e:
-                if wish != "require":
-                    _warn(e)
+                if wish != "require" and not any(isinstance(other, Refused) for other in _LOADED.values()):
+                    message = "%s; continuing without it, about ten times as slowly. To build it: %s"
+                    log.warning(message, e, REBUILD)
                 _LOADED[name] = e
         loaded = _LOADED[name]
     if not isinstance(loaded, Refused):
@@ -129,47 +119,30 @@ def library(name: str) -> ctypes.CDLL | None:
     return None
 
 
-def _warn(refused: Refused) -> None:
-    if not isinstance(refused, NotBuilt):
-        log.warning("%s; continuing without it, more slowly. To build it: %s", refused, REBUILD)
-    elif not any(isinstance(other, NotBuilt) for other in _LOADED.values()):
-        log.warning(
-            "the compiled modules were not built: continuing without them, about ten times as slowly. To build them: "
-            "install a C compiler, then %s",
-            REBUILD,
-        )
-
-
 def load(module: Module) -> ctypes.CDLL:
-    """Load a library and set the types of its functions; NotBuilt or Refused if it cannot be used."""
-    path = _find(module)
+    """Load a library and set the types of its functions; Refused if it cannot be used."""
+    base = _PACKAGE / module.path
+    paths = [path for suffix in EXTENSION_SUFFIXES if (path := Path(f"{base}{suffix}")).exists()]
+    if not paths:
+        others = ", ".join(sorted(path.name for path in base.parent.glob(f"{base.name}*.so")))
+        found = f"only {others} is there" if others else "not built, which takes a C compiler"
+        raise Refused(f"{base}{EXTENSION_SUFFIXES[0]}: {found}")
     try:
-        library = ctypes.CDLL(str(path))
+        library = ctypes.CDLL(str(paths[0]))
     except OSError as e:
-        raise Refused(f"{path}: not a library for this machine ({e})") from None
-    stale = f"{path}: compiled from another version of bitextmine"
+        raise Refused(f"{paths[0]}: not a library for this machine ({e})") from None
+    stale = f"{paths[0]}: compiled from another version of bitextmine"
     try:
-        version = _Interface.in_dll(library, "bitextmine_interface").version
+        table = _Interface.in_dll(library, "bitextmine_interface")
     except ValueError:
         raise Refused(f"{stale}: no table of its functions") from None
-    if version != module.version:
-        raise Refused(f"{stale}: interface {version}, expected {module.version}")
-    for name, types in _functions(library).items():
-        function = library[name]
-        function.restype = _RETURNS[types[0]]
-        function.argtypes = [_ARGUMENTS[letter] for letter in types[1:] if letter != "v"]
-        setattr(library, name, function)  # library[name] makes a new object each time
+    if table.version != module.version:
+        raise Refused(f"{stale}: interface {table.version}, expected {module.version}")
+    for entry in table.entries[: table.count]:
+        if entry.types:
+            name, types = entry.name.decode(), entry.types.decode()
+            function = library[name]
+            function.restype = _RETURNS[types[0]]
+            function.argtypes = [_ARGUMENTS[letter] for letter in types[1:] if letter != "v"]
+            setattr(library, name, function)  # library[name] makes a new object each time
     return library
-
-
-def _find(module: Module) -> Path:
-    """Return the library's file for this Python; raises NotBuilt or Refused."""
-    base = _PACKAGE / module.path
-    for suffix in EXTENSION_SUFFIXES:
-        if (path := Path(f"{base}{suffix}")).exists():
-            return path
-    expected = f"{base.name}{EXTENSION_SUFFIXES[0]}"
-    beside = base.parent.glob(f"{base.name}.*")
-    if foreign := sorted(path.name for path in beside if path.suffix in (".so", ".pyd", ".dylib")):
-        raise Refused(f"{base.parent}: only {', '.join(foreign)}, expected {expected}")
-    raise NotBuilt(f"{base.parent / expected}: not built")

@@ -37,7 +37,7 @@ from bitextmine.alignment.documents import match_documents
 from bitextmine.alignment.evidence import PieceEvidence
 from bitextmine.alignment.second import SecondJudge
 from bitextmine.alignment.windows import Windows, make_windows
-from bitextmine.encoder import Encoder, as_encoder, load_encoder
+from bitextmine.encoder import Encoder, load_encoder
 from bitextmine.evaluation.alignment import Pair, read_alignments, score_alignments
 from bitextmine.files.source import iter_lines
 from bitextmine.languages.codes import join_sentences
@@ -305,7 +305,7 @@ def main() -> None:
     encoder = load_encoder(args.model)
     aligners = {"bitextmine": ours(encoder)}
     if args.second:
-        aligners["with second"] = ours(encoder, as_encoder(peer_encoder(args.second)[1]))
+        aligners["with second"] = ours(encoder, load_encoder(peer_encoder(args.second)[1]))
     if args.peers:
         sys.path.append(args.peers)
         pad = encoder.encode(["PAD"])[0]

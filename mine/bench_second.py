@@ -37,7 +37,7 @@ from harness import parser, table
 from peers import peer_encoder
 
 from bitextmine import Bitext, evaluate_retrieval, mine
-from bitextmine.encoder import as_encoder
+from bitextmine.encoder import load_encoder
 from bitextmine.mining.calibration import calibration_error, probability
 
 KINDS = {
@@ -104,7 +104,7 @@ def retrieval(data: Data, langs: list[str], seconds: dict[str, Any], model: str)
 def retrieved(data: Data, lang: str, second: Any, model: str) -> Iterator[list[float]]:
     """Yield the share of lines that a second encoder encodes, and P@1 in percent, for growing shares of the queries."""
     lines = {two: data.lines(f"bench/ntrex/ntrex.{two}.txt") for two in ("en", lang)}
-    encoder = as_encoder(model)
+    encoder = load_encoder(model)
     x, y = (encoder.encode(some).astype(np.float32) for some in lines.values())
     cosine = x @ y.T
     around = [np.sort(sims, axis=1)[:, -4:].mean(axis=1) for sims in (cosine, cosine.T)]

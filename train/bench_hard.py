@@ -29,7 +29,7 @@ from bench_public import NAMES, parallel, units
 from harness import parser, table
 from peers import peer_encoder
 
-from bitextmine.encoder import as_encoder, load_encoder
+from bitextmine.encoder import load_encoder
 
 KINDS = ("number", "name", "negation")
 NUMBER = re.compile(r"(?<![\w.,])\d+(?![\w]|[.,]\d)")
@@ -120,7 +120,7 @@ def main() -> None:
     command.add_argument("--second", metavar="NAME[=PYTHON]", help="second encoder")
     command.add_argument("--only", metavar="LANG,...", help="these languages")
     args = command.parse_args()
-    second = None if args.second is None else as_encoder(peer_encoder(args.second)[1])
+    second = None if args.second is None else load_encoder(peer_encoder(args.second)[1])
     sides = parallel(args.data, "FLORES")
     made = variants(sides["en"])
     pool = [*sides["en"], *(text for *_, text in made)]

@@ -31,7 +31,7 @@ from bitextmine.alignment.windows import make_windows
 from bitextmine.console import Progress, counted, silent
 from bitextmine.declarations import keywords
 from bitextmine.documents.sources import language_of
-from bitextmine.encoder import as_encoder
+from bitextmine.encoder import load_encoder
 from bitextmine.encoder.familiar import sampled, warn_unfamiliar
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.formats.names import FORMATS
@@ -290,9 +290,11 @@ class _Work:
 
     def __init__(self, options: AlignOptions, langs: Iterable[str | None], run: Run) -> None:
         self.options, self.run = options, run
-        self.encoder = as_encoder(choose_model(options.model, langs), run.device)
+        self.encoder = load_encoder(choose_model(options.model, langs), run.device)
         self.reader = Reader(options.langs, options.presplit, run, options.origin)
-        second = None if options.second is None else SecondJudge(as_encoder(options.second, run.device), run)
+        second = (
+            None if options.second is None else SecondJudge(load_encoder(options.second, run.device), run)
+        )
         self.aligner = Aligner(options.max_size, PieceEvidence.of(self.encoder), second)
         self._hashes = {"model": self.encoder.hash}
         if second is not None:

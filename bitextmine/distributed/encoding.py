@@ -43,7 +43,7 @@ class ClusterEncoding(contextlib.ExitStack):
 
     def __init__(self, executor: Executor, encoder: Encoder, device: str = "auto") -> None:
         super().__init__()
-        self._executor, self._sent, self._device = executor, sent_model(encoder), executor.device(device)
+        self._executor, self._sent = executor, sent_model(encoder, executor.device(device))
         self._facts: dict[str, Any] = {}
 
     @cached_property
@@ -53,7 +53,7 @@ class ClusterEncoding(contextlib.ExitStack):
     def prepare(self, folder: Path, batch_tokens: int | None) -> dict[str, Any]:
         """Prepare workers that see `folder`; return the settings that their vectors depend on."""
         self._workers.share([folder])
-        task = Task(f"{_HERE}:encoder_facts", (self._sent, self._device, batch_tokens), "loading the model")
+        task = Task(f"{_HERE}:encoder_facts", (self._sent, batch_tokens), "loading the model")
         self._facts = self._workers.run(task)
         self.chunk_lines, self.slow = self._facts["chunk_lines"], self._facts["slow"]
         settings: dict[str, Any] = self._facts["settings"]
@@ -87,11 +87,7 @@ class ClusterEncoding(contextlib.ExitStack):
     def vectors(self, blocks: Iterable[list[str]], batch_tokens: int | None) -> Iterator[np.ndarray]:
         """Yield the vectors of blocks of lines, in order."""
         tasks = (
-            Task(
-                f"{_HERE}:encode_block",
-                (self._sent, self._device, batch_tokens, lines),
-                f"encoding block {n}",
-            )
+            Task(f"{_HERE}:encode_block", (self._sent, batch_tokens, lines), f"encoding block {n}")
             for n, lines in enumerate(blocks, start=1)
         )
         with self._workers.stage("embed lines"):
@@ -101,11 +97,11 @@ class ClusterEncoding(contextlib.ExitStack):
     def _tasks(
         self, lines: Iterator[Lines], size: int, folder: Path, batch_tokens: int | None
     ) -> Iterator[Task]:
-        how = self._sent, self._device, batch_tokens
         for _, group in itertools.groupby(lines, lambda part: part.start // size):
             parts = list(group)
             shard = _Shard(folder, parts)
-            args = (how, self._facts, [list(part.fresh) for part in parts], str(shard.path))
+            texts = [list(part.fresh) for part in parts]
+            args = (self._sent, batch_tokens, self._facts, texts, str(shard.path))
             what = f"encoding lines {shard.start + 1} to {shard.stop}"
             yield Task(f"{_HERE}:encode_shard", args, what, key=shard)
 
@@ -128,40 +124,34 @@ class _Shard:
         self.path = folder / f"{self.start}-{self.stop}.npz"
 
 
-def encoder_facts(kept: Kept, model: SentModel, device: str, batch_tokens: int | None) -> dict[str, Any]:
+def encoder_facts(_: Kept, model: SentModel, batch_tokens: int | None) -> dict[str, Any]:
     """Return the properties of the worker's encoder that decide the batches, and the last bits of a vector."""
-    encoder = encoder_of(kept, model, device)
-    return {
-        "chunk_lines": encoder.network.chunk_lines,
-        "slow": encoder.network.slow,
-        "settings": encoder.network.settings(batch_tokens),
-    }
+    network = encoder_of(model).network
+    settings = network.settings(batch_tokens)
+    return {"chunk_lines": network.chunk_lines, "slow": network.slow, "settings": settings}
 
 
-def encode_block(
-    kept: Kept, model: SentModel, device: str, batch_tokens: int | None, lines: list[str]
-) -> np.ndarray:
+def encode_block(_: Kept, model: SentModel, batch_tokens: int | None, lines: list[str]) -> np.ndarray:
     """Return the vectors of lines, on a worker."""
-    return vectors_of(encoder_of(kept, model, device), lines, batch_tokens)
+    return vectors_of(encoder_of(model), lines, batch_tokens)
 
 
 def encode_shard(
     kept: Kept,
-    how: tuple[SentModel, str, int | None],
+    model: SentModel,
+    batch_tokens: int | None,
     facts: dict[str, Any],
     texts: Sequence[list[str]],
     path: str,
 ) -> None:
     """Write the vectors of chunks of lines to a file, and the number of lines that were cut in each.
 
-    A finished file stays as it is. `how` is the encoder, its device and batches. `facts` are those of the first worker
-    (`encoder_facts`); other ones would mean other bytes, and are an error.
+    A finished file stays as it is. `facts` are those of the first worker (`encoder_facts`); other ones would mean other
+    bytes, and are an error.
     """
     if Path(path).exists():
         return
-    model, device, batch_tokens = how
-    encoder = encoder_of(kept, model, device)
-    here = encoder_facts(kept, model, device, batch_tokens)
+    here = encoder_facts(kept, model, batch_tokens)
     if here != facts:
         raise BitextmineError(
             f"the workers encode in different ways ({json.dumps(facts['settings'])} and "
@@ -169,7 +159,7 @@ def encode_shard(
         )
     parts, cuts = [], []
     chunks = (Lines(0, len(lines), None, lines) for lines in texts)
-    for part in encode_lines(encoder, chunks, batch_tokens):
+    for part in encode_lines(encoder_of(model), chunks, batch_tokens):
         with np.errstate(over="ignore"):  # the driver finds what is infinite
             parts.append(np.ascontiguousarray(part.vectors, dtype=DTYPE))
         cuts.append(part.cut)
@@ -178,29 +168,25 @@ def encode_shard(
 
 @dataclass(frozen=True)
 class SentModel:
-    """An encoder as tasks carry it: what `load_encoder` finds it by on every node, and its hash."""
+    """An encoder as tasks carry it: what `load_encoder` finds it by on every node, its hash, and a worker's device."""
 
     source: str
     hash: str
+    device: str
 
 
-def sent_model(encoder: Encoder) -> SentModel:
+def sent_model(encoder: Encoder, device: str) -> SentModel:
     """Return an encoder for tasks; UsageError if `load_encoder` did not make it."""
     if not encoder.source:
         raise UsageError(f"model {encoder.name!r}: on a cluster, give the encoder's name or folder")
-    return SentModel(encoder.source, encoder.hash)
+    return SentModel(encoder.source, encoder.hash, device)
 
 
-def encoder_of(kept: Kept, model: SentModel, device: str) -> Encoder:
-    """Return the encoder on a worker, that of the last task or loaded; BitextmineError if it is not the driver's."""
-    if kept.get("encoder of") != (model, device):
-        kept.pop("encoder", None)
-        try:
-            kept["encoder"] = load_same(model.source, Run(device=device), "auto", model.hash)
-        except BitextmineError as e:
-            raise BitextmineError(
-                f"the node {socket.gethostname()}: {e}; nodes must see the model's folder, under the same path"
-            ) from None
-        kept["encoder of"] = (model, device)
-    encoder: Encoder = kept["encoder"]
-    return encoder
+def encoder_of(model: SentModel) -> Encoder:
+    """Return the encoder on a worker, loaded once; BitextmineError if it is not the driver's."""
+    try:
+        return load_same(model.source, Run(device=model.device), "auto", model.hash)
+    except BitextmineError as e:
+        raise BitextmineError(
+            f"the node {socket.gethostname()}: {e}; nodes must see the model's folder, under the same path"
+        ) from None

@@ -1,5 +1,5 @@
 """Sentences in, vectors out: tokeniser, model and model folders. ``load_encoder`` and ``Encoder`` are the way in."""
 
-from bitextmine.encoder.encoder import Encoder, as_encoder, load_encoder
+from bitextmine.encoder.encoder import Encoder, load_encoder
 
-__all__ = ["Encoder", "as_encoder", "load_encoder"]
+__all__ = ["Encoder", "load_encoder"]

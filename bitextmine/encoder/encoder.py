@@ -167,9 +167,9 @@ def refuse(corpus: str = "") -> NoReturn:
 
 
 def load_encoder(
-    model: str | os.PathLike[str] = "auto", device: str | Run = "auto", *, precision: str = "auto"
+    model: str | os.PathLike[str] | Encoder = "auto", device: str | Run = "auto", *, precision: str = "auto"
 ) -> Encoder:
-    """Load an encoder; UsageError or BitextmineError name the value or file that is missing or wrong.
+    """Load an encoder, or return one as it is; errors name the value or file that is missing or wrong.
 
     Args:
         model: the name of a packaged encoder; a model folder, or one of sentence-transformers or LASER; ORG/NAME or
@@ -180,8 +180,10 @@ def load_encoder(
             instructions), float32, bfloat16, float16.
     """
     run = device if isinstance(device, Run) else Run(device=device)
+    if not isinstance(model, (str, os.PathLike)) and hasattr(model, "encode_pieces"):
+        return model  # anything that works like an Encoder will do
     if not isinstance(model, (str, os.PathLike)) or not os.fspath(model):  # "" would be the current folder
-        raise UsageError(f"model: expected an encoder's name or folder, found {model!r}")
+        raise UsageError(f"model: expected an encoder, or the name or folder of one, found {model!r}")
     text = os.fspath(model)
     if text == PRECOMPUTED:
         nothing = _Precomputed()
@@ -201,27 +203,15 @@ def load_encoder(
     config, tokenizer = read_folder(folder)
     weights = read_weights(config, folder / WEIGHTS)
     own = folder_hash(folder)
-    # By default a GPU gets no sums: they take less time than looking up the words, and it would wait for text.
-    device_name = run.device_name if config.layers or run.device != "auto" else "cpu"
-    if not config.layers and device_name == "cpu":
+    if config.layers:
+        from bitextmine.encoder.network import Transformer
+
+        network = Transformer(config, weights, dataclasses.replace(run, device=run.device_name), precision)
+    else:  # a GPU would not help: sums take less time than looking up the words
         network = PieceSums(weights, config)
         return_freed_memory()  # of the text of the vocabulary
-    else:
-        from bitextmine.encoder.network import DeviceSums, Transformer
-
-        here = dataclasses.replace(run, device=device_name)
-        network = (Transformer if config.layers else DeviceSums)(config, weights, here, precision)
     stated = config.max_pieces, run, config.languages, config.pairs
     return Encoder(network, tokenizer, name, known or own, *stated, folder, source, precision)
-
-
-def as_encoder(model: str | os.PathLike[str] | Encoder, device: str | Run = "auto") -> Encoder:
-    """Return an encoder as it is, anything else through `load_encoder`; raises UsageError for neither."""
-    if isinstance(model, (str, os.PathLike)):
-        return load_encoder(model, device)
-    if not hasattr(model, "encode_pieces"):  # anything that works like an Encoder will do
-        raise UsageError(f"model: expected an encoder, or the name or folder of one, found {model!r}")
-    return model
 
 
 @lru_cache(maxsize=2)

@@ -133,9 +133,9 @@ def evaluate_classification(
             f"{train}: one document with the label {names[int(counts.argmin())]!r}; each label needs two, one to learn "
             "from and one to choose by"
         )
-    from bitextmine.encoder import as_encoder
+    from bitextmine.encoder import load_encoder
 
-    encoder = as_encoder(choose_model(model, map(language_of, paths)), run.device)
+    encoder = load_encoder(choose_model(model, map(language_of, paths)), run.device)
     vectors, cut = _encode(encoder, paths, [texts for _, texts in read], run)
     sets = [_Set(*each) for each in zip(labels, vectors, strict=True)]
     tested = sets[1 : 1 + len(tests)]

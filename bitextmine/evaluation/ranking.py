@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import counted
-from bitextmine.display import Shown
 from bitextmine.evaluation.options import RankingOptions
 from bitextmine.evaluation.report import Report, percent, wilson
 from bitextmine.mining.margin import margin, neighbourhood_mean
@@ -48,7 +47,7 @@ class RetrievalResult:
 
 
 @dataclass(frozen=True)
-class RetrievalReport(Report, Shown):
+class RetrievalReport(Report):
     """P@1 per direction and measure."""
 
     kind: ClassVar[str] = "retrieval evaluation"

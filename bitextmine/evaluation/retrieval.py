@@ -101,13 +101,13 @@ def evaluate_retrieval(
     if distractors is not None and not isinstance(distractors, Mapping):
         a_path("distractors", distractors)
     directions, count = language_pairs(pairs, list(asked)), len(next(iter(asked.values())))
-    from bitextmine.encoder import as_encoder
+    from bitextmine.encoder import load_encoder
 
     model = choose_model(model, asked)
-    encoder = as_encoder(model, run.device)
+    encoder = load_encoder(model, run.device)
     # Before the work: not every encoder has pieces to compare.
     scoring = open_scoring(encoder, model, ranking.rescore)
-    second = None if ranking.second is None else as_encoder(ranking.second, run.device)
+    second = None if ranking.second is None else load_encoder(ranking.second, run.device)
     pools, notes = _pools(encoder, run, asked, distractors, directions)
     with contextlib.ExitStack() as during:
         if second is not None:
@@ -252,9 +252,9 @@ def evaluate_muse(
     if sides[0] == sides[1]:
         raise BitextmineError(f"{names[0]} and {names[1]} are both in '{sides[0]}'; give two languages")
     from bitextmine.embeddings.embed import embed_lines
-    from bitextmine.encoder import as_encoder
+    from bitextmine.encoder import load_encoder
 
-    results, notes, encoder = [], [], as_encoder(choose_model(model, sides), run.device)
+    results, notes, encoder = [], [], load_encoder(choose_model(model, sides), run.device)
     *keys, at, sentences = muse_keys(sources[0].lines(), sources[1].lines(), names)
     if len(keys[0]) < MUSE_KEYS:
         notes.append(

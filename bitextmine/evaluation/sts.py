@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from bitextmine.arguments import a_path, whole_number
 from bitextmine.console import counted
 from bitextmine.declarations import keywords
-from bitextmine.display import Shown
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.evaluation.gold_pairs import GoldPairs, gold_pairs_of, read_gold_pairs
 from bitextmine.evaluation.pools import language_pairs
@@ -54,7 +53,7 @@ class StsResult:
 
 
 @dataclass(frozen=True)
-class StsReport(Report, Shown):
+class StsReport(Report):
     """Results per file, then per direction across languages; and the mean of either, if there are several."""
 
     kind: ClassVar[str] = "sts evaluation"
@@ -115,9 +114,9 @@ def evaluate_sts(
     seed = whole_number("seed", seed, 0)
     sets = _sets(files, run)
     measured = sets if pairs is None else [*sets, *_across(sets, pairs)]
-    from bitextmine.encoder import as_encoder
+    from bitextmine.encoder import load_encoder
 
-    encoder = as_encoder(choose_model(model, (rated_set.language for rated_set in sets)), run.device)
+    encoder = load_encoder(choose_model(model, (rated_set.language for rated_set in sets)), run.device)
     cosines, cut = _cosines(encoder, measured, run.batch_tokens)
     columns = [(cosine, rated.gold) for cosine, rated in zip(cosines, measured, strict=True)]
     draws = redrawn(columns, seed)

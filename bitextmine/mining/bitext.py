@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import aligned, counted
-from bitextmine.display import Shown
 from bitextmine.embeddings.store import embedding_paths
 from bitextmine.errors import UsageError
 from bitextmine.files.corpus import Corpus
@@ -46,7 +45,7 @@ class MinedPair(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Bitext(Shown):
+class Bitext:
     """The result of mining, best pair first: take its `len()`, iterate over it (`MinedPair`), `write` it.
 
     Attributes:

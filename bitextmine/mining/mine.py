@@ -176,13 +176,13 @@ def mine_all(
         SecondFailed: the second encoder fails, after the result without it.
     """
     from bitextmine.distributed.encoding import encoding_of
-    from bitextmine.encoder import as_encoder
+    from bitextmine.encoder import load_encoder
 
     run = work.run
     _check_inputs(pairs, outputs, options, work)
     gold = None if options.gold is None else read_gold(Source.of(options.gold, run))
     model = choose_model(model, [text.lang for pair in pairs for text in pair])
-    encoder = as_encoder(model, run.device_here)
+    encoder = load_encoder(model, run.device_here)
     # Before the work: not every encoder has pieces to compare.
     scoring = open_scoring(encoder, model, options.wants_rescoring)
     second = None
@@ -192,7 +192,7 @@ def mine_all(
                 f"--second judges log odds, and the encoder {encoder.name} has no scorer for them: add --rescore, or "
                 "name an encoder that has one"
             )
-        second = Second(as_encoder(options.second, run.device_here), options.second_budget, run, work.cache)
+        second = Second(load_encoder(options.second, run.device_here), options.second_budget, run, work.cache)
     with contextlib.ExitStack() as cluster:
         cluster.enter_context(run.executor.open())
         embeddings = _embed_all(pairs, encoder, work, keep_pieces=scoring is not None)

@@ -321,13 +321,13 @@ def open_scoring(
     Raises:
         BitextmineError: rescoring is wanted, but the encoder has no vectors of pieces; the scorer cannot be read.
     """
-    from bitextmine.encoder import as_encoder
+    from bitextmine.encoder import load_encoder
 
     folder: Path | None = getattr(encoder, "folder", None)
     own = Scorer.read(folder / SCORER) if folder is not None and (folder / SCORER).is_file() else None
     if wanted is False or (wanted is None and own is None):
         return None
-    here = encoder if encoder.device == "cpu" else as_encoder(model, "cpu")
+    here = encoder if encoder.device == "cpu" else load_encoder(model, "cpu")
     if wanted is None and not isinstance(here.network, PieceRows):
         return None
     return Scoring(here, PieceFeatures(*here.piece_rows()), own or packaged_scorer())

@@ -157,14 +157,9 @@ class PairScorer:
 
         request, device = self.request, run.executor.device(run.device)
         with run.executor.open() as workers:
-            models = [each and sent_model(each) for each in (self.encoder, self.second)]
+            models = [each and sent_model(each, device) for each in (self.encoder, self.second)]
             tasks = (
-                Task(
-                    f"{__name__}:columns_of",
-                    (request, models, device, *task),
-                    f"scoring block {number}",
-                    key=block,
-                )
+                Task(f"{__name__}:columns_of", (request, models, *task), f"scoring block {number}", key=block)
                 for number, (block, task) in enumerate(self._tasks(blocks, layout), start=1)
             )
             with workers.stage("score"):
@@ -173,18 +168,13 @@ class PairScorer:
 
 
 def columns_of(
-    kept: Kept,
-    request: Request,
-    models: Sequence[SentModel | None],
-    device: str,
-    back: Sequence[_Texts],
-    texts: _Texts,
+    kept: Kept, request: Request, models: Sequence[SentModel | None], back: Sequence[_Texts], texts: _Texts
 ) -> list[Any]:
     """Compute the columns of some pairs, on a worker."""
     if kept.get("request") != request:
         from bitextmine.distributed.encoding import encoder_of
 
-        encoder, second = (None if model is None else encoder_of(kept, model, device) for model in models)
+        encoder, second = (None if model is None else encoder_of(model) for model in models)
         kept["tools"], kept["request"] = request.tools(encoder, second), request
     return _columns(request, kept["tools"], back, texts)
 

@@ -148,11 +148,11 @@ def open_scorer(
     """Return the scorer with its encoders."""
     if not request.uses("encoder"):
         return PairScorer(request)
-    from bitextmine.encoder import as_encoder
+    from bitextmine.encoder import load_encoder
 
     model = choose_model(options.model, langs)
-    second = None if options.second is None else as_encoder(options.second, device)
-    return PairScorer(request, as_encoder(model, device), second)
+    second = None if options.second is None else load_encoder(options.second, device)
+    return PairScorer(request, load_encoder(model, device), second)
 
 
 def _stated_languages(table: Table) -> tuple[str, str] | None:

@@ -298,7 +298,7 @@ class WordEncoder:
 @pytest.fixture
 def encoder(monkeypatch):
     fake = WordEncoder()
-    monkeypatch.setattr(encoder_room, "as_encoder", lambda model, device="auto": fake)
+    monkeypatch.setattr(encoder_room, "load_encoder", lambda model, device="auto": fake)
     monkeypatch.setattr(embed_room, "embed_lines", fake.embed)
     return fake
 
