@@ -131,18 +131,6 @@ def test_a_result_does_not_replace_its_corpora(samples, encoder, tmp_path):
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_invalid_bytes_where_only_one_side_is_a_file(encoder, tmp_path):
-    (tmp_path / "bad.de").write_bytes(b"Guten Morgen.\nIch \xff esse kein Fleisch.\n")
-    (tmp_path / "gold.tsv").write_bytes(b"1\t1\t\xff\n2\t2\n")
-    en = ["Good morning.", "I do not eat meat."]
-    with pytest.raises(BitextmineError, match="line 2: invalid UTF-8"):
-        bitextmine.mine(en, tmp_path / "bad.de", model=encoder)
-    found = bitextmine.mine(
-        en, tmp_path / "bad.de", model=encoder, errors="replace", gold=tmp_path / "gold.tsv"
-    )
-    assert "\ufffd" in found[0].tgt + found[-1].tgt
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -243,14 +231,6 @@ def test_retrieval_from_lists_is_retrieval_from_files(encoder, root, tmp_path):
 
 
 QUERIES = {"en": ["Good morning.", "Good night."], "de": ["Guten Morgen.", "Gute Nacht."]}
-
-
-def test_distractors_that_go_unused_are_named(encoder):
-    report = bitextmine.evaluate_retrieval(QUERIES, {"de": ["Guten Tag."], "ger": ["Hallo."]}, model=encoder)
-    assert [note for note in report.notes if note.startswith("ger: distractors not used")]
-    assert report.results[0].pool == 3
-    assert len(repr(report)) < 300
-    assert "6 results" in repr(report)
 
 
 @pytest.mark.parametrize(
@@ -398,12 +378,3 @@ def test_the_example_of_training(root, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "P@1 0." in done.stdout
     assert (tmp_path / "work/exported/modules.json").is_file()
-
-
-@pytest.mark.parametrize("script", ["train/example.py", "mine/example.py", "mine/make_crawl.py"])
-def test_help_is_no_file_name(root, tmp_path, script):
-    done = subprocess.run(
-        [sys.executable, root / script, "--help"], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    assert "usage:" in done.stdout
-    assert not list(tmp_path.iterdir())

@@ -109,30 +109,6 @@ def test_editors_know_every_keyword():
     assert STUB.read_text(encoding="utf-8") == stub(), "run python tests/stubs.py"
 
 
-def test_the_checks_find_what_they_are_for(tmp_path):
-    package = tmp_path / "bitextmine"
-    for name, text in {
-        "__init__.py": "from bitextmine.version import __version__\n",
-        "errors.py": "",
-        "version.py": "__version__ = '0'\n",
-        "signature.py": "from bitextmine.version import __version__\n",
-        "files/__init__.py": "",
-        "files/lines.py": "def f():\n    from bitextmine.mining import run\n",
-        "mining/__init__.py": "from bitextmine.mining.run import mine\n",
-        "mining/run.py": "from bitextmine.errors import X\nfrom bitextmine.mining.sides import Y\n",
-        "mining/sides.py": "if TYPE_CHECKING:\n    from bitextmine.mining import mine\n",
-        "mining/alone.py": "import bitextmine.mining.run\n",
-    }.items():
-        (package / name).parent.mkdir(parents=True, exist_ok=True)
-        (package / name).write_text(text)
-    found = imports_of(package)
-    assert found["bitextmine.signature"] == {"bitextmine.version"}
-    assert found["bitextmine.files.lines"] == {"bitextmine.mining.run"}
-    assert set(circle(found)) == {"bitextmine.mining", "bitextmine.mining.run", "bitextmine.mining.sides"}
-    assert circle({**found, "bitextmine.mining.sides": set()}) == []
-    assert upward(found) == ["bitextmine.files.lines imports bitextmine.mining.run"]
-
-
 def test_scripts_import_names_that_the_package_has(root):
     """Most scripts are too slow to run here; this finds those that a change of the package left behind."""
     scripts = sorted(path for name in ("train", "index", "mine") for path in (root / name).glob("*.py"))

@@ -1,6 +1,5 @@
 import json
 import os
-import platform
 import subprocess
 import sys
 import textwrap
@@ -148,31 +147,3 @@ def test_the_peak_stays_below_the_memory_given(long_and_short, tmp_path, method,
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
     assert json.loads(done.stdout) < limit
-
-
-FAULTS = """
-import resource, sys
-import numpy as np
-from bitextmine.system import keep_freed_memory
-if sys.argv[1] == "keep":
-    keep_freed_memory()
-np.ones(4_000_000)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-for _ in range(8):
-    np.ones(4_000_000)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
-"""
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be told")
-def test_freed_memory_is_kept_where_asked():
-    env = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
-    faults = {
-        way: int(
-            subprocess.run(
-                [sys.executable, "-c", FAULTS, way], capture_output=True, check=True, env=env
-            ).stdout
-        )
-        for way in ("keep", "give back")
-    }
-    assert faults["keep"] * 10 < faults["give back"]

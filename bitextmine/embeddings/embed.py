@@ -118,12 +118,14 @@ def embed_corpus(
             raise UsageError(f"a corpus from {stream} needs --out FILE.npy to say where its vectors go")
         if lang is None and not isinstance(corpus, Corpus):
             raise UsageError(f"a corpus from {stream} needs --lang, as there is no file name to tell it by")
-    job = _Job(text, encoder, run, options, encoding)
+    job = _Job(text, source, encoder, run, options, encoding)
     if options.out is None and options.cache is None:
         store.vectors_path(source, encoder.hash)  # before the corpus is read
     check_lines(text, job.name)
     if encoder.name == PRECOMPUTED:
-        return job.up_to_date()
+        if check_fresh(job.npy, text.sha256, encoder.hash) is not None:
+            refuse(job.name)
+        return job.npy
     # Beside the work: identifying languages takes half a second to begin with.
     sample = sampled(text.lines())
     with ThreadPoolExecutor(1, thread_name_prefix="languages") as beside:
@@ -229,40 +231,37 @@ def encode_lines(
 
     `kept` gets the tokenised lines.
     """
+
+    def encoded(pieces: Pieces, inverse: NDArray[np.int64] | None) -> NDArray[Any]:
+        # A function of its own, so that nothing here holds the vectors while the next ones are made.
+        vectors = encoder.encode_pieces(pieces, batch_tokens=batch_tokens)
+        return vectors if inverse is None else vectors[inverse]
+
     tokenized = ((part, *encoder.tokenize(part.fresh)) for part in lines)
     with contextlib.closing(ahead(tokenized)) as chunks:
         for part, pieces, cut, inverse in chunks:
             if kept is not None:
                 kept.append(pieces, inverse)
-            yield _encoded(encoder, part, pieces, cut, inverse, batch_tokens)
+            yield EncodedLines(part, encoded(pieces, inverse), cut)
 
 
-def _encoded(
-    encoder: Encoder,
-    lines: Lines,
-    pieces: Pieces,
-    cut: int,
-    inverse: NDArray[np.int64] | None,
-    batch_tokens: int | None,
-) -> EncodedLines:
-    # A function of its own, so that nothing holds the vectors while the next ones are made.
-    vectors = encoder.encode_pieces(pieces, batch_tokens=batch_tokens)
-    return EncodedLines(lines, vectors if inverse is None else vectors[inverse], cut)
-
-
+@dataclasses.dataclass
 class _Job:
     """One corpus to embed."""
 
-    def __init__(
-        self, text: Corpus, encoder: Encoder, run: Run, options: EmbedOptions, encoding: Encoding | None
-    ) -> None:
-        assert text.source is not None
-        self.text, self.source, self.encoder = text, text.source, encoder
-        self.run, self.options, self.encoding = run, options, encoding
-        self.name = "-" if text.source.is_nameless else text.name
-        self.lang = text.lang
+    text: Corpus
+    source: Source
+    encoder: Encoder
+    run: Run
+    options: EmbedOptions
+    encoding: Encoding | None
 
-    def _npy(self) -> Path:
+    @property
+    def name(self) -> str:
+        return "-" if self.source.is_nameless else self.text.name
+
+    @property
+    def npy(self) -> Path:
         """Return the path of the vectors, as things stand."""
         if self.options.out is not None:
             return Path(self.options.out)
@@ -272,28 +271,28 @@ class _Job:
 
     def up_to_date(self) -> Path:
         """Embed the text if necessary, and return the path of its vectors."""
-        encoder, options = self.encoder, self.options
+        options, lines = self.options, counted(len(self.text), "line")
         if options.cache is not None:
             store.make_cache(options.cache)
         while True:
-            npy = self._npy()
-            reason = check_fresh(npy, self.text.sha256, encoder.hash)
-            if reason is None and not options.force and not (self.encoding and encoder.name == PRECOMPUTED):
-                lines = counted(len(self.text), "line")
-                log.info("%s: up to date (%s, model %s)", npy, lines, encoder.name)
+            npy = self.npy
+            reason = check_fresh(npy, self.text.sha256, self.encoder.hash)
+            if reason is None and not options.force:
+                log.info("%s: up to date (%s, model %s)", npy, lines, self.encoder.name)
                 return npy
-            if encoder.name == PRECOMPUTED and self.encoding is None:
-                refuse(self.name)
             if not (options.force or options.overwrite):
                 check_vectors_path(npy)
+            if not options.force and reason != "not embedded yet":
+                log.info("%s: embedding again: %s", npy, reason)
             try:
-                if self._make(npy, reason):
+                if self._make(npy):
+                    log.info("%s: %s embedded (model %s)", npy, lines, self.encoder.name)
                     return npy
             except JournalBusyError:
                 log.info("%s: another process is writing this embedding: waiting for it", npy)
                 wait_for_lock(journal_path(npy))
 
-    def _make(self, npy: Path, reason: str | None) -> bool:
+    def _make(self, npy: Path) -> bool:
         """Embed the text; False if another process has put something else there, JournalBusyError if it is about to."""
         encoder, options, text, batch_tokens = self.encoder, self.options, self.text, self.run.batch_tokens
         encoding = self.encoding
@@ -302,32 +301,20 @@ class _Job:
         else:
             settings = encoding.prepare(npy.parent, batch_tokens)
         network = encoding or encoder.network
-        chunk_lines = options.chunk_lines or network.chunk_lines
         origin: dict[str, Any] = {"text_sha256": text.sha256, "model_hash": encoder.hash}
-        writer = EmbeddingWriter(
-            npy,
-            len(text),
-            encoder.dim,
-            # Chunks and settings decide which sentences share a batch, and so the last bit of a vector.
-            {**origin, "chunk_lines": chunk_lines, **settings},
-            overwrite=options.force or options.overwrite,
-        )
-        if self._npy() != npy:
+        # Chunks and settings decide which sentences share a batch, and so the last bit of a vector.
+        how = {"chunk_lines": options.chunk_lines or network.chunk_lines, **settings}
+        overwrite = options.force or options.overwrite
+        writer = EmbeddingWriter(npy, len(text), encoder.dim, {**origin, **how}, overwrite=overwrite)
+        if self.npy != npy:
             writer.discard()
             return False
-        usual = store.embedding_paths(self.source)[0]
-        if options.out is None and options.cache is None and npy != usual and usual.exists():
-            log.info(
-                "%s: has vectors of another model; writing those of %s to %s", usual, encoder.name, npy.name
-            )
-        if not options.force and reason not in (None, "not embedded yet"):
-            log.info("%s: embedding again: %s", npy, reason)
         cut = 0
         with writer, self.run.progress(len(text), f"embed {self.name}") as bar:
             bar.update(writer.resume_row)
             if writer.resume_row:
                 log.info("%s: resuming at line %d of %d", npy, writer.resume_row + 1, len(text))
-            lines = _chunks(text, chunk_lines, writer.resume_row, find_repeats=network.slow)
+            lines = _chunks(text, how["chunk_lines"], writer.resume_row, find_repeats=network.slow)
             keep = options.keep_pieces and not (encoding or writer.resume_row or network.slow)
             kept = _PieceSpool() if keep else None
             if encoding is None:
@@ -341,9 +328,8 @@ class _Job:
                 del part  # its vectors, before the next ones are made
             if kept is not None:
                 text.derive(("pieces", encoder.hash), kept.pieces)
-            writer.finish(Manifest(lang=self.lang, corpus=self.name, model=encoder.name, **origin))
+            writer.finish(Manifest(lang=text.lang, corpus=self.name, model=encoder.name, **origin))
         remove_folder(shards_path(npy), "shards")
-        log.info("%s: %s embedded (model %s)", npy, counted(len(text), "line"), encoder.name)
         if cut:
             message = "%s: longer than %d pieces, and cut: at least %d of %s"
             log.warning(message, self.name, encoder.max_pieces, cut, counted(len(text), "line"))

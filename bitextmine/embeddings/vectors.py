@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from bitextmine.console import counted
-from bitextmine.embeddings.embed import EncodedLines, Lines, embed_corpus
+from bitextmine.embeddings.embed import check_embedding, check_lines
 from bitextmine.embeddings.options import EmbedOptions
-from bitextmine.embeddings.store import vectors_path
+from bitextmine.embeddings.store import Manifest, vectors_path
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.encoder.encoder import PRECOMPUTED, load_encoder
 from bitextmine.errors import BitextmineError
@@ -38,7 +38,12 @@ def adopt_vectors(
     Row i belongs to line i, and is scaled to length 1, in float16; a blank line has the zero row. `mine` and `index`
     use it as that of the model "precomputed".
 
-    The vectors are as for `open_precomputed`; of the options `out` and `force` count.
+    Args:
+        corpus: the text.
+        vectors: an .npy of float16, float32 or float64 (lines, dim).
+        run: how the corpus is read.
+        options: of which `out` and `force` count.
+        lang: the language of the corpus, if its name does not say.
 
     Raises:
         BitextmineError: the file is no matrix of floats, its rows are not as many as the lines, or it holds NaN or
@@ -51,65 +56,54 @@ def adopt_vectors(
         raise BitextmineError(
             f"{vectors}: is the embedding itself; name another file with --out, or move the vectors"
         )
-    text, encoder = Corpus(source, lang), load_encoder(PRECOMPUTED)
-    made = _Made(Path(vectors), len(text))
-    encoder.dim = int(made.matrix.shape[1])
-    return embed_corpus(text, encoder, run, EmbedOptions(options.out, force=options.force), encoding=made)
+    text = Corpus(source, lang)
+    check_lines(text, text.name)
+    matrix = _open(vectors, len(text))
+    check_embedding(source, load_encoder(PRECOMPUTED), options, lang=lang)
+    with Path(vectors).open("rb") as file:
+        digest = hashlib.file_digest(file, "blake2b").hexdigest()
+    origin: dict[str, Any] = {"text_sha256": text.sha256, "model_hash": PRECOMPUTED}
+    identity, overwrite = {**origin, "vectors": digest}, options.force or options.overwrite
+    with EmbeddingWriter(npy, len(text), matrix.shape[1], identity, overwrite=overwrite) as writer:
+        start = writer.resume_row
+        try:
+            for rows in _unit_rows(Path(vectors), matrix, text, start):
+                writer.write(start, rows)
+                start += len(rows)
+        except BitextmineError:
+            writer.discard()  # of these vectors nothing will ever come
+            raise
+        writer.finish(Manifest(lang=text.lang, corpus=text.name, model=PRECOMPUTED, **origin))
+    log.info("%s: %s embedded (model %s)", npy, counted(len(text), "line"), PRECOMPUTED)
+    return npy
 
 
-class _Made:
-    """The vectors of a file in place of an encoder's (`embed.Encoding`)."""
-
-    slow = False
-
-    def __init__(self, path: Path, rows: int) -> None:
-        self.path, self.matrix, self.chunk_lines = path, open_precomputed(path, rows), BLOCK_ROWS
-        self._stat = self._now()
-
-    def _now(self) -> tuple[int, int]:
-        stat = self.path.stat()
-        return stat.st_size, stat.st_mtime_ns
-
-    def prepare(self, _: Path, __: int | None) -> dict[str, Any]:
-        """Return what the rows depend on: the digest of the file."""
-        with self.path.open("rb") as file:
-            return {"vectors": hashlib.file_digest(file, "blake2b").hexdigest()}
-
-    def encode(
-        self, lines: Iterator[Lines], _: int, writer: EmbeddingWriter, __: int | None
-    ) -> Iterator[EncodedLines]:
-        """Yield the lines with their rows, brought to length 1."""
-        lost = texts = 0
-        for part in lines:
-            rows = np.array(self.matrix[part.start : part.start + part.count], dtype=np.float64)
-            if self._now() != self._stat:  # a map that shrinks is fatal
-                raise BitextmineError(f"{self.path}: changed while it was read; run the same command again")
-            wrong = np.flatnonzero(~np.isfinite(rows).all(axis=1))
-            if len(wrong):
-                writer.discard()  # of these vectors nothing will ever come
-                raise BitextmineError(
-                    f"{self.path}: row {part.start + int(wrong[0]) + 1} holds NaN or infinite numbers"
-                )
-            length = np.linalg.norm(rows, axis=1, keepdims=True)
-            units = np.divide(rows, length, out=np.zeros_like(rows), where=length > 0)
-            filled = np.fromiter((bool(line.strip()) for line in part.fresh), dtype=bool, count=part.count)
-            units[~filled] = 0
-            lost, texts = lost + int((filled & (length[:, 0] == 0)).sum()), texts + int(filled.sum())
-            yield EncodedLines(part, units, 0)
-        if lost and lost == texts and not writer.resume_row:
-            writer.discard()
-            raise BitextmineError(f"{self.path}: every number is zero; make the vectors again")
-        if lost:
-            message = "%s: the vectors of %s are zero, so these find nothing"
-            log.warning(message, self.path, counted(lost, "line"))
+def _unit_rows(path: Path, matrix: np.ndarray, text: Corpus, start: int) -> Iterator[np.ndarray]:
+    """Yield blocks of rows from number `start` on, brought to length 1."""
+    opened, lines = path.stat(), text.lines(start)
+    zeros = texts = 0
+    for first in range(start, len(matrix), BLOCK_ROWS):
+        rows = np.array(matrix[first : first + BLOCK_ROWS], dtype=np.float64)
+        now = path.stat()
+        if (now.st_size, now.st_mtime_ns) != (opened.st_size, opened.st_mtime_ns):
+            raise BitextmineError(f"{path}: changed while it was read; run the same command again")
+        wrong = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+        if len(wrong):
+            raise BitextmineError(f"{path}: row {first + int(wrong[0]) + 1} holds NaN or infinite numbers")
+        filled = np.array([bool(next(lines).strip()) for _ in rows])
+        length = np.linalg.norm(rows, axis=1)
+        zeros, texts = zeros + int((filled & (length == 0)).sum()), texts + int(filled.sum())
+        rows[~filled] = 0
+        yield np.divide(rows, length[:, None], out=rows, where=length[:, None] > 0)
+    if zeros and zeros == texts and not start:
+        raise BitextmineError(f"{path}: every number is zero; make the vectors again")
+    if zeros:
+        message = "%s: the vectors of %s are zero, so these find nothing"
+        log.warning(message, path, counted(zeros, "line"))
 
 
-def open_precomputed(path: str | os.PathLike[str], rows: int) -> np.ndarray:
-    """Map the vectors (rows, dim) of an .npy of float16, float32 or float64, as they are stored, read-only.
-
-    Raises:
-        BitextmineError: the file is none, or has another shape; the message states the numbers.
-    """
+def _open(path: str | os.PathLike[str], rows: int) -> np.ndarray:
+    """Map the vectors (rows, dim) as they are stored, read-only."""
     try:
         matrix = np.load(path, mmap_mode="r", allow_pickle=False)
         if not isinstance(matrix, np.ndarray):

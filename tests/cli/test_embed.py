@@ -1,16 +1,11 @@
 """`bitextmine embed`."""
 
-import contextlib
-import fcntl
 import gzip
 import json
 import lzma
 import os
-import pty
 import signal
-import struct
 import subprocess
-import termios
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -79,24 +74,6 @@ def test_a_fresh_embedding_is_kept(bm, parallel_text, tmp_path):
     assert (tmp_path / "corpus.fr.npy").read_bytes() == whole
 
 
-def test_progress_on_a_terminal(bm, bitextmine, tiny_model, parallel_text, tmp_path):
-    parallel_text(tmp_path, 10)
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    args = ("embed", "corpus.fr", "--model", tiny_model)
-    child = bitextmine.start(*args, cwd=tmp_path, stderr=slave, stdout=subprocess.PIPE)
-    os.close(slave)
-    shown = b""
-    with contextlib.suppress(OSError):  # Linux's end of file for a terminal
-        while block := os.read(master, 65536):
-            shown += block
-    out, _ = child.communicate()
-    os.close(master)
-    assert (child.returncode, out) == (0, b"")
-    assert b"%" in shown and b"lines" in shown
-    assert "\r" not in bm("embed", "corpus.en").err
-
-
 @pytest.fixture
 def stopped(bm, bitextmine, tiny_model, parallel_text, tmp_path):
     """A stopped process that has begun to write corpus.en.npy."""
@@ -130,18 +107,9 @@ def test_waiting_for_another_process(bitextmine, tiny_model, tmp_path, stopped, 
     assert (tmp_path / "corpus.en.npy").read_bytes() == written
 
 
-@pytest.mark.usefixtures("stopped")
-def test_another_model_meanwhile_writes_to_another_file(bm, other_model, tmp_path):
-    bm("embed", "corpus.en", "--model", other_model)
-    (npy,) = tmp_path.glob("corpus.en.*.npy")
-    assert np.load(npy).shape == (130, 24)
-    assert (tmp_path / "corpus.en.npy.part").exists()
-
-
 def test_two_models_side_by_side(bm, mined, other_model, tmp_path):
     first = contents(tmp_path)
     said = bm(*MINE, "--model", other_model)
-    assert "corpus.en.npy: has vectors of another model" in said.err
     both = contents(tmp_path)
     assert {name: both[name] for name in first} == first
     assert len(list(tmp_path.glob("corpus.en.*.npy"))) == 1

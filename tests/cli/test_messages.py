@@ -39,16 +39,6 @@ def test_names_that_no_file_has(call, name):
         call(name)
 
 
-def test_a_sentence_that_is_none():
-    with pytest.raises(BitextmineError, match=r"src: expected .*, found None among them"):
-        api.align(["a b", None], ["c d"])
-
-
-def test_an_unknown_preset_lists_all():
-    with pytest.raises(BitextmineError, match="choose one of cheap, mild, strict, none"):
-        api.filter([("a", "b")], preset="mildd")
-
-
 @pytest.mark.parametrize(
     ("args", "message"),
     [

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from .helpers import MINE, NO_MODEL, contents, table, write
+from .helpers import MINE, NO_MODEL, table, write
 from .test_mine import sample
 
 LANGUAGES = ("--src", "en", "--tgt", "fr")  # which some formats state, and TSV does not
@@ -146,26 +146,3 @@ def test_file_names_that_are_not_utf8(bm, tmp_path):
         assert "Traceback" not in bm(*command).err
     assert "not UTF-8" in bm.fails("index", name)
     bm.fails("info", os.fsdecode(b"\xff.npy"))
-
-
-RUNS = [  # each reads what earlier ones wrote
-    ("embed", "corpus.en", "corpus.fr"),
-    (*MINE, "--ids", "-o", "mined.tsv"),
-    ("score", "mined.tsv", "-o", "scored.tsv"),
-    ("filter", "scored.tsv", "--rejected", "bad.tsv"),
-    ("align", "corpus.en", "corpus.fr"),
-    ("report", "mined.tsv", "-o", "report.html"),
-]
-
-
-def test_commands_in_a_new_interpreter(bm, parallel_text, tmp_path):
-    """Most tests fork a process that has loaded the package (tests/warm.py); a new one writes the same bytes."""
-    for name in ("fresh", "warm"):
-        (tmp_path / name).mkdir()
-        parallel_text(tmp_path / name, 40, extra=10)
-    for args in RUNS:
-        fresh, warm = (bm(*args, cwd=name, fresh=name == "fresh", code=None) for name in ("fresh", "warm"))
-        assert (fresh.code, fresh.out) == (warm.code, warm.out)
-        assert "Traceback" not in fresh.err
-        assert fresh.code == 0, fresh.err
-    assert contents(tmp_path / "fresh") == contents(tmp_path / "warm")

@@ -201,15 +201,6 @@ def test_printing_to_a_closed_standard_output(bitextmine, tiny_model, work, text
     assert contents(work) == before, "no byte of it goes into a file"
 
 
-@pytest.mark.parametrize("text", PRINT.values(), ids=PRINT)
-def test_the_other_streams_closed(bitextmine, tiny_model, work, text):
-    before = contents(work)
-    usual = bitextmine(*text.replace("MODEL", str(tiny_model)).split(), cwd=work)
-    done = closed(bitextmine, "<&- 2>&-", text, work, tiny_model)
-    assert (done.returncode, done.stdout) == (0, usual.out)
-    assert contents(work) == before
-
-
 @pytest.mark.parametrize("name", WRITE)
 def test_files_are_written_with_closed_streams(bitextmine, tiny_model, work, tmp_path, name):
     """Without care the first opened file gets the descriptor of the missing stream, and what is printed to it."""
@@ -222,11 +213,6 @@ def test_files_are_written_with_closed_streams(bitextmine, tiny_model, work, tmp
     assert (done.returncode, done.stdout) == (0, "")
     assert contents(work) == before
     assert contents(tmp_path / "closed") == contents(tmp_path / "usual")
-
-
-def test_exit_codes_without_standard_error(bitextmine, tiny_model, work):
-    assert closed(bitextmine, "2>&-", "mine --nosuch", work, tiny_model).returncode == 2
-    assert closed(bitextmine, "<&- >&- 2>&-", "info nosuch", work, tiny_model).returncode == 1
 
 
 def test_reading_a_closed_standard_input(bitextmine, tiny_model, work):

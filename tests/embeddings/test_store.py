@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.embeddings.store import (
@@ -18,7 +18,6 @@ from bitextmine.embeddings.store import (
 )
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError
-from bitextmine.files.json_toml import read_json, write_json
 
 ROWS, DIM = 5, 4
 SETTINGS = {"batch_tokens": 4096, "max_pieces": [128, None]}
@@ -165,27 +164,6 @@ json_values = st.recursive(
     max_leaves=8,
 )
 own_keys = {field.name for field in dataclasses.fields(Manifest)}
-texts = ("lang", "text_sha256", "model", "model_hash", "vectors_blake2b", "version")
-manifests = st.builds(
-    Manifest,
-    rows=st.integers(0),
-    dim=st.integers(0),
-    corpus=st.text(st.characters()),  # lone surrogates too: a file name that is not UTF-8
-    **dict.fromkeys(texts, st.text()),
-    settings=st.dictionaries(st.text(), json_values, max_size=4),
-)
-
-
-@settings(max_examples=40)
-@given(manifests)
-def test_a_manifest_comes_back_whole(tmp_path_factory, manifest):
-    path = tmp_path_factory.mktemp("manifest") / "c.json"
-    write_json(path, manifest.to_json())
-    first, found = path.read_bytes(), Manifest.from_json(read_json(path))
-    assert found == manifest
-    write_json(path, found.to_json())
-    assert path.read_bytes() == first
-    assert [p.name for p in path.parent.iterdir()] == ["c.json"]
 
 
 @given(st.dictionaries(st.sampled_from(sorted(own_keys)), json_values))

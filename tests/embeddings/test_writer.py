@@ -5,7 +5,6 @@ import multiprocessing
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -338,31 +337,6 @@ def test_a_disk_that_fills_up_underway_costs_no_finished_rows(small_disk, monkey
     checked_manifest(npy)
     np.testing.assert_array_equal(np.load(npy), rows.astype(np.float16))
     assert sorted(contents(small_disk)) == ["c.json", "c.npy"]
-
-
-def test_writing_takes_no_memory_for_the_file(tmp_path):
-    """80 MB of rows pass through a process that grows by a batch."""
-    script = f"""
-import resource, numpy as np
-from bitextmine.embeddings.store import Manifest
-from bitextmine.embeddings.writer import EmbeddingWriter
-batch = np.ones((2000, 512), np.float32)
-grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-with EmbeddingWriter({str(tmp_path / "c.npy")!r}, 40_000, 512, {{}}) as writer:
-    for start in range(0, 40_000, 2000):
-        writer.write(start, batch)
-    writer.finish(Manifest())
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - grown) // 1024)
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
-    assert int(done.stdout) < 40 * (1024 if sys.platform == "darwin" else 1)
-
-
-def test_a_pipe_is_not_replaced_by_vectors(tmp_path):
-    os.mkfifo(tmp_path / "pipe.npy")
-    with pytest.raises(BitextmineError, match=r"pipe\.npy: cannot write: it is no regular file"):
-        EmbeddingWriter(tmp_path / "pipe.npy", 2, 4, {}, overwrite=True)
-    assert [(path.name, path.is_fifo()) for path in tmp_path.iterdir()] == [("pipe.npy", True)]
 
 
 def test_a_link_stays_and_leads_to_the_vectors(tmp_path, reference):

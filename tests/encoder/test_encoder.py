@@ -4,7 +4,6 @@ import json
 import multiprocessing
 import pickle
 import shutil
-import unicodedata
 from functools import cache
 
 import numpy as np
@@ -12,32 +11,18 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
 
 from bitextmine.encoder import load_encoder
-from bitextmine.encoder.columns import piece_characters, sentence_characters
-from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.encoder import load_same
 from bitextmine.encoder.folder import WEIGHTS, folder_hash, read_folder
-from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.network import Transformer
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
-from bitextmine.encoder.weights import (
-    TOP_SHARES,
-    pack_rows,
-    quantize_rows,
-    read_weights,
-    restore_rows,
-    unpack_rows,
-)
+from bitextmine.encoder.weights import TOP_SHARES, pack_rows, read_weights, unpack_rows
 from bitextmine.errors import BitextmineError
 from bitextmine.languages.clean import readable
 from bitextmine.shipped import SHIPPED, shipped_folder
-from bitextmine.training.data.vocabulary import train_vocabulary
-from bitextmine.training.recipe import load_recipe
-
-from .conftest import save_folder
 
 LINES = ["the cat sat on the mat", "", "le chat", "   ", "a " * 900, "le chat", "naïve café — 12,5 %", "\x00"]
 
@@ -56,7 +41,6 @@ def folder(request, make_folder, tmp_path):
 def oracle(folder, line):
     """One sentence at a time, in float64, for models without layers: the sum of its pieces' vectors."""
     import sentencepiece
-    from safetensors.numpy import load_file
 
     state = load_file(str(folder / "model.safetensors"))
     table = state["embedding.weight"].astype(np.float64) * state["embedding.scale"][:, None]
@@ -91,13 +75,6 @@ def test_company_and_budget_do_not_change_a_vector(folder):
         np.testing.assert_allclose(encoder.encode([line])[0], together[i], atol=2e-6)
 
 
-def test_word_order_matters_only_with_layers(make_folder, tmp_path):
-    for layers in (0, 2):
-        encoder = load_encoder(make_folder(tmp_path / f"{layers}", layers))
-        a, b = encoder.encode(["the cat saw the dog there", "the dog saw the cat there"])
-        assert np.allclose(a, b, atol=1e-5) == (layers == 0)
-
-
 def test_out_of_memory_halves_the_batch(make_folder, tmp_path, monkeypatch):
     folder = make_folder(tmp_path / "model", 2)
     config, _ = read_folder(folder)
@@ -118,14 +95,6 @@ def test_out_of_memory_halves_the_batch(make_folder, tmp_path, monkeypatch):
     with pytest.raises(BitextmineError, match="no room for one sentence of 50 pieces"):
         network.vectors(pieces)
     assert len(pieces) == 7, "of eight lines two are the same"
-
-
-def test_int8_rows_are_within_half_a_step():
-    weight = np.random.default_rng(0).standard_normal((50, 8)) * np.logspace(-4, 2, 50)[:, None]
-    weight[7] = 0
-    values, scale = quantize_rows(weight)
-    assert values.dtype == np.int8
-    assert (abs(restore_rows(values, scale) - weight) <= scale[:, None] * 0.5001).all()
 
 
 @pytest.mark.parametrize("dim", [128, 100, 8])
@@ -156,30 +125,6 @@ def test_a_few_bits_are_the_nearest_levels_of_the_best_scale(bits, dim):
             assert ((numbers - found) ** 2).sum() == pytest.approx(min(errors), rel=1e-3, abs=1e-12)
     with pytest.raises(BitextmineError, match=f"multiple of {8 // bits} numbers, found 99"):
         pack_rows(np.zeros((3, 99)), bits)
-
-
-def test_an_encoder_in_four_bits_is_half_the_size_and_gives_nearly_the_same_vectors(tmp_path):
-    tokenizer = shipped_folder("europe5") / "tokenizer.model"
-    source, folder = tmp_path / "float32", tmp_path / "int4"
-    torch.manual_seed(0)
-    size = Tokenizer(tokenizer).vocab_size
-    model = SentenceModel(EncoderConfig(size, 256, layers=0))
-    model.initialise()
-    weight = model.embedding.weight.detach().numpy()
-    save_folder(source, model, tokenizer, dtype="float32")
-    save_folder(folder, model, tokenizer, dtype="int4")
-    assert weight.size / 2 < (folder / WEIGHTS).stat().st_size < weight.size * 0.54
-    lines = ["The committee meets on Tuesday.", "La commission se réunit mardi.", "Hallo", ""]
-    a, b = load_encoder(source).encode(lines), load_encoder(folder).encode(lines)
-    assert (a * b).sum(1)[:3].min() > 0.985
-    assert not b[3].any()
-    arrays = load_file(folder / WEIGHTS)
-    arrays["embedding.scale"] = arrays["embedding.scale"][:, :-1].copy()
-    save_file(arrays, folder / WEIGHTS)
-    with pytest.raises(
-        BitextmineError, match=rf"'embedding.scale' has shape \({size}, 3\), but .* \({size}, 4\)"
-    ):
-        load_encoder(folder)
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -303,17 +248,3 @@ def test_text_without_spaces(lines):
         assert lengths[i] == (pytest.approx(1, abs=1e-5) if line.strip() else 0)
         names = sorted(pieces.ids[pieces.offsets[i] : pieces.offsets[i + 1]])
         assert names == sorted(own.ids[own.offsets[i] : own.offsets[i + 1]])
-
-
-def test_lengths_of_text_without_spaces(tmp_path):
-    """The columns for the length count characters, and a long line is cut at max_pieces, not at its only space."""
-    recipe = load_recipe(None, {"vocabulary.size": 120}, pairs=["x.zh-ja.tsv"])
-    train_vocabulary(recipe, tmp_path / "t.model", [*SCRIPTS.values()] * 20)
-    tokenizer = Tokenizer(tmp_path / "t.model")
-    characters = piece_characters(tokenizer.pieces())
-    for line in SCRIPTS.values():
-        (pieces, cut), (whole, _) = tokenizer.encode([line * 200, line], 100), tokenizer.encode([line])
-        assert cut == 1 and pieces.lengths[0] == 100 > pieces.lengths[1] > 3
-        assert sentence_characters(whole, characters).tolist() == [
-            len(unicodedata.normalize("NFKC", line)) + 1
-        ]

@@ -10,7 +10,7 @@ import pytest
 from bitextmine import compiled
 from bitextmine.encoder import tokenizer as words
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.tokenizer import CompiledTable, Words
+from bitextmine.encoder.tokenizer import Words
 
 FIRST = ["the cat sat", "le chat est là", ""]
 BROKEN = ["a cat and a dog", "der Hund und die Katze, là", "the the the"]
@@ -107,31 +107,6 @@ def test_a_failing_tokeniser_leaves_no_words_without_pieces():
         assert len(table) == known
     assert encode(table, AFTER) == expected(AFTER)
     assert encode(table, [*FIRST, *many]) == expected([*FIRST, *many])
-
-
-def test_a_table_that_runs_out_of_memory_in_the_middle(monkeypatch):
-    if compiled.library("encoder") is None:
-        pytest.skip("not compiled")
-    table = Words()
-    encode(table, FIRST)
-    finder, _ = table._state
-    assert isinstance(finder, CompiledTable)
-    library = finder._library
-
-    class Full:
-        def words_scan(self, *given):
-            library.words_scan(*given)
-            return -1  # with words in the table by then
-
-        def __getattr__(self, name):
-            return getattr(library, name)
-
-    finder._library = Full()
-    with pytest.raises(MemoryError, match="no room for a table of"):
-        encode(table, BROKEN)
-    finder._library = library
-    assert encode(table, AFTER) == expected(AFTER)
-    assert encode(table, BROKEN) == expected(BROKEN)
 
 
 def test_threads_share_a_table(way):

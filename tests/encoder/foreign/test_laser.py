@@ -10,7 +10,6 @@ from bitextmine.encoder import Encoder, load_encoder
 from bitextmine.encoder.foreign.laser import END, UNKNOWN
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
-from bitextmine.info import describe
 
 LINES = [
     "The doctor buys a red bicycle.",
@@ -193,16 +192,6 @@ def test_a_dictionary_that_does_not_fit(make):
 def test_impossible_dictionaries(make, said):
     with pytest.raises(BitextmineError, match=r"laser2\.safetensors: the dictionary"):
         load_encoder(make(said=said))
-
-
-def test_by_the_commands(bitextmine, make, tmp_path):
-    facts = describe(make())
-    assert facts["what"] == "encoder (LASER: LSTM, maximum over time)"
-    assert (facts["layers"], facts["dim"]) == ("2", "12")
-    (tmp_path / "corpus.fr").write_text("\n".join(LINES) + "\n", encoding="utf-8")
-    bitextmine("embed", "corpus.fr", "--model", "laser", cwd=tmp_path)
-    stored = np.load(tmp_path / "corpus.fr.npy")
-    np.testing.assert_allclose(stored, load_encoder(make()).encode(LINES), atol=2e-3)
 
 
 def test_a_checkpoint_is_converted_as_the_readme_says(make, root, monkeypatch):
