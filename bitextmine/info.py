@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bitextmine.embeddings.store import JOB, embedding_paths, journal_path, manifest_path, open_embedding
+from bitextmine.embeddings.store import JOB, journal_path, open_embedding
 from bitextmine.encoder.hub import hub_name
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus
@@ -78,10 +78,7 @@ def _corpus(source: Source) -> dict[str, str]:
     facts = {"what": "corpus", "lines": f"{len(text):,}", "blank lines": f"{blank:,}"}
     if not source.is_standard:
         facts["language"] = source.lang or "not told by the name; embed takes --lang"
-    facts["text sha256"] = text.sha256
-    if isinstance(source.path, Path) and not source.is_standard:
-        facts["embedding"] = _embedding_state(source, text.sha256)
-    return facts
+    return {**facts, "text sha256": text.sha256}
 
 
 def _embedding(npy: Path) -> dict[str, str]:
@@ -94,17 +91,6 @@ def _embedding(npy: Path) -> dict[str, str]:
     vectors, manifest = open_embedding(npy)
     facts = {**_manifest(manifest.to_json()), "what": "embedding: row i is line i of the text"}
     return {**facts, "bytes": f"{vectors.nbytes:,}"}
-
-
-def _embedding_state(source: Source, digest: str) -> str:
-    npy = embedding_paths(source)[0]
-    if not npy.exists():
-        return "unfinished" if Path(f"{npy}.part").exists() else "none"
-    if not manifest_path(npy).exists():
-        return f"{npy.name}, without its manifest"
-    manifest = read_json(manifest_path(npy))
-    made = f"{npy.name}, by model {manifest.get('model')} {manifest.get('model_hash')}"
-    return made if manifest.get("text_sha256") == digest else f"{made}, of another text than this"
 
 
 def _facts(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ import click
 from bitextmine.adaptation.options import AdaptOptions
 from bitextmine.arguments import key_value
 from bitextmine.cli.declared import Only, command
-from bitextmine.cli.shell import Command, program
+from bitextmine.cli.shell import program
 from bitextmine.declarations import Kind, Opt
 from bitextmine.run import Run
 from bitextmine.search.options import SEARCH_MEMORY
@@ -88,14 +88,7 @@ def train(
     if out is None:
         raise click.MissingParameter(param_type="option", param_hint="'--out'")
     options = replace(options, recipe=recipe, pairs=sources, settings=keys.settings() | dict(settings))
-    try:
-        train_encoder(out, options=options, run=run, force=force)
-    except KeyboardInterrupt:
-        if not (Path(out) / "work" / "checkpoint.pt").exists():
-            interrupted = click.get_current_context().command
-            assert isinstance(interrupted, Command)
-            interrupted.resume = "no checkpoint yet: the same command trains from the start"
-        raise
+    train_encoder(out, options=options, run=run, force=force)
 
 
 @command(
@@ -183,6 +176,7 @@ def fit_scorer(
     the best F1 by margin, and the best F1 and calibration error of a scorer fitted to the other kinds of text (a kind
     is the corpus name up to the first dot; a single kind is halved).
     """
+    from bitextmine.console import markdown
     from bitextmine.encoder.folder import PACKAGED
     from bitextmine.training.fit_scorer import fit_scorer
     from bitextmine.training.recipe import load_recipe
@@ -193,17 +187,15 @@ def fit_scorer(
         )
     plan = load_recipe(recipe or Path(trained) / "recipe.json", folder=None if data is None else Path(data))
     path, scorer, tasks = fit_scorer(trained, plan, model, out, fitting, run=run, force=force)
-    click.echo(
-        "| corpus | candidates | right | F1 by margin | F1 by a scorer fitted to the others | "
-        "share right: estimated | in truth | calibration error |\n|---|---|---|---|---|---|---|---|"
-    )
-    for task in tasks:
-        click.echo(
-            f"| {task.corpus} | {task.candidates:,} | {task.right:,} of {task.gold:,} | {task.f1_by_margin:.2f} | "
-            f"{task.f1_by_scorer:.2f} | {100 * task.share:.2f}% | {100 * task.right / task.candidates:.2f}% | "
-            f"{task.calibration_error:.4f} |"
-        )
-    click.echo(f"\n{path}: scorer {scorer.hash}")
+    header = "corpus|candidates|right|F1 by margin|F1 by a scorer fitted to the others|share right: estimated|in truth"
+    rows = [
+        f"{task.corpus}|{task.candidates:,}|{task.right:,} of {task.gold:,}|{task.f1_by_margin:.2f}|"
+        f"{task.f1_by_scorer:.2f}|{100 * task.share:.2f}%|{100 * task.right / task.candidates:.2f}%|"
+        f"{task.calibration_error:.4f}"
+        for task in tasks
+    ]
+    table = markdown(f"{header}|calibration error".split("|"), [row.split("|") for row in rows])
+    click.echo(f"{table}\n\n{path}: scorer {scorer.hash}")
 
 
 @command(program, "export", example="bitextmine export europe5 exported")

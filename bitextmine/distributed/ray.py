@@ -14,7 +14,6 @@ import logging
 import os
 import pickle
 import re
-import secrets
 import socket
 import sys
 import threading
@@ -28,7 +27,6 @@ from typing import Annotated, Any, ClassVar
 from bitextmine.declarations import Kind, Opt, Options
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.executor import Done, Task, Workers
-from bitextmine.system import processors
 from bitextmine.version import __version__
 
 log = logging.getLogger(__name__)
@@ -46,9 +44,9 @@ _open: dict[Ray, RayWorkers] = {}
 def check_address(address: Any) -> str:
     """Return what can be the address of a cluster; raise UsageError for anything else."""
     named = _ADDRESS.fullmatch(address) if isinstance(address, str) else None
-    if address not in ("auto", "local") and not (named and 0 < int(named[2]) < 1 << 16):
+    if address != "auto" and not (named and 0 < int(named[2]) < 1 << 16):
         raise UsageError(
-            f"expected auto, local or HOST:PORT of a cluster's head (6379 as a rule), found {address!r}"
+            f"expected auto or HOST:PORT of a cluster's head (6379 as a rule), found {address!r}"
         )
     return str(address)
 
@@ -58,14 +56,13 @@ class Ray(Options):
     """A Ray cluster and the share of it that each worker gets. No field changes a byte of the result.
 
     Attributes:
-        address: ``auto`` (the cluster of this machine, or ``$RAY_ADDRESS``), ``local`` (a cluster started on this
-            machine for the command), or ``HOST:PORT`` of a cluster's head.
+        address: ``auto`` (the cluster of this machine, or ``$RAY_ADDRESS``), or ``HOST:PORT`` of a cluster's head.
         cpus: processors of a worker.
         gpus: GPUs of a worker.
         rows: the most lines in a shard (None: by the size of the corpora).
     """
 
-    address: Annotated[str, Kind("auto|local|HOST:PORT", check_address)] = "auto"
+    address: Annotated[str, Kind("auto|HOST:PORT", check_address)] = "auto"
     cpus: Annotated[int, Opt(ge=1)] = 1
     gpus: Annotated[int, Opt(ge=0)] = 0
     rows: Annotated[int | None, Opt(ge=1)] = None
@@ -91,7 +88,6 @@ class Ray(Options):
         with contextlib.ExitStack() as stack:
             if ours:
                 stack.enter_context(_quiet())
-                stack.enter_context(_private_token(self.address))
                 _connect(ray, self.address)
                 stack.callback(ray.shutdown)
             workers = _open[self] = RayWorkers(ray, self)
@@ -289,25 +285,6 @@ def _quiet() -> Iterator[None]:
         sys.stdout = out
 
 
-@contextlib.contextmanager
-def _private_token(address: str) -> Iterator[None]:
-    """Give a cluster of our own its own token.
-
-    Otherwise Ray makes one in ~/.ray, with which it then reaches neither clusters that were started without a token
-    nor clusters named by their address.
-    """
-    names = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
-    if address != "local" or any(name in os.environ for name in names):
-        yield
-        return
-    os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
-    try:
-        yield
-    finally:
-        for name in names:  # Ray sets the mode itself
-            os.environ.pop(name, None)
-
-
 def _import_ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # silences a warning of a future change
@@ -330,16 +307,14 @@ def _connect(ray: Any, address: str) -> None:
         "logging_level": logging.ERROR,
     }
     logging.getLogger("ray").setLevel(logging.ERROR)
-    if address == "local":
-        options |= {"num_cpus": processors(), "include_dashboard": False}
-    elif address != "auto":
+    if address != "auto":
         _check_reachable(address, shown)
     try:
         ray.init(address=address, **options)
     except ConnectionError as e:
         raise BitextmineError(
             f"{shown}: no Ray cluster runs here ({_first_line(e)}); start one with 'ray start --head', "
-            "name the head of one as ray://HOST:PORT, or use ray://local"
+            "or name the head of one as ray://HOST:PORT"
         ) from None
     except Exception as e:  # Ray has no class for most
         raise BitextmineError(

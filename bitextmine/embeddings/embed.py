@@ -9,7 +9,6 @@ import itertools
 import logging
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -126,13 +125,8 @@ def embed_corpus(
         if check_fresh(job.npy, text.sha256, encoder.hash) is not None:
             refuse(job.name)
         return job.npy
-    # Beside the work: identifying languages takes half a second to begin with.
-    sample = sampled(text.lines())
-    with ThreadPoolExecutor(1, thread_name_prefix="languages") as beside:
-        warned = beside.submit(warn_unfamiliar, encoder, job.name, text.lang, sample)
-        npy = job.up_to_date()
-        warned.result()
-    return npy
+    warn_unfamiliar(encoder, job.name, text.lang, sampled(text.lines()))
+    return job.up_to_date()
 
 
 def check_lines(text: Corpus, name: str) -> None:

@@ -1,31 +1,19 @@
-"""Warnings of text in languages that an encoder was not trained on, from code, script and identification."""
+"""Warnings of text in languages that an encoder was not trained on, by its code and its script."""
 
-import contextlib
 import itertools
 import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from bitextmine.encoder.encoder import Encoder
-from bitextmine.languages.codes import (
-    UNDETERMINED,
-    code_problem,
-    count_scripts,
-    is_stated,
-    same_code,
-    scripts_of,
-)
-from bitextmine.languages.identify import Languages, is_installed
+from bitextmine.languages.codes import code_problem, count_scripts, is_stated, same_code, scripts_of
 from bitextmine.shipped import SHIPPED, languages_of
 
 log = logging.getLogger(__name__)
 
-# Lines sampled: enough for shares of a fifth, and done in a tenth of a second.
-SAMPLE = 1000
-_CHARACTERS = 120
+SAMPLE = 1000  # lines: enough for shares of a fifth
+_CHARACTERS = 120  # of each
 _MUCH = 0.2  # of a sample
-_LETTERS = 20  # shorter lines cannot be identified
-_ASKED = 200  # lines; fewer are not worth loading the identifier, which takes a second
 HOW_POOR = " (how poor, and what helps: train/new-language.md)"
 
 
@@ -50,8 +38,7 @@ def knows(encoder: Encoder, lang: str) -> bool:
 def unfamiliar(encoder: Encoder, lang: str, lines: Sequence[str]) -> str | None:
     """Return a warning about a sample of lines in ``lang`` (or ""); None also if the encoder states no languages.
 
-    A fifth of the sample in an unknown script is too much; so is a fifth in unknown languages, if py3langid is
-    installed and 200 lines are long enough.
+    A fifth of the letters in an unknown script is too much.
     """
     known = {same_code(code) for code in encoder.languages}
     if not known:
@@ -63,24 +50,15 @@ def unfamiliar(encoder: Encoder, lang: str, lines: Sequence[str]) -> str | None:
             advice = _advice(lang, encoder.name)
             return f"the encoder '{encoder.name}' was trained on only {few:,} pairs of '{lang}': {advice}"
         return f"{trained} '{lang}' (only on {stated}): {_advice(lang, encoder.name)}"
-    expect = f"which {trained} (only on {stated}): expect poor vectors"
     letters = count_scripts(lines, _CHARACTERS)
     scripts = frozenset().union(*map(scripts_of, known))
     foreign = Counter({name: count for name, count in letters.items() if name not in scripts})
-    if foreign.total() > _MUCH * letters.total():
-        share = 100 * foreign.total() / letters.total()
-        return f"{share:.0f}% of the letters in a sample are {_first(foreign)}, {expect}"
-    long = [line for line in lines if sum(map(str.isalpha, line[:_CHARACTERS])) >= _LETTERS]
-    if len(long) < _ASKED or not is_installed():
+    if foreign.total() <= _MUCH * letters.total():
         return None
-    with contextlib.suppress(OSError):  # no room to unpack its model; a warning is not worth failing
-        guesses = Counter(
-            code for code in Languages().guess(long) if code not in known and code != UNDETERMINED
-        )
-        if guesses.total() > _MUCH * len(long):
-            share = 100 * guesses.total() / len(long)
-            return f"{share:.0f}% of the lines in a sample look like {_first(guesses)}, {expect}"
-    return None
+    names = [name for name, _ in foreign.most_common(3)]
+    shown = ", ".join(names) + (" and others" if len(foreign) > len(names) else "")
+    share = 100 * foreign.total() / letters.total()
+    return f"{share:.0f}% of the letters in a sample are {shown}, which {trained} (only on {stated}): expect poor vectors"
 
 
 def _advice(lang: str, name: str) -> str:
@@ -98,9 +76,3 @@ def warn_unfamiliar(encoder: Encoder, name: str, lang: str, lines: Sequence[str]
     if (problem := unfamiliar(encoder, lang, lines)) is not None:
         log.warning("%s: %s", name, problem)
     return problem is not None
-
-
-def _first(counts: Counter[str]) -> str:
-    """Return the most frequent three."""
-    names = [name for name, _ in counts.most_common(3)]
-    return ", ".join(names) + (" and others" if len(counts) > len(names) else "")

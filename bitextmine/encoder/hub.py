@@ -44,25 +44,21 @@ def fetch(name: str, revision: str | None = None) -> Path:
     asked = name if revision is None else f"{name}@{revision}"
     try:
         import huggingface_hub
-        from huggingface_hub import constants, utils
     except ImportError:
         raise BitextmineError(
             f"{asked}: no such folder; to fetch a model of that name from the hub: pip install "
             "'bitextmine[transformers]'"
         ) from None
     if sys.stderr is None or not sys.stderr.isatty():
-        utils.disable_progress_bars()
+        huggingface_hub.utils.disable_progress_bars()
     fetching = {"revision": revision, "allow_patterns": FILES, "library_name": "bitextmine"}
     try:
         folder = Path(huggingface_hub.snapshot_download(name, **fetching))
     except Exception as e:  # of all kinds, from the network to the disk
         reason = str(e).strip().partition("\n")[0] or type(e).__name__
-        command = f"hf download {name}" + (f" --revision {revision}" if revision else "")
-        offline = ", and HF_HUB_OFFLINE is set" * constants.HF_HUB_OFFLINE
         raise BitextmineError(
-            f"{asked}: no such folder, and the hub ({constants.ENDPOINT}) does not give such a model{offline}: "
-            f"{reason}. Is its name right? A private one, or one with terms to accept, needs 'hf auth login'; "
-            f"without a network run '{command}' elsewhere, and take that folder"
+            f"{asked}: no such folder, and the hub does not give such a model: {reason}. A private one, or one with "
+            "terms to accept, needs 'hf auth login'; without a network, name a folder downloaded elsewhere"
         ) from None
     if not any(any(folder.glob(pattern)) for pattern in ("modules.json", "config.json", "*.spm")):
         raise BitextmineError(

@@ -61,10 +61,7 @@ def test_an_executor_of_another_package(bitextmine, tmp_path, parallel_text, tin
 @pytest.mark.parametrize(
     ("executor", "message"),
     [
-        (
-            "ray://head",
-            "expected auto, local or HOST:PORT of a cluster's head .6379 as a rule., found 'head'",
-        ),
+        ("ray://head", "expected auto or HOST:PORT of a cluster's head .6379 as a rule., found 'head'"),
         ("ray://head:70000", "found 'head:70000'"),
         ("ray://auto?cpus=0", "executor: cpus must be at least 1, found 0"),
         ("ray://auto?rows=many", "executor: rows: expected a whole number, found 'many'"),
@@ -88,7 +85,7 @@ def test_a_worker_has_the_gpus_of_its_executor():
 
 
 def test_the_executor_that_is_asked_for():
-    for address in ("auto", "local", "head:6379", "10.0.0.1:6379", "[::1]:6379"):
+    for address in ("auto", "head:6379", "10.0.0.1:6379", "[::1]:6379"):
         assert find_executor(f"ray://{address}") == Ray(address)
     assert Run().executor == find_executor("local") == LOCAL
     assert find_executor("ray") == Ray()
@@ -108,7 +105,7 @@ def test_nothing_of_ray_is_loaded_without_the_option(tmp_path):
     assert plain.returncode == 0, plain.stderr
     assert "one cat\tun chat" in plain.stdout
     loaded = subprocess.run(
-        [*run, "--ray", "local"], cwd=tmp_path, capture_output=True, text=True, check=False
+        [*run, "--ray", "auto"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert "Ray is loaded" in loaded.stderr, "with the option it would have been noticed"
 
@@ -118,5 +115,5 @@ def test_without_ray_the_message_says_what_to_install(bitextmine, tmp_path):
     (tmp_path / "hooks" / "sitecustomize.py").write_text("import sys\nsys.modules['ray'] = None\n")
     (tmp_path / "corpus.fr").write_text("un chat\n")
     env = {"PYTHONPATH": str(tmp_path / "hooks")}
-    said = bitextmine.fails("embed", "corpus.fr", "--ray", "local", cwd=tmp_path, env=env)
+    said = bitextmine.fails("embed", "corpus.fr", "--ray", "auto", cwd=tmp_path, env=env)
     assert "--executor ray needs Ray, which is not installed: pip install 'bitextmine[ray]'" in said
