@@ -134,22 +134,6 @@ sys.addaudithook(count)
 """
 
 
-# A program that has a warm process run a command with its own arguments, streams, folder and environment.
-_ASK = """
-import json, os, socket, sys, tempfile
-answers, theirs = os.pipe()
-with tempfile.TemporaryFile() as file:
-    told = {"argv": sys.argv[2:], "cwd": os.getcwd(), "env": dict(os.environ), "hooks": None}
-    file.write(json.dumps(told).encode())
-    file.seek(0)
-    socket.send_fds(socket.socket(fileno=int(sys.argv[1])), [b"!"], [0, 1, 2, file.fileno(), theirs])
-os.close(theirs)
-with open(answers) as lines:
-    code = [int(line) for line in lines][1]
-os.kill(os.getpid(), -code) if code < 0 else os._exit(code)
-"""
-
-
 class Warm:
     """A process that has loaded the package, and forks a command for each request (`warm.py`)."""
 
@@ -164,11 +148,6 @@ class Warm:
                 stdout=subprocess.PIPE,
                 env=environment,
             )
-
-    @property
-    def socket(self) -> int:
-        """Return the descriptor that takes requests."""
-        return self._control.fileno()
 
     def has_ended(self) -> bool:
         return self._process.poll() is not None
@@ -277,21 +256,9 @@ class Command:
     def shell(
         self, lines: str, env: dict[str, str] | None = None, **kwargs: Any
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run lines of bash with `pipefail`; `bitextmine` is this command, forked by a warm process.
-
-        It is a new interpreter for a file of process substitution, which only the shell's own children have open, and
-        where a program between has closed the way to that process.
-        """
+        """Run lines of bash with `pipefail`; `bitextmine` is this command."""
         environment = self.environment(env)
-        warm, real = self._warm(self.argv, environment, None), f'exec {shlex.join(self.argv)} "$@"'
-        program = f"#!/bin/sh\n{real}\n"
-        if warm is not None:
-            asks = shlex.join([sys.executable, "-SEc", _ASK, str(warm.socket), *self.argv])
-            program = (
-                f'#!/bin/sh\ncase "$*" in */dev/fd/*) {real} ;; esac\n'
-                f'[ -e /dev/fd/{warm.socket} ] || {real}\nexec {asks} "$@"\n'
-            )
-            kwargs["pass_fds"] = [warm.socket]
+        program = f'#!/bin/sh\nexec {shlex.join(self.argv)} "$@"\n'
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "bitextmine").write_text(program)
             (Path(folder) / "bitextmine").chmod(0o755)

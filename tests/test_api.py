@@ -233,32 +233,6 @@ def test_retrieval_from_lists_is_retrieval_from_files(encoder, root, tmp_path):
 QUERIES = {"en": ["Good morning.", "Good night."], "de": ["Guten Morgen.", "Gute Nacht."]}
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (
-            {"queries": {"en": "Yes.", "de": "Ja."}},
-            "queries: expected a list of sentences for 'en', found 'Yes.'",
-        ),
-        ({"queries": {"en": ["Yes."], "de": [5]}}, "queries: sentence 1 of 'de' is 5, not a text"),
-        ({"queries": 5}, "queries: expected the name of a file"),
-        (
-            {"distractors": {"de": "more.txt"}},
-            "distractors: expected a list of sentences for 'de', found 'more.txt'",
-        ),
-        ({"distractors": {"de": [None]}}, "distractors: sentence 1 of 'de' is None, not a text"),
-        ({"distractors": 5}, "distractors: expected the name of a file"),
-        ({"pairs": ["en-de"]}, "pairs: expected text such as 'en-fr,fr-en'"),
-        ({"k": 1.5}, "k: expected a whole number, found 1.5"),
-        ({"rescore": "no"}, "rescore: expected True or False"),
-        ({"memory": "x"}, "memory: 'x' is not a size"),
-    ],
-)
-def test_retrieval_refuses(encoder, given, message):
-    with pytest.raises(UsageError, match=message):
-        bitextmine.evaluate_retrieval(**{"queries": QUERIES, "model": encoder, **given})
-
-
 def test_filter_takes_the_columns_of_a_frame():
     frame = pandas.DataFrame(
         {"src": ["a", "b", "c"], "tgt": ["x", "y", "z"], "own": [1.0, 2.0, np.nan]}, index=[5, 6, 7]

@@ -58,7 +58,8 @@ def unfamiliar(encoder: Encoder, lang: str, lines: Sequence[str]) -> str | None:
     names = [name for name, _ in foreign.most_common(3)]
     shown = ", ".join(names) + (" and others" if len(foreign) > len(names) else "")
     share = 100 * foreign.total() / letters.total()
-    return f"{share:.0f}% of the letters in a sample are {shown}, which {trained} (only on {stated}): expect poor vectors"
+    script = f"{share:.0f}% of the letters in a sample are {shown}"
+    return f"{script}, which {trained} (only on {stated}): expect poor vectors"
 
 
 def _advice(lang: str, name: str) -> str:

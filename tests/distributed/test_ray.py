@@ -158,31 +158,6 @@ def test_a_driver_that_is_interrupted_or_killed_goes_on(bitextmine, nodes, folde
     assert f"search: {left} tiles, {killed} of them found finished" in said
 
 
-def test_a_corpus_is_embedded_in_shards_though_the_object_store_is_full(
-    bitextmine, nodes, tmp_path, tiny_model, sentence_pairs
-):
-    import ray
-
-    (tmp_path / "large.fr").write_text(
-        "".join(f"{fr} {i % 7}\n" for i in range(3) for _, fr in sentence_pairs)
-    )
-    args = ("embed", "large.fr", "--model", tiny_model)
-    bitextmine(*args, "--out", "plain.npy", cwd=tmp_path)
-    ray.init(nodes.address, log_to_driver=False)
-    try:
-        block = bytes(STORE // 20)
-        held = [ray.put(block) for _ in range(18)]
-        said = bitextmine(
-            *args, "--out", "shards.npy", "--executor", f"ray://{nodes.address}", cwd=tmp_path
-        ).err
-        assert len(held) == 18
-    finally:
-        ray.shutdown()
-    assert "7 tasks by 2 workers" in said
-    for ending in ("npy", "json"):
-        assert (tmp_path / f"plain.{ending}").read_bytes() == (tmp_path / f"shards.{ending}").read_bytes()
-
-
 @pytest.fixture(scope="module")
 def rows(sentence_pairs):
     """70,000 pairs, six megabytes, a fifth of them not for the first time."""

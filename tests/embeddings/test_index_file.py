@@ -118,27 +118,8 @@ def test_damage_is_told(npy):
         load_index(report.path)
 
 
-# Factory strings whose k-means is in another place each: centres, codes, rotations, a quantiser of centres, a graph's
-# codes, what refines.
-KINDS = ["flat", "ivf", "IVF1,PQ16x4fs", "HNSW32_SQ8", "auto"]
 FACTORIES = ["ivf", "IVF2,PQ8x4fs", "OPQ8_32,IVF4,PQ8x4fs", "IVF4_HNSW8,SQ8", "PQ4x4,Refine(PQ8x4)"]
 FACTORIES += ["RQ4x4", "PRQ2x2x4", "HNSW8_2x4+PQ4"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_command_prints_its_report_and_nothing_else(bitextmine, tmp_path, kind):
-    """FAISS itself writes to the process's standard output and standard error, below Python."""
-    names = []
-    for rows in (20 if "PQ" in kind else 1, 600):
-        names.append(f"v{rows}.npy")
-        embed(tmp_path / names[-1], oracle.vectors(np.random.default_rng(3), rows, 32))
-    done = bitextmine("index", *names, "--type", kind, "--memory", "100M", cwd=tmp_path)
-    assert done.out == ""
-    lines = done.err.splitlines()
-    assert len(lines) == 2 * len(names)
-    for name, what, recall in zip(names, lines[::2], lines[1::2], strict=True):
-        assert what.startswith(name.replace(".npy", ".faiss: "))
-        assert recall.startswith("measured on ") and ": recall@1 " in recall
 
 
 @pytest.mark.parametrize("kind", FACTORIES)

@@ -1,7 +1,6 @@
 """The embedding writer: whatever stops it, the next run ends with the same bytes."""
 
 import errno
-import multiprocessing
 import os
 import shutil
 import subprocess
@@ -26,7 +25,6 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.journal import Journal
 
 ROWS, DIM, BATCH = 7, 3, 2
-FORK = multiprocessing.get_context("fork")
 
 
 def vectors(name, rows=ROWS, dim=DIM):
@@ -254,34 +252,6 @@ def test_any_row_of_kills_and_identities_ends_well(tmp_path_factory, no_fsync, r
     embed(npy, "A")
     assert finished(folder) == reference["A"]
     shutil.rmtree(folder)
-
-
-def test_many_writers_at_once_leave_one_right_embedding(tmp_path):
-    npy = tmp_path / "c.npy"
-
-    def work(name):
-        rows = vectors(name, 4, 2)
-        done = 0
-        while done < 10:
-            try:
-                with EmbeddingWriter(npy, 4, 2, {"text": name}) as writer:
-                    for start in range(writer.resume_row, 4):
-                        writer.write(start, rows[start : start + 1])
-                    writer.finish(Manifest(text_sha256=name))
-                done += 1
-            except BitextmineError as e:
-                if "is writing" not in str(e):
-                    raise
-
-    children = [FORK.Process(target=work, args=(name,)) for name in "ABCD"]
-    for child in children:
-        child.start()
-    for child in children:
-        child.join()
-    assert [child.exitcode for child in children] == [0] * 4
-    manifest = checked_manifest(npy)
-    np.testing.assert_array_equal(np.load(npy), vectors(manifest.text_sha256, 4, 2).astype(np.float16))
-    assert sorted(contents(tmp_path)) == ["c.json", "c.npy"]
 
 
 DISK_BYTES = 256 * 1024

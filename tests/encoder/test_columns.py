@@ -6,7 +6,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bitextmine import compiled
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.columns import (
     COLUMNS,
@@ -23,9 +22,7 @@ from bitextmine.encoder.columns import (
 from bitextmine.encoder.config import FORMAT, KIND, EncoderConfig
 from bitextmine.encoder.model import SentenceModel, unit_vectors
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.tokenizer import Tokenizer
-from bitextmine.encoder.weights import PIECES, SCALE
 from bitextmine.errors import BitextmineError
 from bitextmine.shipped import shipped_folder
 
@@ -135,23 +132,6 @@ def test_pieces_that_cancel_out_have_no_length_either():
         model.embedding.weight[5] = -model.embedding.weight[4]
         both = model(torch.tensor([4, 5, 4]), torch.tensor([0, 2, 3]))
     assert not both[0].any() and both[1].norm() == pytest.approx(1)
-
-
-@pytest.mark.skipif(compiled.library("encoder") is None, reason="nothing is compiled here")
-@pytest.mark.parametrize("kind", [np.int8, np.float32])
-@pytest.mark.parametrize(("dim", "columns"), [(7, 7), (33, 20), (200, 48), (376, 96), (300, 130), (520, 520)])
-def test_compiled_and_plain_are_the_same(dim, columns, kind, monkeypatch):
-    rng = np.random.default_rng(dim)
-    weights = {PIECES: rng.integers(-127, 128, (50, dim)).astype(kind)}
-    if kind == np.int8:
-        weights[SCALE] = rng.random(50).astype(np.float32)
-    pieces = Pieces.from_lists([rng.integers(0, 50, n).tolist() for n in rng.integers(0, 40, 60)])
-    config = EncoderConfig(50, dim + columns, layers=0, order_columns=columns, order_weight=WEIGHT)
-    network = PieceSums(weights, config)
-    found = network.vectors(pieces)
-    assert found.shape == (60, dim + columns)
-    monkeypatch.setenv("BITEXTMINE_COMPILED", "off")
-    assert network.vectors(pieces).tobytes() == found.tobytes()
 
 
 def test_a_configuration_has_them():
