@@ -74,7 +74,6 @@ def align(
     src: Text,
     tgt: Text,
     *,
-    documents: bool = False,
     max_size: int = 6,
     presplit: bool = False,
     anchors: bool = False,

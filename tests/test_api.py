@@ -330,11 +330,8 @@ def test_functions_take_the_objects_of_the_commands(encoder, tmp_path):
         "numbers >= 1": 0,
         "duplicate (exact)": 3,
     }
-    lax, strict = bitextmine.AlignOptions(max_size=2), bitextmine.AlignOptions(documents=True)
-    links = bitextmine.align(*texts, model=encoder, options=lax)
+    links = bitextmine.align(*texts, model=encoder, options=bitextmine.AlignOptions(max_size=2))
     assert "max_size:2|" in links.signature and len(links) == len(bitextmine.align(*texts, max_size=2))
-    with pytest.raises(UsageError, match="documents is for the command"):
-        bitextmine.align(*texts, options=strict)
     (tmp_path / "book.txt").write_text("Good morning. I am here.\n\nHello.\n")
     split = bitextmine.SplitOptions(langs=("en",), join="paragraph")
     assert [one.text for one in bitextmine.split(tmp_path / "book.txt", options=split)] == [

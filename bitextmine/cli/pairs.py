@@ -38,9 +38,9 @@ def info(
 
 _HELP = f"""Summarise a file of sentence pairs on an HTML page.
 
-The page needs no network. It shows scores and thresholds, lengths, languages, suspicious pairs with high scores,
-examples, and the signature of the run. Reads the output of 'mine', 'score' and 'filter', others ({INPUT_SUFFIXES}),
-with or without scores, or two files, sources and translations.
+The page needs no network. It shows the scores, suspicious pairs, examples, and the signature of the run. Reads the
+output of 'mine', 'score' and 'filter', others ({INPUT_SUFFIXES}), with or without scores, or two files, sources and
+translations.
 """
 
 
@@ -65,16 +65,6 @@ def report(
         Opt("--threshold", "Threshold to mark in the charts. auto: the one the file was mined with."),
     ] = "auto",
     where: PairColumns,
-    manifest: Annotated[
-        str | None,
-        Opt(
-            "--manifest",
-            "Manifest of the mining run.",
-            metavar="FILE.json",
-            default="BITEXT.tsv.json",
-            remote=True,
-        ),
-    ] = None,
     run: Annotated[Run, Only("errors", "max_line")],
 ) -> None:
     """Summarise a file of sentence pairs on an HTML page."""
@@ -86,7 +76,7 @@ def report(
     from bitextmine.reporting import write_report
 
     source = Source.of(path, run)
-    pairs = write_report(source, output, columns=where.columns, threshold=threshold, manifest=manifest)
+    pairs = write_report(source, output, columns=where.columns, threshold=threshold)
     if output != "-":
         click.echo(f"{output}: a report on {counted(pairs, 'pair')}", err=True)
 

@@ -44,7 +44,6 @@ def write_report(
     *,
     columns: Columns | None = None,
     threshold: str | float | None = "auto",
-    manifest: str | os.PathLike[str] | None = None,
     errors: str = "strict",
 ) -> int:
     """Write an HTML page about a file of pairs and return the number of pairs.
@@ -56,7 +55,6 @@ def write_report(
         output: the page; ``-`` is stdout.
         columns: the columns, for files that ``mine`` did not write.
         threshold: a number, ``none``, or ``auto`` for the one in the manifest.
-        manifest: the manifest, instead of PATH.json.
         errors: invalid UTF-8: ``strict`` raises, ``replace`` puts U+FFFD.
 
     Raises:
@@ -69,7 +67,7 @@ def write_report(
     keep_apart(source, {"-o": destination})
     destination.check()
     rule = parse_threshold(threshold)
-    origin = load_provenance(source, manifest)
+    origin = load_provenance(source)
     cut = rule if isinstance(rule, float) else origin.threshold if rule == "auto" else None
     surveyed = survey(source, columns=columns, threshold=cut)
     if isinstance(rule, float):
@@ -113,29 +111,19 @@ class Provenance:
         return [(key.replace("_", " "), value) for key, value in list(self.parts.items())[:_MOST]]
 
 
-def load_provenance(source: Source, manifest: str | os.PathLike[str] | None = None) -> Provenance:
-    """Read the manifest of a mined file: the given one, else FILE.json beside the file.
-
-    Raises:
-        BitextmineError: the given manifest is missing or describes no pairs. One that stands beside the file is skipped
-            in that case, with a note.
-    """
+def load_provenance(source: Source) -> Provenance:
+    """Read the manifest FILE.json beside a mined file, if there is one that describes pairs."""
     origin = Provenance(str(source) if source.is_standard else source.path.name)
-    beside = to_path(manifest if manifest is not None else f"{source.text}.json")
-    if manifest is None and (source.is_standard or not beside.is_file()):
+    beside = to_path(f"{source.text}.json")
+    if source.is_standard or not beside.is_file():
         return origin
     try:
         content = read_json(beside)
         mark = content.get("signature")
         if content.get("kind") != "bitext" or not isinstance(mark, str):
             raise BitextmineError(f"{beside}: describes {content.get('kind')!r}, not a file of mined pairs")
-        try:
-            origin.parts = parse_signature(mark)
-        except BitextmineError as error:
-            raise BitextmineError(f"{beside}: {error}") from None
+        origin.parts = parse_signature(mark)
     except BitextmineError as error:
-        if manifest is not None:
-            raise
         origin.problem = f"The manifest beside the file was not used: {error}."
         return origin
     origin.manifest, origin.signature = beside.name, mark

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from bitextmine.errors import BitextmineError
@@ -48,7 +47,6 @@ class RuleSet:
     rules: tuple[Rule, ...] = ()
     duplicates: str = "none"
     if_present: frozenset[str] = frozenset()
-    name: str = ""
 
     def __str__(self) -> str:
         return ",".join(str(rule).replace(" ", "") for rule in self.rules) or "none"
@@ -61,7 +59,6 @@ class RuleSet:
             tuple(merged.values()),
             self.duplicates if duplicates is None else _checked(duplicates, "duplicates"),
             self.if_present - {rule.column for rule in rules},
-            self.name,
         )
 
 
@@ -82,13 +79,13 @@ def load_rules(path: str | os.PathLike[str]) -> RuleSet:
 
     Beside them stand duplicates = "exact|near|none" and if_present = [columns]. BitextmineError for anything else.
     """
-    return _rules(read_toml(path), str(path), Path(path).stem)
+    return _rules(read_toml(path), str(path))
 
 
 def load_preset(name: str) -> RuleSet:
     """Return the rules of a preset; BitextmineError for an unknown name."""
     _checked(name, "preset", (*PRESETS, "none"))
-    return _rules(parse_toml(preset_text(name)), f"preset {name}", name)
+    return _rules(parse_toml(preset_text(name)), f"preset {name}")
 
 
 def choose_rules(
@@ -113,7 +110,7 @@ def choose_rules(
     return chosen.changed(single, duplicates)
 
 
-def _rules(content: Mapping[str, Any], where: str, name: str) -> RuleSet:
+def _rules(content: Mapping[str, Any], where: str) -> RuleSet:
     rules: list[Rule] = []
     duplicates = "none"
     if_present: list[str] = []
@@ -129,7 +126,7 @@ def _rules(content: Mapping[str, Any], where: str, name: str) -> RuleSet:
                 f"{where}: '{key}' is not understood; expected column = value in [min], [max] or [equal], "
                 'duplicates = "exact" and if_present = ["column"]'
             )
-    return RuleSet(tuple(rules), duplicates, frozenset(if_present), name)
+    return RuleSet(tuple(rules), duplicates, frozenset(if_present))
 
 
 def _checked(value: Any, what: str, choices: tuple[str, ...] = DUPLICATES) -> str:

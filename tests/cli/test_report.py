@@ -8,5 +8,3 @@ def test_outputs(bm, tmp_path):
     (tmp_path / "corpus.de").write_text("Guten Tag.\n")
     assert "is the input itself" in bm.refused("report", "pairs.tsv", "-o", "./pairs.tsv", code=2)
     assert "FILE.html" in bm.refused("report", "pairs.tsv", "-o", "corpus.de", code=2)
-    (tmp_path / "here.json").write_text('{"a":' * 200 + "[]" + "}" * 200)
-    assert "here.json" in bm.refused("report", "pairs.tsv", "--manifest", "here.json", "-o", "x.html")

@@ -214,13 +214,6 @@ def test_the_manifest_is_told(tmp_path):
     assert "speaks of 40 pairs, the file has 39" in make(tmp_path, pairs(39, 1.01)).text
 
 
-def test_a_manifest_of_another_name(tmp_path):
-    (tmp_path / "old.json").write_text(json.dumps(MANIFEST))
-    page = make(tmp_path, pairs(40, 1.01), manifest=tmp_path / "old.json", threshold="none")
-    assert "From the manifest old.json" in page.text
-    assert "threshold 1.0100</span>" not in page.source
-
-
 @pytest.mark.parametrize(
     "content",
     ["{", "[]", '{"kind": "embedding"}', '{"kind": "bitext"}', '{"kind": "bitext", "signature": "x:%ff"}'],
@@ -228,8 +221,6 @@ def test_a_manifest_of_another_name(tmp_path):
 def test_a_manifest_that_is_none(tmp_path, content):
     (tmp_path / "pairs.tsv.json").write_text(content)
     assert "was not used" in make(tmp_path, pairs(10)).text
-    with pytest.raises(BitextmineError, match=r"pairs\.tsv\.json|not a signature"):
-        make(tmp_path, pairs(10), manifest=tmp_path / "pairs.tsv.json")
 
 
 @pytest.mark.parametrize(

@@ -264,93 +264,68 @@ def _numeral_value(parts: list[str]) -> int:
     return total + section + digit
 
 
-@dataclass(frozen=True)
 class _Words:
     """The words of all languages beside numbers, as patterns, and their powers of ten."""
 
-    time: re.Pattern[str]
-    before: re.Pattern[str]
-    morning: re.Pattern[str]
-    exact: re.Pattern[str]
-    afternoon: re.Pattern[str]
-    scale: re.Pattern[str]
-    numeral: re.Pattern[str]
-    numeral_part: re.Pattern[str]
-    month: re.Pattern[str]
-    months: dict[str, int]
-    numbered: re.Pattern[str]
-    numbering: re.Pattern[str]
-    century: re.Pattern[str]
-    powers: dict[str, set[int]]
-    glued: dict[str, int]
-    digits: dict[str, int]
-    parts: re.Pattern[str]
-    part_values: dict[str, int]
-
-
-@functools.cache
-def _words() -> _Words:
-    rows = languages().values()
-    powers: dict[str, set[int]] = {}
-    kinds: dict[str, set[str]] = {"stem": set(), "whole": set(), "glued": set()}
-    glued = {}
-    for row in rows:
-        for word, power in row.scales.items():
-            stem = word.removesuffix("*").casefold()
-            powers.setdefault(stem, set()).add(power)
-            if _GLUED.match(stem):
-                glued[stem] = power
-                kinds["glued"].add(stem)
-            else:
-                kinds["stem" if word.endswith("*") else "whole"].add(stem)
-    stems, wholes, inside = (_either(words) for words in kinds.values())
-    afternoon = _marks(word for row in rows for word in row.afternoon)
-    marks = _marks(word for row in rows for word in (*row.clock, *row.morning, *row.afternoon))
-    # Behind the hour, where the script has spaces: "am 7. Mai" says nothing of the morning.
-    mornings = {word for row in rows for word in row.morning}
-    glued_mornings = set(filter(_GLUED.match, mornings))
-    hour = rf"\d(?:{_SPACE}{marks})??{_SPACE}"
-    morning = rf"{hour}(?:{_either(mornings - glued_mornings)})(?![^\W\d_])|{_either(glued_mornings)}"
-    # Digits of scripts without spaces, in words; Hangul has spaces.
-    digits = dict(_HAN_DIGITS)
-    for row in rows:
-        if not row.spaces:
-            digits |= {word: value for value, word in enumerate(row.units)}
-            digits |= row.numbers
-    months = {
-        name: month
-        for row in rows
-        for month, names in enumerate(row.months if len(row.months) == 12 else (), start=1)
-        for name in names.split("/")
-    }
-    counted = [name for row in rows if len(row.months) == 1 for name in row.months]
-    part = _either({*digits, *(stem for stem in glued if stem < "\uac00")})
-    parts = {word.lower(): value for row in rows for word, value in row.parts.items()}
-    return _Words(
-        time=re.compile(
+    def __init__(self) -> None:
+        rows = languages().values()
+        self.powers: dict[str, set[int]] = {}
+        self.glued: dict[str, int] = {}
+        kinds: dict[str, set[str]] = {"stem": set(), "whole": set(), "glued": set()}
+        for row in rows:
+            for word, power in row.scales.items():
+                stem = word.removesuffix("*").casefold()
+                self.powers.setdefault(stem, set()).add(power)
+                if _GLUED.match(stem):
+                    self.glued[stem] = power
+                    kinds["glued"].add(stem)
+                else:
+                    kinds["stem" if word.endswith("*") else "whole"].add(stem)
+        stems, wholes, inside = (_either(words) for words in kinds.values())
+        afternoon = _marks(word for row in rows for word in row.afternoon)
+        marks = _marks(word for row in rows for word in (*row.clock, *row.morning, *row.afternoon))
+        # Behind the hour, where the script has spaces: "am 7. Mai" says nothing of the morning.
+        mornings = {word for row in rows for word in row.morning}
+        glued_mornings = set(filter(_GLUED.match, mornings))
+        hour = rf"\d(?:{_SPACE}{marks})??{_SPACE}"
+        morning = rf"{hour}(?:{_either(mornings - glued_mornings)})(?![^\W\d_])|{_either(glued_mornings)}"
+        # Digits of scripts without spaces, in words; Hangul has spaces.
+        self.digits = dict(_HAN_DIGITS)
+        for row in rows:
+            if not row.spaces:
+                self.digits |= {**{word: value for value, word in enumerate(row.units)}, **row.numbers}
+        self.months = {
+            name: month
+            for row in rows
+            for month, names in enumerate(row.months if len(row.months) == 12 else (), start=1)
+            for name in names.split("/")
+        }
+        counted = [name for row in rows if len(row.months) == 1 for name in row.months]
+        part = _either({*self.digits, *(stem for stem in self.glued if stem < "\uac00")})
+        self.part_values = {word.lower(): value for row in rows for word, value in row.parts.items()}
+        self.time = re.compile(
             rf"(?i)(?P<hour>\d{{1,2}})(?::(?P<colon>\d\d)|\.(?P<dot>\d\d)|(?P<clock>{_SPACE}{marks}{_SPACE})"
             rf"(?P<minutes>\d\d)?[分분]?)?(?![\d:]|[.,/-]\d)(?P<after>(?:{_SPACE}{marks}){{1,2}})?"
-        ),
-        before=re.compile(rf"(?i){marks}{_SPACE}\Z"),
-        morning=re.compile(f"(?i){morning}"),
-        exact=re.compile(f"(?i)[{''.join(_FRACTIONS)}]|{morning}"),
-        afternoon=re.compile(f"(?i){afternoon}"),
-        scale=re.compile(rf"(?i)[\s\u00a0\u202f-]*(?:({stems})\w*|({wholes})(?!\w)|{_SPACE}({inside}))"),
-        numeral=re.compile(f"(?:{part})+"),
-        numeral_part=re.compile(part),
-        month=re.compile(rf"\b(?:{_either(months)})\b"),
-        months=months,
-        numbered=re.compile(f"{_SPACE}(?:{_either(name[1:] for name in counted if name[0] == '#')})"),
-        numbering=re.compile(
+        )
+        self.before = re.compile(rf"(?i){marks}{_SPACE}\Z")
+        self.morning = re.compile(f"(?i){morning}")
+        self.exact = re.compile(f"(?i)[{''.join(_FRACTIONS)}]|{morning}")
+        self.afternoon = re.compile(f"(?i){afternoon}")
+        self.scale = re.compile(
+            rf"(?i)[\s\u00a0\u202f-]*(?:({stems})\w*|({wholes})(?!\w)|{_SPACE}({inside}))"
+        )
+        self.numeral = re.compile(f"(?:{part})+")
+        self.numeral_part = re.compile(part)
+        self.month = re.compile(rf"\b(?:{_either(self.months)})\b")
+        self.numbered = re.compile(f"{_SPACE}(?:{_either(name[1:] for name in counted if name[0] == '#')})")
+        self.numbering = re.compile(
             rf"(?i)\b(?:{_either(name[:-1] for name in counted if name[-1] == '#')}){_SPACE}\Z"
-        ),
-        century=re.compile(_either(word for row in rows for word in row.century)),
-        powers=powers,
-        glued=glued,
-        digits=digits,
-        parts=re.compile(_marks(parts)),
-        part_values=parts,
-    )
+        )
+        self.century = re.compile(_either(word for row in rows for word in row.century))
+        self.parts = re.compile(_marks(self.part_values))
+
+
+_words = functools.cache(_Words)
 
 
 def _either(words: Iterable[str]) -> str:
