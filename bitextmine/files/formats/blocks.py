@@ -115,10 +115,18 @@ class Block:
 
     def numbers(self, column: int, rows: SomeRows) -> NDArray[np.float64]:
         """Return such cells as numbers; NaN for a cell that is empty or not a number."""
-        return np.array([as_float(value) for value in self._column(column, rows)], dtype=np.float64)
+        values = self._column(column, rows)
+        try:
+            return np.array([float(value) for value in values], dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            return np.array([as_float(value) for value in values], dtype=np.float64)
 
     def _column(self, column: int, rows: SomeRows) -> list[Any]:
-        return [row[column] if column < len(row) else None for row in (self._rows[at] for at in rows)]
+        wanted = rows.tolist() if isinstance(rows, np.ndarray) else rows
+        try:
+            return [self._rows[at][column] for at in wanted]
+        except IndexError:  # a bad row
+            return [row[column] if column < len(row) else None for row in map(self._rows.__getitem__, wanted)]
 
     def lines(self, without: Collection[int] = ()) -> list[bytes]:
         """Return every row as a tab-separated line, without its line feed and without some columns.

@@ -67,7 +67,7 @@ class TextRows(Rows):
                 raise BitextmineError(f"{source}: empty: --header wants a first line that names the columns")
             return
         many = min(HEAD, _fill(self._ahead, HEAD_BYTES))  # the same however a pipe is cut
-        head = [_cells(line.decode("utf-8", "replace")) for line in self._ahead[:many]]
+        head = [line.decode("utf-8", "replace").removesuffix("\r").split("\t") for line in self._ahead[:many]]
         self.layout = find_layout(head, columns, self._name)
         if self.layout.names:
             self.header_line = True
@@ -95,14 +95,14 @@ class TextRows(Rows):
         except UnicodeDecodeError:
             text = raw.decode("utf-8", "replace")
             invalid = {at for at, line in enumerate(lines) if not _is_utf8(line)}
-        cells = list(map(_cells, text.split("\n")))
+        cells = [line.removesuffix("\r").split("\t") for line in text.split("\n")]
         width, least = self.layout.width, self._least
         bad = {
-            at: "invalid UTF-8" if at in invalid else f"{len(row)} columns, not {least or width}"
+            at: f"{len(row)} columns, not {least or width}"
             for at, row in enumerate(cells)
-            if at in invalid or (len(row) != width if least is None else len(row) < least)
-        }
-        return Block(self.layout.column_names(), cells, start, bad, raw=lines)
+            if (len(row) != width if least is None else len(row) < least)
+        } | dict.fromkeys(invalid, "invalid UTF-8")
+        return Block(self.layout.column_names(), cells, start, dict(sorted(bad.items())), raw=lines)
 
     def _cut(self, rows: int | None, most: int) -> Iterator[list[bytes]]:
         ahead, self._ahead = [self._ahead] if self._ahead else [], []
@@ -120,10 +120,6 @@ class TextRows(Rows):
                 del waiting[: len(block)]
         if waiting:
             yield waiting
-
-
-def _cells(line: str) -> list[str]:
-    return line.removesuffix("\r").split("\t")
 
 
 def _is_utf8(line: bytes) -> bool:
