@@ -165,16 +165,7 @@ class Bitext:
         """Return the pairs as a pandas frame: score, src_line and tgt_line (from 1), src, tgt."""
         import pandas
 
-        texts = [(pair.src, pair.tgt) for pair in self]
-        return pandas.DataFrame(
-            {
-                "score": self.score,
-                "src_line": self.src_index + 1,
-                "tgt_line": self.tgt_index + 1,
-                "src": [src for src, _ in texts],
-                "tgt": [tgt for _, tgt in texts],
-            }
-        )
+        return pandas.DataFrame(list(self), columns=list(MinedPair._fields))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of the JSON beside the output."""

@@ -3,21 +3,19 @@
 A scorer is fitted to text of the kinds that the encoder was trained on. On other text its log odds change too slowly
 where they are low, and too fast where they are high; `evidence` mends that, by one curve for all corpora.
 
-A scorer is fitted where a known share of the candidates are pairs. With another share the odds of every candidate
-change by one factor. The share is the one of highest likelihood given the scores, to which the
-expectation-maximisation of Saerens, Latinne and Decaestecker (2002, "Adjusting the outputs of a classifier to new a
-priori probabilities") converges:
+With another share of pairs than where it was fitted, the odds of every candidate change by one factor. The share is the
+one of highest likelihood given the scores, to which the expectation-maximisation of Saerens, Latinne and Decaestecker
+(2002, "Adjusting the outputs of a classifier to new a priori probabilities") converges:
 
     share = mean of p over the candidates, odds p / (1 - p) = likelihood ratio * share / (1 - share)
 
-This assumes that pairs and noise score as they did where the scorer was fitted. Where an encoder is weak, pairs score
-lower, so the same score is more evidence for a pair, and the share is taken for too low: the median score of the likely
-pairs corrects it. The noise of other text scores higher or lower, which matters the more, the fewer translations there
-are. Three kinds of lines show it: those with scores so low that nearly all pairs are wrong; those of the surest pairs
-when their pair is removed and they are mined again (`noise.removed`); and those lowest of all, whose number tells how
-many wrong pairs there are. From the upper fifth of the noise on, the number of wrong pairs above a score falls
-exponentially (`NoiseTail`). A slope and a shift of the log odds then make the expected number of wrong pairs in every
-bin of scores agree with this tail, with slope 1 and the corrected shift as prior.
+Where an encoder is weak, pairs score lower, and the share is taken for too low: the median score of the likely pairs
+corrects it. The noise of other text scores higher or lower, which matters the more, the fewer translations there are.
+Three kinds of lines show it: those with scores so low that nearly all pairs are wrong; those of the surest pairs when
+their pair is removed and they are mined again (`noise.removed`); and those lowest of all, whose number tells how many
+wrong pairs there are. From the upper fifth of the noise on, the number of wrong pairs above a score falls exponentially
+(`NoiseTail`). A slope and a shift of the log odds then make the expected number of wrong pairs in every bin of scores
+agree with this tail, with slope 1 and the corrected shift as prior.
 """
 
 import math

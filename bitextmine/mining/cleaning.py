@@ -9,16 +9,14 @@ Rules on lines, before the search, in this order; the first that matches counts:
     copy         the other corpus has the same line, up to case, and neither is in a wrong language; it stays in the
                  corpus that its words are typical of
 
-The language of a line is determined in two steps, because the second is ten times slower. First each word has a weight,
-the log ratio of its frequencies in samples of both corpora. Lines that these weights do not clearly attribute to their
-own side go to the identifier (the extra ``languages``), as do all lines if it finds other languages in the sample.
-Without the identifier, a line is left out if it is clearly typical of the other side, or has 8 words and no side. Words
-are weighed only in corpora of 1,000 lines or more.
+Each word has a weight, the log ratio of its frequencies in samples of both corpora (of 1,000 lines or more). Lines that
+these do not clearly attribute to their own side go to the identifier (the extra ``languages``), which takes ten times
+as long, as do all lines if it finds other languages in the sample. Without the identifier, a line is left out if it is
+clearly typical of the other side, or has 8 words and no side.
 
 One rule on pairs, after the search: ``near_copy``, both sides have the same 3 words or more, or the same words and
 other numbers ("Page 3" and "Page 8"), or 4 words or more with 7 in 10 the same. Markup, list marks, punctuation and
-case do not count. Of pairs that a second encoder judges, `in_one_language` finds those with a line too short for the
-rule on languages.
+case do not count.
 """
 
 import hashlib

@@ -1,9 +1,7 @@
 """The margins of noise: the probability that a pair is true, estimated from the corpora themselves.
 
-What share of the lines *without* a translation would get a pair at a given threshold? Those lines are unknown, and
-margins of noise differ between corpora, encoders and k. But a line that has a translation shows its score without one:
-remove the pair (the neighbour leaves both neighbourhoods, the next one moves up), mine again, and look. So each line
-has two scores, s1 with its pair and s2 without, and
+A line with a translation shows how noise scores: remove the pair (the neighbour leaves both neighbourhoods, the next
+one moves up), and mine again. So each line has two scores, s1 with its pair and s2 without:
 
     s1 = a mixture: with share pi from true pairs, with share 1 - pi from noise
     s2 = noise, for lines whose pair was true; less than noise, for lines whose pair was noise itself
@@ -15,16 +13,11 @@ are found by expectation-maximisation on a histogram, with p(s) the probability 
     1 - pi = the number of lines with low scores, where true pairs are rare, over the number by noise alone
     p(s) = 1 - (1 - pi) noise(s) / observed(s), made monotone in s
 
-Where translations are frequent, this is enough. Where they are rare, a histogram of free shape does not determine p:
-"all pairs are true" and "all are noise" both reproduce themselves. So the upper half of noise gets the shape of decoys,
-fitted to its 50% and 80% points. p is found on the best candidate of each line. A fifth of the pairs is removed at a
-time, so that the others still occupy their lines.
-
-Decoys are the best wrong pairs within one language: a corpus mined against itself, without each sentence's own row.
-They show the near-paraphrases of a text, which a smooth curve through the bulk of wrong pairs does not. This is
-target-decoy search (Elias and Gygi, 2007) with sentences of the same language as decoys. Their margins follow the
-distribution of wrong pairs across languages up to a shift and a scale (`Decoys.above`). The log odds of a scorer need
-no decoys (`calibration`): those of a pair across languages are lower, by more than a shift.
+Where translations are rare, a histogram of free shape does not determine p: "all pairs are true" and "all are noise"
+both reproduce themselves. So the upper half of noise gets the shape of decoys, fitted to its 50% and 80% points. Decoys
+are the best wrong pairs within one language: a corpus mined against itself, without each sentence's own row. This is
+target-decoy search (Elias and Gygi, 2007). They show the near-paraphrases of a text, and their margins follow those of
+wrong pairs across languages up to a shift and a scale (`Decoys.above`).
 """
 
 from __future__ import annotations

@@ -158,23 +158,10 @@ class MiningOptions(Options):
     """The definition of a pair. Choices may be given as text ("ratio"); afterwards they are members of their enums.
 
     Attributes:
-        k: neighbours per line that a margin is taken over.
-        margin: how a pair is compared with its neighbourhood.
-        retrieval: which candidates become pairs.
-        threshold: a number; "none" or None; "auto", the best F1 on `gold`, or without gold the best expected F1, as
-            estimated from the corpora; "f0.5", the best expected F0.5 (any weight of recall); "precision=0.95", the
-            lowest score at and above which an estimated 95% of the pairs are true; or "fpr=0.01", the score that an
-            estimated 1% of the lines without a translation reach.
-        gold: a TSV file of known pairs, line numbers from 1.
-        rescore: score pairs by the log odds that they are translations, from their margin and the matches of their
-            pieces (`scorer`), instead of by their margin. This needs an encoder without layers, and about 300 bytes a
-            line. None: if the encoder has a scorer of its own, the margin is the ratio, and k is 2 or more.
-        clean: leave out junk, boilerplate, copies and text in another language (`cleaning`).
-        second: an encoder that judges the pairs in doubt as well (`second`); scores must be log odds.
-        second_budget: the largest share of the lines that it encodes; or a time, such as "30m", that it may take: how
-            many lines that are depends on the machine, and lines encoded by an earlier run take none.
-        dedup: which lines count as the same; one of them is mined.
-        duplicates: what happens to the others.
+        threshold: None is "none". The rules are those of `--threshold`, such as "precision=0.95".
+        rescore: score pairs by the log odds that they are translations (`scorer`) instead of by their margin. This
+            needs an encoder without layers, and about 300 bytes a line. None: if the encoder has a scorer of its own,
+            the margin is the ratio, and k is 2 or more.
 
     Raises:
         UsageError: a value is unknown or out of range, or options contradict each other.
@@ -281,14 +268,7 @@ class MiningOptions(Options):
 
 @dataclass(frozen=True)
 class WorkOptions(Options):
-    """How the work is done; nothing here changes which pairs are found.
-
-    Attributes:
-        run: the resources. Its memory limits exact search.
-        search: see `SearchWay`.
-        force: embed again even if an embedding is up to date.
-        cache: the folder for embeddings (default: beside the corpora).
-    """
+    """How the work is done, with the resources of `run`; nothing here changes which pairs are found."""
 
     run: Run = field(default_factory=Run)
     search: Annotated[SearchWay, Opt("--search", "Search for neighbours.")] = SearchWay.AUTO
