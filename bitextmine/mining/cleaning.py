@@ -19,7 +19,6 @@ other numbers ("Page 3" and "Page 8"), or 4 words or more with 7 in 10 the same.
 case do not count.
 """
 
-import hashlib
 import html
 import itertools
 import logging
@@ -198,7 +197,7 @@ def clean_sides(sides: Sides) -> tuple[Sides, str]:
     looked = [
         _look(side, weights, number, one) for number, (side, one) in enumerate(zip(sides, asked, strict=True))
     ]
-    copied = [_copies(sides, looked, number) for number in (0, 1)]
+    copied = [_copies(*looked), _copies(*reversed(looked))]
     counts: list[dict[str, int]] = []
     for rows, reason, again in zip(
         (side.unique for side in sides), (found.reason for found in looked), copied, strict=True
@@ -315,7 +314,7 @@ def _plain(text: str) -> str:
 class _Looked:
     """Findings by row (u,): the number of the matching rule (0: none), a hash up to case, the weight of the words.
 
-    Weights are towards the row's own side. Hashes differ from process to process.
+    Weights are towards the row's own side. Hashes are of 64 bits, and differ from process to process.
     """
 
     reason: NDArray[np.int8]
@@ -353,24 +352,11 @@ def _look(side: Side, weights: _Weights | None, number: int, asked: _Asked) -> _
     return _Looked(reason, key, weight)
 
 
-def _copies(sides: Sequence[Side], looked: Sequence[_Looked], number: int) -> NDArray[np.int64]:
+def _copies(own: _Looked, other: _Looked) -> NDArray[np.int64]:
     """Return the rows of a side that the other side has, too, and whose words are not typical of their own side."""
-    own, other = looked[number], looked[1 - number]
     mine = np.flatnonzero((own.reason == 0) & (own.weight < _AT_HOME))
     theirs = np.flatnonzero(other.reason == 0)
-    # Hashes first, then the lines themselves: the result must not depend on the process.
-    mine = mine[np.isin(own.key[mine], other.key[theirs])]
-    theirs = theirs[np.isin(other.key[theirs], own.key[mine])]
-    one, two = (
-        np.fromiter((_digest(line) for line in side.text.take(side.unique.rows[rows])), np.uint64, len(rows))
-        for side, rows in ((sides[number], mine), (sides[1 - number], theirs))
-    )
-    return mine[np.isin(one, two)]
-
-
-def _digest(line: str) -> int:
-    low = line.strip().lower().encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(low, digest_size=8).digest(), "little")
+    return mine[np.isin(own.key[mine], other.key[theirs])]
 
 
 def _is_long(line: str) -> bool:
