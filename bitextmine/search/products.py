@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.errors import BitextmineError
 from bitextmine.search import fused
 from bitextmine.search.neighbours import best_first
 from bitextmine.search.rows import Vectors, check_finite, check_pair
@@ -62,21 +61,15 @@ def rescore(
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Return the exact inner products of each query with its candidates, best first.
 
-    `queries` (n, d) and `pool` (m, d) are float16 or float32; `ids` (n, c) are rows of the pool, -1 for none; one that
-    occurs twice in a row counts once. `k` is the number to return (default: c).
+    `queries` (n, d) and `pool` (m, d) are float16 or float32; `ids` (n, c) are rows of the pool, which is not checked,
+    or -1 for none; one that occurs twice in a row counts once. `k` is the number to return (default: c).
 
     Returns similarity float32 (n, k) and id int64 (n, k); missing ones are -1 with -inf, last.
 
     Raises:
-        BitextmineError: ids outside the pool, different dimensions, or a NaN in a vector that is used.
+        BitextmineError: different dimensions, or a NaN in a vector that is used.
     """
     dtype = check_pair(queries, pool, "queries", "pool")
-    if len(ids) != len(queries):
-        raise BitextmineError(f"{len(queries)} queries but {len(ids)} rows of candidates")
-    if ids.size and (int(ids.max()) >= len(pool) or int(ids.min()) < -1):
-        raise BitextmineError(
-            f"candidate ids go from {ids.min()} to {ids.max()}; the pool has {len(pool)} rows"
-        )
     n, c = ids.shape
     k = c if k is None else k
     sim = np.full((n, k), -np.inf, dtype=np.float32)

@@ -3,11 +3,7 @@
 import json
 import shutil
 
-import numpy as np
 import pytest
-
-from bitextmine.embeddings.index_file import load_index
-from bitextmine.errors import BitextmineError
 
 from .helpers import MINE, texts
 
@@ -71,15 +67,6 @@ def test_foreign_files_instead_of_an_index(bm, tmp_path, suffix):
     assert f"{name}: " in message and "--force" in message
     bm("index", "corpus.fr", "--force")
     assert json.loads((tmp_path / "corpus.fr.faiss.json").read_text())["kind"] == "index"
-
-
-@pytest.mark.parametrize("corpus", ["corpus.en", "corpus.fr"])
-def test_ids_that_are_not_of_these_vectors(indexed, corpus):
-    """A large index is not compared with its checksum at each use."""
-    index, vectors = load_index(indexed / f"{corpus}.faiss"), np.load(indexed / f"{corpus}.npy")
-    index.facts["rows"] = 20
-    with pytest.raises(BitextmineError, match="its ids are not those of 20 rows; run index --force"):
-        index.candidates(vectors, 4)
 
 
 @pytest.mark.parametrize(

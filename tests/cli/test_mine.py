@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import bitextmine as api
 from bitextmine.languages.identify import is_installed
 from bitextmine.shipped import SHIPPED
 
@@ -178,13 +177,6 @@ def test_cleaning_keeps_line_numbers(bitextmine, tmp_path):
     assert low <= estimate <= high and abs(estimate - precision) < 0.05
 
 
-def test_a_corpus_of_junk(bitextmine, tmp_path):
-    write(tmp_path / "c.en", JUNK)
-    write(tmp_path / "c.fr", sample("fr"))
-    failed = bitextmine.fails("mine", *LANGUAGES, cwd=tmp_path)
-    assert "dropped all 304 lines (no_letters: 303, repeated: 1)" in failed and "--no-clean" in failed
-
-
 @pytest.mark.usefixtures("samples")
 def test_a_threshold_by_precision(bitextmine, tmp_path):
     kept = {}
@@ -212,29 +204,6 @@ def test_gold_of_other_corpora(bitextmine, tmp_path):
     assert "in this order" not in run(SAMPLES / "gold.en-fr.tsv")
     write(tmp_path / "few.tsv", [*right.splitlines()[:20], *wrong.splitlines()])
     assert "only 20 are among the candidates" in run("few.tsv")
-
-
-def test_thresholds_by_expected_f(embedded_samples):
-    kept = {}
-    encoder = api.load_encoder("europe5", "cpu")
-    files = [embedded_samples / f"sample.{lang}" for lang in ("en", "fr")]
-    for rule in ("auto", "f1", "f0.2", "f5", "fpr=0.01"):
-        found = api.mine(*files, model=encoder, threshold=rule)
-        estimate = found.to_dict()["estimate"]
-        kept[rule] = len(found)
-        assert 0 < estimate["precision"] <= 1 and 0 < estimate["recall"] <= 1
-        # The table, the score and the estimate agree.
-        assert np.mean(1 / (1 + np.exp(-found.score))) == pytest.approx(estimate["precision"], abs=1e-3)
-    assert kept["f0.2"] <= kept["f1"] == kept["auto"] <= kept["f5"]
-
-
-def test_compressed_corpora_in_another_folder(bm, bash, parallel_text, tmp_path):
-    folder = tmp_path / "some where"
-    folder.mkdir()
-    parallel_text(folder, 60)
-    plain = bm(*MINE, "--dir", "some where").out
-    bash("cd 'some where' && bzip2 corpus.en && xz corpus.fr && rm *.npy *.json")
-    assert bm(*MINE, "--dir", "some where").out == plain
 
 
 @pytest.mark.usefixtures("corpora")
@@ -385,3 +354,10 @@ def test_nothing_is_embedded_if_a_corpus_cannot_be(bm, tmp_path, make, said):
     make(tmp_path / "b.fr")
     assert f"b.fr: {said}" in bm.refused("mine", "a.en", "b.fr")
     assert not list(tmp_path.glob("*.npy*"))
+
+
+def test_a_corpus_of_junk(bitextmine, tmp_path):
+    write(tmp_path / "c.en", JUNK)
+    write(tmp_path / "c.fr", sample("fr"))
+    failed = bitextmine.fails("mine", *LANGUAGES, cwd=tmp_path)
+    assert "dropped all 304 lines (no_letters: 303, repeated: 1)" in failed and "--no-clean" in failed

@@ -1,11 +1,8 @@
 """`bitextmine mine`, interrupted, or while its files change: never a wrong pair, never a partial output."""
 
-import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -200,22 +197,6 @@ def test_an_index_that_is_truncated_during_the_search(here, act):
         told = here.fails(*through, **act(cut, moment))
         assert "corpus.fr.faiss: " in told and "run the same command again" in told
     assert len(texts(here(*through).out)) > 100
-
-
-def test_pairs_in_python_are_of_the_mined_text(here, tiny_model):
-    """Through the API a result may be read long after it was made."""
-    code = (
-        "import bitextmine\n"
-        f"found = bitextmine.mine('corpus.en', 'corpus.fr', model={str(tiny_model)!r}, threshold='none')\n"
-        "first = found[0]\n"
-        f"{REVERSED}"
-        "print(list(found)[0] == first)\n"
-    )
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(
-        command, cwd=here.folder, capture_output=True, text=True, check=True, env={**os.environ}
-    )
-    assert done.stdout == "True\n"
 
 
 def test_killed_while_a_second_encoder_works(bitextmine, tiny_model, tmp_path):

@@ -1,6 +1,5 @@
 import gzip
 import json
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -90,15 +89,6 @@ def test_a_parquet_file_has_the_cells_of_the_lines(tmp_path, ids):
             read_mined(tmp_path / "out.parquet")
 
 
-def test_parquet_without_pyarrow(tmp_path, monkeypatch):
-    monkeypatch.delitem(sys.modules, "bitextmine.files.formats.parquet", raising=False)
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    found = bitext(tmp_path, ["a"], ["b"], [(0, 0, 1.5)])
-    with pytest.raises(BitextmineError, match="Parquet needs the package pyarrow"):
-        found.write(tmp_path / "out.parquet")
-    assert not (tmp_path / "out.parquet").exists()
-
-
 def test_pairs_by_their_place(tmp_path):
     found = bitext(tmp_path, ["a\tb", "é"], ["c", "d"], [(1, 0, 1.5), (0, 1, 1.25)])
     pairs = list(found)
@@ -120,20 +110,6 @@ def test_a_frame_holds_the_pairs_and_the_texts_as_they_stand(tmp_path):
         "tgt": ["c", "d"],
     }
     assert len(bitext(tmp_path, ["a"], ["b"], []).to_frame()) == 0
-
-
-def test_only_telling_it_to_removes_the_checkpoint(tmp_path):
-    checkpoint = tmp_path / "a-b.search.part"
-    checkpoint.write_bytes(b'{"journal": 1, "job": "search", "identity": {}}\n')
-    found = replace(bitext(tmp_path, ["a"], ["b"], [(0, 0, 1.5)]), checkpoint=checkpoint)
-    found.to_frame()
-    list(found)
-    found.write(tmp_path / "out.tsv")
-    assert checkpoint.exists()
-    found.discard_checkpoint()
-    assert not checkpoint.exists()
-    found.discard_checkpoint()
-    replace(found, checkpoint=None).discard_checkpoint()
 
 
 @pytest.mark.parametrize("row", ["a\t1\t2", "1.0\t1", "", "nan\t1\t2", "1.0\t0\t2"])

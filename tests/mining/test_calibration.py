@@ -12,7 +12,6 @@ from bitextmine.mining.calibration import (
     calibration_error,
     evidence,
     fit_line,
-    neutral_score,
     pair_share,
     probability,
     unseen_pairs,
@@ -89,11 +88,6 @@ def test_evidence_rises_the_faster_the_lower():
     area = np.concatenate([[0], np.cumsum((slope[1:] + slope[:-1]) / 2 * np.diff(GRID))])
     np.testing.assert_allclose(evidence(GRID), area - np.interp(0, GRID, area), atol=1e-3)
     np.testing.assert_allclose(np.gradient(evidence(GRID), GRID)[1:-1], slope[1:-1], atol=1e-4)
-
-
-def test_the_score_of_even_odds():
-    log_odds, _ = scores(20_000, 0.5, 4)
-    assert neutral_score(log_odds, FIT) == pytest.approx(logit(FIT), abs=0.1)
 
 
 def test_candidates_get_the_odds_of_their_corpora():
@@ -191,15 +185,6 @@ def test_pairs_that_score_lower_where_the_encoder_is_weak():
         slope, shift = fit_line(log_odds, FIT, some)
         errors.append(calibration_error(probability(slope * evidence(log_odds) + shift), true))
     assert errors[1] < 0.5 * errors[0]
-
-
-@pytest.mark.parametrize("n", [0, 1, 30])
-def test_a_line_of_few_candidates_is_near_the_prior(n):
-    log_odds, _ = scores(n, 0.5, 2)
-    side = Removed(log_odds, np.full(n, -3.0), n)
-    slope, shift = fit_line(log_odds, FIT, (side, side))
-    assert 0.5 < slope < 1.5
-    assert np.isfinite(shift)
 
 
 def test_pairs_that_noise_hides():

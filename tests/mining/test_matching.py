@@ -5,10 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bitextmine.mining.margin import NEUTRAL, Margin, candidates
-from bitextmine.mining.pairing import ScoredPairs, heaviest, retrieve
-
-from .test_scorer import neighbours
+from bitextmine.mining.pairing import ScoredPairs, heaviest
 
 
 def best_total(edges):
@@ -36,21 +33,6 @@ def test_the_total_is_the_highest_there_is_and_no_row_comes_twice(edges):
     assert len(set(found.src.tolist())) == len(set(found.tgt.tolist())) == len(found)
     assert (found.score > 0).all()
     assert found.score.sum() == pytest.approx(best_total(edges))
-
-
-@pytest.mark.parametrize("kind", Margin)
-def test_retrieve_matches_within_the_union_and_never_below_greedy(kind):
-    best = candidates(neighbours(40, 40, 5), 4, kind)
-    found = {how: retrieve(best, how, kind) for how in ("union", "max", "matching")}
-    sets = {how: set(zip(p.src.tolist(), p.tgt.tolist(), strict=True)) for how, p in found.items()}
-    assert sets["matching"] <= sets["union"]
-    totals = {how: np.maximum(found[how].score - NEUTRAL[kind], 0).sum() for how in ("max", "matching")}
-    assert totals["matching"] >= totals["max"] - 1e-9
-    assert (np.diff(found["matching"].score) <= 0).all()
-    again = retrieve(best, "matching", kind)
-    assert all(
-        (a == b).all() for a, b in zip(vars(found["matching"]).values(), vars(again).values(), strict=True)
-    )
 
 
 def test_a_large_graph_is_matched():

@@ -15,12 +15,12 @@ from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus
 from bitextmine.files.source import Location
-from bitextmine.mining.dedup import every_line, unique_lines
+from bitextmine.mining.dedup import unique_lines
 from bitextmine.mining.gold import read_gold
 from bitextmine.mining.margin import Margin
 from bitextmine.mining.mine import mine_sides
 from bitextmine.mining.options import MiningOptions
-from bitextmine.mining.pairing import Retrieval, ScoredPairs
+from bitextmine.mining.pairing import Retrieval
 from bitextmine.mining.sides import Side, load_side, packed_rows
 from bitextmine.mining.threshold import NoEstimate
 from bitextmine.search.exact import search_both
@@ -115,23 +115,6 @@ def noisy():
     return src, tgt, x, y
 
 
-@pytest.mark.parametrize(("margin", "retrieval", "k"), list(itertools.product(Margin, PLAIN, (1, 3, 4, 100))))
-def test_a_realistic_corpus_agrees_with_the_oracle(noisy, margin, retrieval, k):
-    src, tgt, x, y = noisy
-    expected = oracle.mine(src, tgt, x, y, k=k, margin=margin, retrieval=retrieval)
-    assert mined(src, tgt, x, y, k=k, margin=margin, retrieval=retrieval) == expected
-    cut = expected[len(expected) // 2][2]
-    kept = oracle.mine(src, tgt, x, y, k=k, margin=margin, retrieval=retrieval, threshold=cut)
-    assert mined(src, tgt, x, y, k=k, margin=margin, retrieval=retrieval, threshold=cut) == kept
-
-
-def test_repeated_lines_would_kill_their_pair_and_do_not(noisy):
-    src, tgt, x, y = noisy
-    with_repeats = {(s, t): score for s, t, score in mined(src, tgt, x, y, k=4, dedup="none")}
-    without = {(s, t): score for s, t, score in mined(src, tgt, x, y, k=4)}
-    assert without[2, 2] > 1.15 * with_repeats.get((2, 2), 0)
-
-
 def test_duplicates_all_gives_each_repetition_a_pair(noisy):
     src, tgt, x, y = noisy
     first = mined(src, tgt, x, y, k=4)
@@ -142,21 +125,6 @@ def test_duplicates_all_gives_each_repetition_a_pair(noisy):
     # source 2 is also lines 5 and 9; target 3 is also lines 50 and 51; 29 is 30; target 59 is 60
     assert {(5, 2, score[2, 2]), (9, 2, score[2, 2]), (3, 50, score[3, 3]), (3, 51, score[3, 3])} <= extra
     assert every == sorted(every, key=lambda p: (-p[2], p[0], p[1]))
-
-
-def test_every_line_pairs_in_order_then_with_the_first():
-    src = unique_lines(["a", "a", "b", "a", ""])
-    tgt = unique_lines(["x", "y", "x", "y", "y", "y"])
-    pairs = ScoredPairs(np.array([0, 1]), np.array([1, 0]), np.array([2.0, 1.0]))
-    got = every_line(pairs, src, tgt)
-    assert list(zip(got.src.tolist(), got.tgt.tolist(), strict=True)) == [
-        (0, 1),
-        (0, 5),
-        (1, 3),
-        (3, 4),
-        (2, 0),
-        (2, 2),
-    ]
 
 
 def numbered():

@@ -40,13 +40,6 @@ def test_what_is_refused(given, message):
         mine(["a"], ["b"], **given)
 
 
-def test_what_goes_together():
-    assert MiningOptions(retrieval="matching", k=1, margin="absolute").k == 1
-    assert MiningOptions().estimates_noise
-    assert not MiningOptions(gold="g.tsv").estimates_noise
-    assert not MiningOptions(threshold=1.0).estimates_noise
-
-
 def test_a_gpu_compares_more_exactly(monkeypatch):
     assert neighbours.exact_up_to("cpu") == 10**12
     monkeypatch.setattr(device, "device_name", lambda name: "cuda" if name == "auto" else name)

@@ -36,14 +36,6 @@ def lines(path):
     return found
 
 
-@pytest.mark.parametrize("lang", LANGUAGES)
-def test_corpus_is_the_parallel_sentences_and_those_without_translation(samples, rows, lang):
-    corpus = lines(samples / f"sample.{lang}")
-    others = [line for path in (samples / "source").glob(f"alone.{lang}*.txt") for line in lines(path)]
-    assert len(corpus) == len(set(corpus)) == PARALLEL + ALONE
-    assert sorted(corpus) == sorted([row[lang] for row in rows] + others)
-
-
 @pytest.mark.parametrize("pair", PAIRS)
 def test_gold_lines_are_the_two_sides_of_one_row(samples, rows, pair):
     src, tgt = pair.split("-")

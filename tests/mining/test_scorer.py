@@ -30,7 +30,6 @@ from bitextmine.mining.piece_features import (
 )
 from bitextmine.mining.scorer import (
     CANDIDATE_FEATURES,
-    NEIGHBOURS,
     Rescorer,
     Scorer,
     ScorerNetwork,
@@ -269,40 +268,6 @@ def test_scores_of_candidates_both_ways_and_again(some_are_hopeless):
     compared.clear()
     once_more = rescorer(best, found, k)
     assert not compared and (once_more.forward.score == again.forward.score).all()
-
-
-def test_of_many_neighbours_those_count_that_a_scorer_was_fitted_to():
-    n, m, most = 20, 30, 9
-    found, comparing = neighbours(n, m, most), PieceFeatures(ROWS, LENGTHS)
-    rng = np.random.default_rng(3)
-    src, tgt = (sentences([rng.integers(0, VOCABULARY, 5).tolist() for _ in range(size)]) for size in (n, m))
-    rows, column = np.arange(n), rng.integers(0, NEIGHBOURS, n)
-    others, cosine = found.fwd_id[rows, column], found.fwd_sim[rows, column].astype(np.float64)
-    scores = {
-        k: Rescorer(comparing, src, tgt, some_scorer(-math.inf)).scores(rows, others, cosine, found, k)
-        for k in (3, NEIGHBOURS, 6, most)
-    }
-    np.testing.assert_array_equal(scores[NEIGHBOURS], scores[6])
-    np.testing.assert_array_equal(scores[NEIGHBOURS], scores[most])
-    assert (scores[3] != scores[NEIGHBOURS]).any()
-
-
-@pytest.mark.parametrize("name", ["europe5", "world56"])
-def test_the_scorer_in_the_package(name):
-    scorer = packaged_scorer(name)
-    assert 0 < scorer.share < 1 and len(scorer.hash) == 8
-    for network, width in (
-        (scorer.margin, CANDIDATE_FEATURES),
-        (scorer.pieces, CANDIDATE_FEATURES + FEATURES),
-    ):
-        assert network.hidden.shape == (len(network.bias), width)
-        assert network.mean.shape == network.scale.shape == (width,)
-        assert (network.scale > 0).all()
-        typical = network.mean[None].copy()
-        better = typical.copy()
-        better[0, : CANDIDATE_FEATURES - 1] += 3 * network.scale[: CANDIDATE_FEATURES - 1]  # not the size
-        high, low = (float(network.score(network.drive(x))[0]) for x in (better, typical))
-        assert high > low, "the margin counts"
 
 
 def test_a_file_of_a_scorer(tmp_path):

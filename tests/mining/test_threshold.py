@@ -92,25 +92,6 @@ def test_the_best_expected_f_is_found(drawn, beta):
     assert expected(cut) == pytest.approx(max(expected(t) for t in known.score))
 
 
-def test_expected_numbers_are_those_of_draws():
-    """Pairs drawn with their probabilities have the stated precision and recall, and no threshold has a better F1."""
-    rng = np.random.default_rng(0)
-    p = np.sort(rng.beta(0.3, 0.5, 3000))[::-1]
-    known = Estimate(np.log(p / (1 - p)), p, 4000, "source")
-    cut = known.at_f(1)
-    kept, f1 = known.kept(cut), []
-    for _ in range(200):
-        true = rng.random(len(p)) < p
-        f1.append(2 * np.cumsum(true) / (np.arange(1, len(p) + 1) + true.sum()))
-    mean = np.mean(f1, axis=0)
-    assert mean[kept - 1] == pytest.approx(mean.max(), abs=1e-3)
-    true = rng.random((200, len(p))) < p
-    assert true[:, :kept].mean() == pytest.approx(known.precision(cut), abs=0.01)
-    assert true[:, :kept].sum() / true.sum() == pytest.approx(known.recall(cut), abs=0.01)
-    wrong, untranslated = kept - true[:, :kept].sum(axis=1).mean(), 4000 - true.sum(axis=1).mean()
-    assert known.rate(cut) == pytest.approx(wrong / untranslated, rel=0.05)
-
-
 def test_a_precision_that_no_threshold_reaches():
     with pytest.raises(NoEstimate, match=r"precision=0.999: no threshold .* the highest is 90%, of 3 pairs"):
         cut_by_estimate("precision=", 0.999, scored([(9, 0.9), (8, 0.9), (7, 0.9), (6, 0.5)]))

@@ -1,5 +1,3 @@
-from unittest import mock
-
 import faiss
 import numpy as np
 import pytest
@@ -33,35 +31,6 @@ def test_an_index_larger_than_the_memory_is_refused():
             building.build_index(vectors, kind, memory=1000)
 
 
-def with_gpus(monkeypatch, move):
-    """Have faiss find GPUs, to which `move` copies an index."""
-    for name, found in (
-        ("StandardGpuResources", object),
-        ("get_num_gpus", lambda: 2),
-        ("index_cpu_to_all_gpus", move),
-    ):
-        monkeypatch.setattr(faiss, name, found, raising=False)
-
-
-def test_a_faiss_with_gpus_searches_there(monkeypatch):
-    rng = np.random.default_rng(2)
-    pool, queries = oracle.vectors(rng, 500, 16), oracle.vectors(rng, 30, 16)
-    index = build_index(pool, "IVF4,SQ8")
-    index.set_effort(4)
-    want = Indexed(pool, index).search(queries, 3)
-    moved = []
-    with_gpus(monkeypatch, lambda cpu: moved.append(cpu) or cpu)
-    for _ in range(2):
-        got = Indexed(pool, index).search(queries, 3)
-    assert moved == [index.faiss]  # once
-    assert got[1].tolist() == want[1].tolist()
-
-    with_gpus(
-        monkeypatch, mock.Mock(side_effect=RuntimeError("GpuIndex: This type of index is not implemented"))
-    )
-    assert Indexed(pool, build_index(pool, "HNSW8")).search(queries, 3)[1].shape == (30, 3)
-
-
 class MadeUpGpu:
     """An index on a GPU, with its limits; it finds what the one on the CPU does."""
 
@@ -74,27 +43,36 @@ class MadeUpGpu:
         self.asked += 1
         return self.cpu.search(block, count)
 
+    def set_index_parameter(self, copy, name, value):
+        setattr(copy, name, value)
 
-def test_the_limits_of_faiss_on_a_gpu(monkeypatch):
+
+def test_faiss_searches_on_gpus_within_their_limits(monkeypatch):
     rng = np.random.default_rng(3)
     pool, queries = oracle.vectors(rng, 2500, 8), oracle.vectors(rng, 5, 8)
-    index = build_index(pool, "IVF4,SQ8")
+    index, graph = build_index(pool, "IVF4,SQ8"), build_index(pool, "HNSW8")
     there = MadeUpGpu(index.faiss)
 
-    class Parameters:
-        def set_index_parameter(self, copy, name, value):
-            assert copy is there
-            setattr(copy, name, value)
+    def move(cpu):
+        if cpu is index.faiss:
+            return there
+        raise RuntimeError("GpuIndex: This type of index is not implemented")
 
-    with_gpus(monkeypatch, lambda _: there)
-    monkeypatch.setattr(faiss, "GpuParameterSpace", Parameters, raising=False)
-    index.set_effort(2)
-    index.candidates(queries, 2048)
+    for name, value in (
+        ("StandardGpuResources", object),
+        ("get_num_gpus", lambda: 2),
+        ("index_cpu_to_all_gpus", move),
+        ("GpuParameterSpace", lambda: there),
+    ):
+        monkeypatch.setattr(faiss, name, value, raising=False)
+    index.set_effort(4)
+    want = Indexed(pool, index).search(queries, 3)[1].tolist()
+    assert (there.asked, want) == (1, Indexed(pool, index).search(queries, 3)[1].tolist())
     index.set_effort(3)
-    assert there.nprobe == 3  # without another copy
-    index.candidates(queries, 10)
-    assert there.asked == 2
+    assert there.nprobe == 3, "without another copy"
+    asked = there.asked
     index.candidates(queries, 2049)
     index.set_effort(5000)
     index.candidates(queries, 10)
-    assert there.asked == 2
+    assert there.asked == asked
+    assert Indexed(pool, graph).search(queries, 3)[1].shape == (5, 3)

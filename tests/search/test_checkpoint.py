@@ -97,14 +97,6 @@ def test_of_another_search_it_is_discarded(file, change, caplog):
     assert_same(found, oracle.both(x, y, k))
 
 
-def test_a_short_search_leaves_no_file(file, monkeypatch):
-    monkeypatch.setattr(checkpoint, "SAVE_SECONDS", 1e9)
-    x, y = sides()
-    with Checkpoint(file) as saved:
-        search_both(x, y, 4, SearchOptions(block_rows=10), checkpoint=saved)
-    assert not list(file.parent.iterdir())
-
-
 def test_saving_takes_a_fiftieth_of_the_time(file, monkeypatch):
     """Blocks take a second and a save ten, by a clock of the test's own."""
     monkeypatch.setattr(checkpoint, "_SHARE", 50)

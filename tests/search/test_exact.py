@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bitextmine.errors import BitextmineError
 from bitextmine.search import fused
 from bitextmine.search.blocks import BlockSearch
-from bitextmine.search.exact import knn, open_engine, search_both, search_one
+from bitextmine.search.exact import knn, search_both, search_one
 from bitextmine.search.neighbours import TopK
 from bitextmine.search.options import Arithmetic, Engine, SearchOptions
 from bitextmine.search.rows import VectorRows
@@ -121,17 +121,6 @@ def test_equals_the_oracle_whatever_the_rows(
     assert_same(arrays(got), oracle.both(x, y, k))
 
 
-@each_method
-def test_equal_rows_tie_exactly_and_go_by_id(method):
-    rng = np.random.default_rng(1)
-    one = oracle.vectors(rng, 1, 512)
-    x, y = np.repeat(one, 300, axis=0), np.repeat(one, 2500, axis=0)
-    got = search(x, y, 4, **method)
-    assert (got.fwd_id == np.arange(4)).all()
-    assert (got.bwd_id == np.arange(4)).all()
-    assert len(np.unique(got.fwd_sim)) == len(np.unique(got.bwd_sim)) == 1
-
-
 def near_copies(rng):
     """A thousand: int8 and bfloat16 cannot tell them apart, the answer must."""
     x = np.repeat(oracle.vectors(rng, 1, 96).astype(np.float32), 700, axis=0)
@@ -223,13 +212,6 @@ def test_float32_rows_give_the_same_by_every_method():
     np.testing.assert_allclose(np.sort(sims, axis=1)[:, :-5:-1], want[0], rtol=1e-6)
 
 
-def test_float16_against_float32_rows():
-    rng = np.random.default_rng(6)
-    x, y = oracle.vectors(rng, 50, 32), oracle.vectors(rng, 60, 32, np.float32)
-    wide = search_both(x.astype(np.float32), y, 3)
-    assert_same(arrays(search_both(x, y, 3)), arrays(wide))
-
-
 @each_method
 @pytest.mark.parametrize("block", [13, 4096])
 def test_one_direction_is_half_of_both(method, block):
@@ -315,26 +297,6 @@ def test_out_of_memory_halves_the_block_and_goes_on(error):
         engine.block(start, start + 350, fwd, bwd)
     assert_same((fwd.sim, fwd.id, bwd.sim, bwd.id), oracle.both(x, y, 4))
     assert 0 < sum(a * b > 200 * 300 for a, b in asked) < len(asked) / 2
-
-
-def test_out_of_memory_that_nothing_helps_against():
-    def product(a, b):
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    rng = np.random.default_rng(16)
-    rows = VectorRows(oracle.vectors(rng, 500, 8), np.dtype(np.float16))
-    with pytest.raises(BitextmineError, match="out of memory on cpu"):
-        BlockSearch(rows, rows, FLOAT32, 1 << 30, product=product).block(
-            0, 500, TopK.empty(500, 2), TopK.empty(500, 2)
-        )
-
-
-def test_plain_c_is_for_want_of_better(monkeypatch):
-    """Where a processor has no instructions that the compiled search knows, torch is faster."""
-    rows = VectorRows(oracle.vectors(np.random.default_rng(1), 20, 8), np.dtype(np.float16))
-    monkeypatch.setattr("bitextmine.search.exact.instruction_set", lambda: "portable")
-    engine, _ = open_engine(rows, rows, 2, SearchOptions(), 1 << 30)
-    assert isinstance(engine, BlockSearch)
 
 
 # --- arrays of any kind ---

@@ -3,7 +3,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bitextmine.embeddings.store import VectorFile
 from bitextmine.run import Run
 from bitextmine.search import indexed as both
 from bitextmine.search.exact import search_both
@@ -142,33 +141,3 @@ def test_selections_of_both_sides(monkeypatch):
     assert (got.bwd_id[:, 0] == want.bwd_id[:, 0]).mean() > 0.99
     assert got.fwd_id.max() < len(y)
     assert got.bwd_id.max() < len(x)
-
-
-@pytest.mark.parametrize("kind", ["ivf", "HNSW32_SQ8"])
-def test_vectors_read_from_their_file(tmp_path, kind):
-    """As those of a large corpus are, of which every line is mined."""
-    rng = np.random.default_rng(9)
-    in_memory = [oracle.vectors(rng, rows, 16) for rows in (300, 250)]
-    indexes = [build_index(rows, kind) for rows in in_memory]
-    in_files = []
-    for number, rows in enumerate(in_memory):
-        np.save(tmp_path / f"{number}.npy", rows)
-        in_files.append(VectorFile(tmp_path / f"{number}.npy"))
-    lines = [np.arange(len(rows)) for rows in in_memory]
-    (want, _), (got, _) = (
-        search_both_indexed(*map(Indexed, sides, indexes, lines), 3, Run()) for sides in (in_memory, in_files)
-    )
-    for name in ("fwd_sim", "fwd_id", "bwd_sim", "bwd_id"):
-        assert getattr(got, name).tobytes() == getattr(want, name).tobytes(), name
-
-
-def test_centres_are_of_length_one_and_the_same_every_time():
-    rng = np.random.default_rng(7)
-    vectors = oracle.corpus(rng, 400, 24, repeats=0.5)
-    one, two = (find_centres(vectors, 20, seed=3) for _ in range(2))
-    assert one.tobytes() == two.tobytes()
-    assert np.allclose(np.linalg.norm(one, axis=1), 1, atol=1e-5)
-    assert find_centres(vectors, 20, seed=4).tobytes() != one.tobytes()
-    products = vectors.astype(np.float32) @ one.T
-    own = products[np.arange(len(vectors)), nearest_centre(vectors, one)]
-    assert (own >= products.max(axis=1) - 1e-3).all()
