@@ -74,6 +74,7 @@ def align(
     src: Text,
     tgt: Text,
     *,
+    documents: bool = False,
     max_size: int = 6,
     presplit: bool = False,
     anchors: bool = False,

@@ -2,10 +2,11 @@
 
     python mine/bench_alignment.py real FOLDER [--peers FOLDER]
     python mine/bench_alignment.py quality laws.de-fr-it.tsv news.tsv [--half dev|test] [--peers FOLDER]
+    python mine/bench_alignment.py documents laws.de-fr-it.tsv news.tsv
 
 `real` aligns documents NAME.LANG of a folder that have a gold alignment NAME.L1-L2.gold in Vecalign's format.
 
-`quality` makes documents from parallel rows, tab-separated under a header of languages; a first column "document"
+The others make documents from parallel rows, tab-separated under a header of languages; a first column "document"
 tells where documents end, else each 100 rows are one. Sentences are split at
 punctuation on one side, neighbours joined on one side, sentences and long stretches left out, foreign sentences
 inserted, and a block moved elsewhere, whose sentences count as left out.
@@ -32,6 +33,7 @@ from harness import parser, table
 from peers import peer_encoder
 
 from bitextmine.alignment.aligner import Aligner
+from bitextmine.alignment.documents import match_documents
 from bitextmine.alignment.evidence import PieceEvidence
 from bitextmine.alignment.second import SecondJudge
 from bitextmine.alignment.windows import Windows, make_windows
@@ -269,9 +271,30 @@ def language_pairs(documents: Sequence[Sequence[Row]]) -> list[tuple[str, str]]:
     return list(itertools.combinations((name for name in documents[0][0] if name != "document"), 2))
 
 
+def matching(args: argparse.Namespace, encoder: object, aligners: dict[str, Method]) -> None:
+    """Match documents of both halves, shuffled, a tenth of them without a partner."""
+
+    def rows() -> Iterator[list[object]]:
+        for path in args.files:
+            documents = read_documents(path)
+            if "document" not in documents[0][0]:
+                documents = [some[i : i + 25] for some in documents for i in range(0, len(some) - 12, 25)]
+            for a, b in language_pairs(documents):
+                rng = random.Random(args.seed)
+                made = [make(some, a, b, Rates(), documents[0], rng) for some in documents]
+                there = rng.sample(range(len(made)), len(made) - len(made) // 10)
+                src = make_windows(encoder, [m.src for m in made], 1)
+                tgt = make_windows(encoder, [made[i].tgt for i in there], 1)
+                found = match_documents(src, tgt)
+                right = sum(there[j] == i for i, j in found)
+                yield [Path(path).name.split(".")[0], f"{a}-{b}", len(src), len(tgt), len(found), right]
+
+    table(["documents", "languages", "source", "with a partner", "found", "correct"], rows())
+
+
 def main() -> None:
     command = parser(__doc__)
-    command.add_argument("what", choices=["real", "quality"])
+    command.add_argument("what", choices=["real", "quality", "documents"])
     command.add_argument("files", nargs="+")
     command.add_argument("--half", choices=["dev", "test"], default="test")
     command.add_argument("--model", default="default")
@@ -288,7 +311,7 @@ def main() -> None:
         pad = encoder.encode(["PAD"])[0]
         aligners["Vecalign"] = vecalign(importlib.import_module("sentalign.dp_utils"), pad)
         aligners["Gale-Church"] = gale_church(importlib.import_module("galechurch"))
-    {"real": real, "quality": quality}[args.what](args, encoder, aligners)
+    {"real": real, "quality": quality, "documents": matching}[args.what](args, encoder, aligners)
     print(
         f"\n{signature(task='alignment', made=args.what, model=encoder.hash, seed=args.seed, resamples=2000)}"
     )

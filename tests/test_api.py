@@ -330,8 +330,11 @@ def test_functions_take_the_objects_of_the_commands(encoder, tmp_path):
         "numbers >= 1": 0,
         "duplicate (exact)": 3,
     }
-    links = bitextmine.align(*texts, model=encoder, options=bitextmine.AlignOptions(max_size=2))
+    lax, strict = bitextmine.AlignOptions(max_size=2), bitextmine.AlignOptions(documents=True)
+    links = bitextmine.align(*texts, model=encoder, options=lax)
     assert "max_size:2|" in links.signature and len(links) == len(bitextmine.align(*texts, max_size=2))
+    with pytest.raises(UsageError, match="documents is for the command"):
+        bitextmine.align(*texts, options=strict)
     (tmp_path / "book.txt").write_text("Good morning. I am here.\n\nHello.\n")
     split = bitextmine.SplitOptions(langs=("en",), join="paragraph")
     assert [one.text for one in bitextmine.split(tmp_path / "book.txt", options=split)] == [
@@ -340,6 +343,17 @@ def test_functions_take_the_objects_of_the_commands(encoder, tmp_path):
     ]
     with pytest.raises(UsageError, match="options: expected AdaptOptions, found 5"):
         bitextmine.adapt("a.en", "b.fr", tmp_path / "model", options=5)
+
+
+def test_results_in_notebooks(samples, encoder):
+    _, en, de = samples
+    mined = bitextmine.mine(en, de, model=encoder)
+    html = mined._repr_html_()
+    assert "<table" in html and "&lt;Bitext: " in html and "more rows: to_frame()" in html
+    kept = bitextmine.filter([("a", "b"), ("a", "a")], max={"copy": 0.5})
+    ranked = bitextmine.evaluate_retrieval({"en": en[:50], "de": de[:50]}, model=encoder)
+    for result in (kept, ranked):
+        assert "<table" in result._repr_html_()
 
 
 def test_the_example_of_training(root, tmp_path):

@@ -29,7 +29,7 @@ ROOMS = [
     ["run"],
     ["declarations"],
     ["arguments", "device", "executor"],
-    ["compiled", "console", "signature", "system"],
+    ["compiled", "console", "display", "signature", "system"],
     ["errors", "version"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}

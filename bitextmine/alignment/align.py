@@ -13,9 +13,18 @@ from numpy.typing import NDArray
 
 from bitextmine.alignment.aligner import Aligner, Link
 from bitextmine.alignment.anchors import fixed_points
+from bitextmine.alignment.documents import match_documents
 from bitextmine.alignment.evidence import PieceEvidence
 from bitextmine.alignment.formats import AlignedDocument, Content, open_links
-from bitextmine.alignment.inputs import Document, DocumentPair, DocumentSentences, Reader, document_pairs
+from bitextmine.alignment.inputs import (
+    Document,
+    DocumentPair,
+    DocumentSentences,
+    Reader,
+    document_name,
+    documents_of,
+    pairs_by_name,
+)
 from bitextmine.alignment.options import AlignOptions, choose_format
 from bitextmine.alignment.second import SecondJudge
 from bitextmine.alignment.windows import make_windows
@@ -52,6 +61,7 @@ class Summary:
         likely: the sum of the sentences' probabilities.
         doubtful: documents that hardly look like translations of each other, and why.
         empty: pairs of documents of which a side has no text.
+        alone: documents without a partner.
         cut: documents that were cut into sentences.
         second: what a second encoder was asked.
     """
@@ -64,6 +74,7 @@ class Summary:
     likely: float = 0.0
     doubtful: list[str] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)
+    alone: list[str] = field(default_factory=list)
     cut: list[str] = field(default_factory=list)
     second: str = ""
     signature: str = ""
@@ -104,6 +115,8 @@ class Summary:
                 f"{counted(len(self.cut), 'document')} {were} not one sentence per line and {were} split "
                 f"({_and_more(self.cut)}). Line numbers refer to the split sentences; --presplit keeps the lines."
             )
+        if self.alone:
+            lines.append(f"{counted(len(self.alone), 'document')} without a partner: {_and_more(self.alone)}")
         if self.empty:
             pairs = counted(len(self.empty), "pair")
             lines.append(f"warning: {pairs} of documents with an empty side: {_and_more(self.empty)}")
@@ -154,6 +167,8 @@ def align(src: Text, tgt: Text, *, options: AlignOptions, run: Run) -> AlignedDo
     [3] [4]
     """
     given = [_given(name, text, run) for name, text in (("src", src), ("tgt", tgt))]
+    if options.documents:
+        raise UsageError("align: documents is for the command; call align for each document")
     langs = [
         lang or language_of(document.source) or ""
         for lang, document in zip(options.langs, given, strict=True)
@@ -199,25 +214,32 @@ def align_files(
     if format == "parquet" and not destination.is_standard:
         check_pairs_output(destination)
     destination.check()
+    summary = Summary()
     both = Source.of(src, run), Source.of(tgt, run)
-    tasks = document_pairs(*both)
-    langs_read = []
-    for task in tasks:
-        for document, lang in zip((task.src, task.tgt), options.langs, strict=True):
-            keep_apart(document.source, {"-o": destination})
-            langs_read.append(lang or language_of(document.source) or "")
-    langs = langs_read[0], langs_read[1]
-    if format in FORMATS:
-        FORMATS[format].check_languages(langs, "--src-lang and --tgt-lang")
+    sides = documents_of(*both, matched=options.documents)
+    langs_read = [
+        lang or language_of(document.source)
+        for lang, documents in zip(options.langs, sides, strict=True)
+        for document in documents
+    ]
     work = _Work(options, langs_read, run)
-    summary = Summary(signature=work.signature)
     named = both[0].path.is_dir()
+    if options.documents:
+        tasks, summary.alone = work.match(sides)
+    elif named:
+        tasks = pairs_by_name(*sides)
+    else:
+        tasks = [DocumentPair(document_name(both[0]), sides[0][0], sides[1][0])]
+    for source in dict.fromkeys(document.source for task in tasks for document in (task.src, task.tgt)):
+        keep_apart(source, {"-o": destination})
+    langs = _languages(tasks[0], options, format)
+    summary.signature = work.signature
     with work.journal(destination, tasks) as journal:
         content = Content(options.ids, named, options.origin, options.normalize)
-        with open_links(destination, format, content, langs if all(langs) else ("", "")) as write:
-            for aligned in work.align(tasks, journal):
-                write(aligned)
-                summary.add(aligned)
+        with open_links(destination, format, content, langs) as write:
+            for document in work.align(tasks, journal):
+                write(document)
+                summary.add(document)
         if journal is not None:
             journal.remove()
     summary.cut = list(work.reader.cut)
@@ -225,6 +247,23 @@ def align_files(
         runs = counted(second.runs, "run")
         summary.second = f"second encoder {second.encoder.name}: {runs} of sentences in doubt embedded again"
     return summary
+
+
+def _languages(task: DocumentPair, options: AlignOptions, format: str) -> tuple[str, str]:
+    """Return the languages for formats that name them; only TMX cannot do without."""
+    if format not in FORMATS:
+        return "", ""
+    sides = (task.src.source, options.src_lang), (task.tgt.source, options.tgt_lang)
+    langs = [given or language_of(path) or "" for path, given in sides]
+    if not FORMATS[format].needs_languages:
+        return (langs[0], langs[1]) if all(langs) else ("", "")
+    for lang, (path, _), option in zip(langs, sides, ("--src-lang", "--tgt-lang"), strict=True):
+        if not lang:
+            raise BitextmineError(
+                f"{path}: {format.upper()} needs a language and the name tells none; pass {option}"
+            )
+    FORMATS[format].check_languages((langs[0], langs[1]), "--src-lang and --tgt-lang")
+    return langs[0], langs[1]
 
 
 class _ReadPair(NamedTuple):
@@ -286,6 +325,29 @@ class _Work:
         }
         path = Path(os.path.realpath(output))
         return Journal(path.with_name(f".{path.name}.align"), "align", identity)
+
+    def match(
+        self, sides: tuple[Sequence[Document], Sequence[Document]]
+    ) -> tuple[list[DocumentPair], list[str]]:
+        """Return the documents that belong together, and the names of the others."""
+        src, tgt = sides
+        windows = []
+        with self.run.progress(len(src) + len(tgt), "matching", "documents") as bar:
+            for side, documents in enumerate(sides):
+                for document in documents:
+                    lines = [line for line in self.reader.read(document, side).lines if line.strip()]
+                    windows += make_windows(self.encoder, [lines], 1, self.run.batch_tokens)
+                    bar.update(1)
+        matched = match_documents(windows[: len(src)], windows[len(src) :])
+        if not matched:
+            raise BitextmineError(
+                f"no document of the {len(src)} fits one of the {len(tgt)}: are they translations, in languages of the "
+                "encoder?"
+            )
+        names = [[document.source.path.name for document in documents] for documents in sides]
+        tasks = [DocumentPair(f"{names[0][i]} {names[1][j]}", src[i], tgt[j]) for i, j in matched]
+        paired = [{pair[side] for pair in matched} for side in (0, 1)]
+        return tasks, [name for side in (0, 1) for i, name in enumerate(names[side]) if i not in paired[side]]
 
     def align(
         self, tasks: Sequence[DocumentPair], journal: Journal | None = None

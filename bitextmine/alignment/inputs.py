@@ -159,28 +159,36 @@ def _is_cut(lines: Sequence[str], lang: str) -> bool:
     return whole and several <= _SEVERAL and sum(counts) < _PER_LINE * len(sample)
 
 
-def document_pairs(src: Source, tgt: Source) -> list[DocumentPair]:
-    """Return the pair of two files, or those of the files of one name in two folders.
+def documents_of(src: Source, tgt: Source, *, matched: bool) -> tuple[list[Document], list[Document]]:
+    """Return the documents of two files, or of two folders in the order of their names.
 
     Raises:
-        UsageError: a file and a folder.
-        BitextmineError: an unreadable folder, or a document without a partner.
+        UsageError: a file and a folder, or two files to be `matched` by content.
+        BitextmineError: an unreadable folder, or one without files.
     """
     if src.path.is_dir() != tgt.path.is_dir():
         folder, file = (src, tgt) if src.path.is_dir() else (tgt, src)
         raise UsageError(f"{folder} is a folder and {file} is not; give two of a kind")
-    if not src.path.is_dir():
-        return [DocumentPair(_document_name(src), Document(src), Document(tgt))]
-    sides = _read_folder(src), _read_folder(tgt)
-    if alone := [str(sides[i][name].source) for i in (0, 1) for name in sides[i] if name not in sides[1 - i]]:
+    if src.path.is_dir():
+        return _read_folder(src), _read_folder(tgt)
+    if matched:
+        raise UsageError("--documents takes two folders")
+    return [Document(src)], [Document(tgt)]
+
+
+def pairs_by_name(src: Sequence[Document], tgt: Sequence[Document]) -> list[DocumentPair]:
+    """Return the pairs of documents of one name; raise BitextmineError for one without a partner."""
+    names = [{document_name(document.source): document for document in side} for side in (src, tgt)]
+    if alone := [str(names[i][name].source) for i in (0, 1) for name in names[i] if name not in names[1 - i]]:
         more = f" and {len(alone) - 3} more" if len(alone) > 3 else ""
         raise BitextmineError(
-            f"{', '.join(alone[:3])}{more}: no document of that name in the other folder; add it, or remove this one"
+            f"{', '.join(alone[:3])}{more}: no document of that name in the other folder; add it, remove this one, or "
+            "pass --documents to match documents by content"
         )
-    return [DocumentPair(name, document, sides[1][name]) for name, document in sides[0].items()]
+    return [DocumentPair(name, document, names[1][name]) for name, document in names[0].items()]
 
 
-def _document_name(file: Source) -> str:
+def document_name(file: Source) -> str:
     """Return the name of a document in any language: ``en/a.txt.gz`` and ``a.fr.txt`` are both ``a``."""
     parts = file.stem.name.split(".")
     while len(parts) > 1 and (f".{parts[-1].lower()}" in SUFFIXES or is_code(parts[-1])):
@@ -188,8 +196,8 @@ def _document_name(file: Source) -> str:
     return ".".join(parts)
 
 
-def _read_folder(folder: Source) -> dict[str, Document]:
-    """Return the documents of a folder by name; subfolders are skipped."""
+def _read_folder(folder: Source) -> list[Document]:
+    """Return the documents of a folder; subfolders are skipped."""
     documents: dict[str, Document] = {}
     with explained(f"{folder}: cannot list the folder"):
         paths = sorted(path for path in folder.path.iterdir() if path.is_file())
@@ -197,7 +205,7 @@ def _read_folder(folder: Source) -> dict[str, Document]:
         if path.name.startswith(".") or path.name.endswith(ORIGIN):
             continue
         file = replace(folder, text=str(path))
-        name = _document_name(file)
+        name = document_name(file)
         if name in documents:
             raise BitextmineError(
                 f"{folder}: {documents[name].source.path.name} and {path.name} are both called '{name}'; remove one"
@@ -205,4 +213,4 @@ def _read_folder(folder: Source) -> dict[str, Document]:
         documents[name] = Document(file)
     if not documents:
         raise BitextmineError(f"{folder}: the folder has no files; name one with a file per document")
-    return documents
+    return list(documents.values())

@@ -34,6 +34,9 @@ class AlignOptions(Options):
         src_lang, tgt_lang: language codes, to cut documents into sentences and for tmx and jsonl.
     """
 
+    documents: Annotated[
+        bool, Opt("--documents", "Match the documents of two folders by content instead of name.")
+    ] = False
     max_size: Annotated[
         int, Opt("--max-size", "Maximum sentences in a link, both sides together (2 to 16).", ge=2, le=16)
     ] = 6

@@ -203,13 +203,16 @@ def load_encoder(
     config, tokenizer = read_folder(folder)
     weights = read_weights(config, folder / WEIGHTS)
     own = folder_hash(folder)
-    if config.layers:
-        from bitextmine.encoder.network import Transformer
-
-        network = Transformer(config, weights, dataclasses.replace(run, device=run.device_name), precision)
-    else:  # a GPU would not help: sums take less time than looking up the words
+    # By default a GPU gets no sums: they take less time than looking up the words, and it would wait for text.
+    device_name = run.device_name if config.layers or run.device != "auto" else "cpu"
+    if not config.layers and device_name == "cpu":
         network = PieceSums(weights, config)
         return_freed_memory()  # of the text of the vocabulary
+    else:
+        from bitextmine.encoder.network import DeviceSums, Transformer
+
+        here = dataclasses.replace(run, device=device_name)
+        network = (Transformer if config.layers else DeviceSums)(config, weights, here, precision)
     stated = config.max_pieces, run, config.languages, config.pairs
     return Encoder(network, tokenizer, name, known or own, *stated, folder, source, precision)
 

@@ -12,8 +12,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.model import fused_attention
-from bitextmine.encoder.pieces import Network, Pieces
+from bitextmine.encoder.model import SentenceModel, fused_attention, unit_vectors
+from bitextmine.encoder.pieces import Network, Pieces, offsets_of
+from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.weights import BOTTLENECK, PIECES, SCALE, piece_vectors
 from bitextmine.errors import BitextmineError
 from bitextmine.run import Run
@@ -108,6 +109,30 @@ class TorchNetwork(Network):
         half = (start + stop) // 2
         self._fill(vectors, ids, batch, start, half)
         self._fill(vectors, ids, batch, half, stop)
+
+
+class DeviceSums(TorchNetwork):
+    """The network of a model without layers in torch, with the arguments of `Transformer`.
+
+    Piece vectors are float32 on the device. On a CPU, `PieceSums` is faster and does the same without torch.
+    """
+
+    def __init__(
+        self, config: EncoderConfig, weights: Mapping[str, np.ndarray], run: Run, precision: str = "auto"
+    ) -> None:
+        super().__init__(config.dim, run, precision)
+        sums = PieceSums(weights, config)
+        self.piece_rows, self.facts = sums.piece_rows, sums.facts
+        state = {name: torch.from_numpy(array) for name, array in weights.items() if name != SCALE}
+        state[PIECES] = torch.from_numpy(piece_vectors(weights))
+        with torch.device("meta"):  # no random initial vectors
+            self._model = SentenceModel(config).eval()
+        self._model.load_state_dict(state, assign=True)
+        self._model.to(self._device)
+
+    def _forward(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
+        offsets = torch.from_numpy(offsets_of(lengths)).to(self._device)
+        return unit_vectors(self._model(ids.long(), offsets))
 
 
 class Transformer(TorchNetwork):

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import aligned
+from bitextmine.display import Shown
 
 if TYPE_CHECKING:
     import pandas
@@ -20,7 +21,7 @@ FileName = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class Report(Shown):
     """A result with a signature, which identifies the measurement, and notes for the reader."""
 
     kind: ClassVar[str]

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import aligned, counted
+from bitextmine.display import Shown
 from bitextmine.embeddings.store import embedding_paths
 from bitextmine.errors import UsageError
 from bitextmine.files.corpus import Corpus
@@ -45,7 +46,7 @@ class MinedPair(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Bitext:
+class Bitext(Shown):
     """The result of mining, best pair first: take its `len()`, iterate over it (`MinedPair`), `write` it.
 
     Attributes:

@@ -13,6 +13,7 @@ import numpy as np
 from bitextmine.arguments import a_path
 from bitextmine.console import counted
 from bitextmine.declarations import keywords
+from bitextmine.display import Shown
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.languages.codes import language_code
 from bitextmine.mining.bitext import MinedPair
@@ -90,7 +91,7 @@ def _stated(options: Stated, src_lang: str | None, tgt_lang: str | None) -> Stat
 
 
 @dataclass(frozen=True, repr=False)
-class FilteredPairs:
+class FilteredPairs(Shown):
     """The result of `filter`.
 
     Attributes:

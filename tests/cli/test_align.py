@@ -131,6 +131,21 @@ def test_folders_are_as_their_files(bm, document, tmp_path):
     assert bm("align", "en", "fr", "--ids", "--jobs", "1", "--model", "europe5").out == expected
 
 
+def test_matching_documents(bm, document, sentence_pairs, tmp_path):
+    for i in range(12):
+        document(tmp_path, f"d{i}", 2000 + 50 * i, 25)
+    for side in ("en", "fr"):
+        (tmp_path / side).mkdir()
+    for i in range(12):
+        (tmp_path / f"d{i}.en").rename(tmp_path / "en" / f"{i:02}.txt")
+        (tmp_path / f"d{i}.fr").rename(tmp_path / "fr" / f"{(5 * i + 3) % 12:02}.text")
+    (tmp_path / "fr" / "03.text").unlink()  # of 00
+    result = bm("align", "en", "fr", "--documents", "--ids")
+    found = list(dict.fromkeys(line.split("\t")[1] for line in result.out.splitlines()))
+    assert found == [f"{i:02}.txt {(5 * i + 3) % 12:02}.text" for i in range(1, 12)]
+    assert "1 document without a partner: 00.txt" in result.err
+
+
 def test_a_killed_run_resumes(bm, document, tmp_path):
     for i in range(70):
         document(tmp_path / "docs", f"d{i:02}", 1600 + 20 * i, 8)
@@ -205,7 +220,7 @@ def test_missing_files(bm, document, tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("One.\n")
     error = bm.fails("align", "en", "fr")
-    assert "en/b.txt: no document of that name" in error
+    assert "en/b.txt: no document of that name" in error and "--documents" in error
     (tmp_path / "fr" / "b.txt").write_text("Un.\n")
     (tmp_path / ".out.tsv.align").write_text("notes\n")
     assert "move it away" in bm.fails("align", "en", "fr", "-o", "out.tsv")
@@ -217,6 +232,7 @@ def test_missing_files(bm, document, tmp_path):
 @pytest.mark.parametrize(
     ("args", "word"),
     [
+        (("a.en", "a.fr", "--documents"), "--documents takes two folders"),
         (("a.en", "a.fr", "--ids", "--format", "vecalign"), "--ids"),
         (("-", "-"), "standard input"),
         (("a.en", "."), "is a folder"),
@@ -235,8 +251,8 @@ def test_languages_are_checked(bm, tmp_path):
         (tmp_path / f"doc.{lang}").write_text("One.\n")
     refused = bm("align", "doc.fr", "doc.fr", "--src-lang", "English", code=2).err
     assert "'English' is not a language code such as en" in refused
-    error = bm("align", "doc.English", "doc.fr", "-o", "out.tmx", code=2).err
-    assert "TMX tells source from target" in error and "--src-lang" in error
+    error = bm.fails("align", "doc.English", "doc.fr", "-o", "out.tmx")
+    assert "doc.English: TMX needs a language" in error and "--src-lang" in error
     stated = ("--format", "tmx", "--src-lang", "en", "--tgt-lang", "pt-BR")
     assert 'xml:lang="pt-BR"' in bm("align", "doc.English", "doc.fr", *stated).out
     assert "no/out.tsv" in bm.fails("align", "doc.English", "doc.fr", "-o", "no/out.tsv")

@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
+from bitextmine.encoder.columns import COLUMNS
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.network import DeviceSums
+from bitextmine.encoder.pieces import PieceRows, Pieces
 from bitextmine.encoder.sums import PieceSums
-from bitextmine.encoder.weights import PIECES, SCALE, quantize_rows
+from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, quantize_rows
+from bitextmine.run import Run
 
 VOCABULARY = 70
 
@@ -67,3 +70,24 @@ def test_company_does_not_change_a_bit():
 def test_a_piece_out_of_range_never_reaches_c(bad):
     with pytest.raises(ValueError, match=r"0\.\.69"):
         PieceSums(weights(8, "int8")).vectors(Pieces.from_lists([[1, bad]]))
+
+
+@pytest.mark.parametrize("kind", ["int8", "float32"])
+@pytest.mark.parametrize(("order", "share", "damping"), [(0, 0.0, 0.0), (4, 0.0, 0.5), (4, 0.2, 0.0)])
+@pytest.mark.parametrize("batch_tokens", [50, None])
+def test_sums_in_torch_agree(kind, order, share, damping, batch_tokens):
+    """The path of --device cuda, here on the CPU."""
+    state, pieces = weights(24, kind), some_pieces().take(np.arange(200))
+    dim = 24 + order + (COLUMNS if share else 0)
+    columns = {"order_columns": order, "order_weight": order / 8, "length_share": share}
+    config = EncoderConfig(VOCABULARY, dim, layers=0, repeat_damping=damping, **columns)
+    if share:
+        state[CHARACTERS] = np.random.default_rng(2).integers(0, 9, VOCABULARY).astype(np.uint8)
+    sums = DeviceSums(config, state, Run(device="cpu"))
+    expected = PieceSums(state, config)
+    found = sums.vectors(pieces, batch_tokens)
+    assert found.dtype == np.float32
+    some = np.setdiff1d(np.arange(len(pieces)), [1])  # cancels out but for rounding, if order counts
+    np.testing.assert_allclose(found[some], expected.vectors(pieces)[some], atol=3e-6)
+    assert not found[0].any()
+    assert isinstance(sums, PieceRows) and sums.facts == expected.facts

@@ -5,6 +5,7 @@ weights are safetensors, never pickles, and only modules of the library itself a
 """
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ TRANSFORMER, STATIC = "Transformer", "StaticEmbedding"
 SUPPORTED = {TRANSFORMER, STATIC, "Pooling", "Dense", "LayerNorm", "Normalize"}
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 
+# Older ones ignore the weights and the shared rows of Model2Vec encoders, and so return other vectors.
+OLDEST = 6, 2
 # The longest sentence of a model that does not state one.
 LONGEST = {TRANSFORMER: 512, STATIC: 8192}
 
@@ -87,6 +90,12 @@ def _load(folder: Path) -> Any:
         raise BitextmineError(
             f"{folder}: needs sentence-transformers: pip install 'bitextmine[transformers]'"
         ) from None
+    version = sentence_transformers.__version__
+    if tuple(map(int, re.findall(r"\d+", version)[:2])) < OLDEST:
+        raise BitextmineError(
+            f"{folder}: needs sentence-transformers {'.'.join(map(str, OLDEST))} or newer, found {version}: pip "
+            "install -U 'bitextmine[transformers]'"
+        )
     quiet = transformers.utils.logging
     level = quiet.get_verbosity()
     quiet.set_verbosity_error()
