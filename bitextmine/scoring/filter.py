@@ -44,8 +44,8 @@ class Filtered:
         parts = [aligned(["", "rows", "share"], table)]
         for name, nearest in self.examples.items():
             parts.append(name)
-            parts += [f"  {'outside':8}{example}" for example in nearest.outside]
-            parts += [f"  {'inside':8}{example}" for example in nearest.inside]
+            parts += [f"  {'outside':8}{example}" for *_, example in nearest.outside]
+            parts += [f"  {'inside':8}{example}" for *_, example in nearest.inside]
         return "\n".join([*parts, *self.notes, self.signature])
 
 

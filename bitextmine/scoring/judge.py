@@ -103,27 +103,17 @@ def _compared(rule: Rule, column: Any) -> tuple[NDArray[np.float64], NDArray[np.
     return column, rule.met(column)
 
 
-@dataclass(frozen=True)
-class Example:
-    """A pair near a threshold: its value, its row (from 1, without a header) and the beginnings of its texts."""
-
-    value: float
-    row: int
-    src: str
-    tgt: str
-
-    def __str__(self) -> str:
-        return f"{self.value:.4f}  row {self.row}: {self.src} | {self.tgt}"
-
-
 class Nearest:
-    """The `count` pairs nearest to a rule's threshold on each side; ties go to the first."""
+    """The `count` pairs nearest to a rule's threshold on each side, nearest first; ties go to the first row.
+
+    An example is its distance, the number of its row (from 1, without a header), and its text.
+    """
 
     def __init__(self, count: int, rule: Rule) -> None:
         self._count = count
         self._threshold = rule.value if isinstance(rule.value, float) else 0.5
-        self.outside: list[Example] = []
-        self.inside: list[Example] = []
+        self.outside: list[tuple[float, int, str]] = []
+        self.inside: list[tuple[float, int, str]] = []
 
     def add(
         self,
@@ -138,14 +128,13 @@ class Nearest:
         for best, chosen in ((self.outside, outside), (self.inside, inside)):
             rows = np.flatnonzero(chosen)
             if len(best) == self._count:
-                rows = rows[distance[rows] < abs(best[-1].value - self._threshold)]
+                rows = rows[distance[rows] < best[-1][0]]
             rows = rows[np.argsort(distance[rows], kind="stable")[: self._count]]
             texts = [map(_short, block.texts(side, rows)) for side in sides]
-            best += [
-                Example(float(values[row]), block.start + row, *pair)
-                for row, *pair in zip(rows.tolist(), *texts, strict=True)
-            ]
-            best.sort(key=lambda example: (abs(example.value - self._threshold), example.row))
+            for row, src, tgt in zip(rows.tolist(), *texts, strict=True):
+                number = block.start + row
+                best.append((distance[row], number, f"{values[row]:.4f}  row {number}: {src} | {tgt}"))
+            best.sort()
             del best[self._count :]
 
 
@@ -194,11 +183,12 @@ class Sieve:
         self._known = {column: at for at, column in enumerate(names)}
         self._known |= {column: width - len(last) + at for at, column in enumerate(last)}
         self.rules, self.notes = applicable(rules, self._known, bool(langs[0]))
-        computed = [rule.column for rule in self.rules if self._is_computed(rule, bool(names))]
+        places = tuple(self._place(rule, bool(names)) for rule in self.rules)
+        computed = [rule.column for rule, place in zip(self.rules, places, strict=True) if place is None]
         self.uses_languages = any(COLUMNS[column].languages for column in computed)
         self._request = Request(tuple(dict.fromkeys(computed)), *langs).checked()
-        positions = [int(rule.column) for rule in self.rules if self._is_position(rule.column)]
-        if not rows.empty and (wanted := max([len(last), *positions])) > width:
+        wanted = max([len(last), *(place + 1 for place in places if place is not None)])
+        if not rows.empty and wanted > width:
             raise BitextmineError(
                 f"{name}: the rows have {width} columns, but the rules or --columns name {wanted}"
             )
@@ -207,7 +197,6 @@ class Sieve:
             sides = layout.src, layout.tgt  # raises now if unknown
         self._seen = None if rules.duplicates == "none" else Seen(memory)
         self.examples = {str(rule): Nearest(explain, rule) for rule in self.rules} if explain else {}
-        places = tuple(self._place(rule.column) for rule in self.rules)
         self._judge = Judge(self.rules, places, sides, rules.duplicates, bool(explain))
         self.reasons = [_MALFORMED]
         for rule in self.rules:
@@ -216,11 +205,16 @@ class Sieve:
         self._counts = np.zeros(len(self.reasons), dtype=np.int64)
         self._kept = 0
 
-    def _is_computed(self, rule: Rule, has_rows: bool) -> bool:
-        """Return True if a column must be computed from the texts; raise BitextmineError if it cannot be."""
+    def _place(self, rule: Rule, has_rows: bool) -> int | None:
+        """Return the place of a rule's column in the rows, from 0, or None if it is computed from the texts.
+
+        Raise BitextmineError if it cannot be. A number counts from 1, unless the header has that name.
+        """
         column = rule.column
-        if column in self._known or self._is_position(column):
-            return False
+        if column in self._known:
+            return self._known[column]
+        if is_position(column) and 0 < len(column.lstrip("0")) < 10:
+            return int(column) - 1
         if column not in COLUMNS:
             names = ", ".join(dict.fromkeys([*self._known, *COLUMNS]))
             raise BitextmineError(f"rule {rule}: no column is called '{column}'; there are {names}")
@@ -230,15 +224,7 @@ class Sieve:
                 f"{self._name}: rule {rule}: the rows have no column {column} (they have {', '.join(self._known)}); "
                 "add it with 'bitextmine score', or name the last columns with --columns"
             )
-        return True
-
-    def _place(self, column: str) -> int | None:
-        """Return the place of a column in the rows, from 0; None for a computed one."""
-        return int(column) - 1 if self._is_position(column) else self._known.get(column)
-
-    def _is_position(self, column: str) -> bool:
-        """Return True for a number that counts from 1, unless the header has that name."""
-        return column not in self._known and is_position(column) and 0 < len(column.lstrip("0")) < 10
+        return None
 
     def sifted(self, blocks: Iterable[Block], run: Run) -> Iterator[tuple[Block, NDArray[np.int64]]]:
         """Yield blocks with the number of the reason of each row, -1 for a row to keep.
