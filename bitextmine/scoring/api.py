@@ -67,8 +67,8 @@ def score(
 
     scoring = _stated(options, src_lang, tgt_lang)
     request, _notes = request_of(scoring, run.batch_tokens)
-    texts, index = _both_sides(pairs)
-    rows = PairRows(("src", "tgt"), texts)
+    frame = _frame_of(pairs, "score")
+    rows = _rows_of(frame[["src", "tgt"]])
     scorer = open_scorer(request, scoring, (scoring.src, scoring.tgt), run.device)
     parts: dict[str, list[Any]] = {name: [] for name in request.names}
     for _block, added in scorer.scored(rows.blocks(request.window), rows.layout, run):
@@ -81,7 +81,7 @@ def score(
             else np.concatenate([np.empty(0), *values])
             for name, values in parts.items()
         },
-        index=index,
+        index=frame.index,
     )
 
 
@@ -157,8 +157,6 @@ def filter(
     >>> found.rejected["reason"].tolist()
     ['numbers >= 0.5']
     """
-    import pandas
-
     limits = {kind: _limits(kind, value) for kind, value in (("min", min), ("max", max), ("equal", equal))}
     how = _stated(options, src_lang, tgt_lang)
     if isinstance(rules, RuleSet):
@@ -169,8 +167,7 @@ def filter(
     else:
         file = None if rules is None else a_path("rules", rules)
         chosen = choose_rules(preset, file, limits, duplicates)
-    texts, index = _both_sides(pairs, "filter")
-    frame: Any = pairs if index is not None else pandas.DataFrame(texts, columns=["src", "tgt"])
+    frame: Any = _frame_of(pairs, "filter")
     applied, _notes = applicable(chosen, frame.columns, bool(how.src))
     missing = {rule.column for rule in applied if rule.column in COLUMNS}.difference(frame.columns)
     if missing:
@@ -178,18 +175,9 @@ def filter(
         frame = frame.join(
             score(frame, columns=names, src_lang=how.src, tgt_lang=how.tgt, model=model, run=run)
         )
-    values = frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
-    rows = PairRows([str(name) for name in frame.columns], values)
+    rows, langs = _rows_of(frame), (how.src, how.tgt)
     memory = DEFAULT_MEMORY if run.memory is None else run.memory
-    sieve = Sieve(
-        chosen,
-        rows,
-        rows.layout.names,
-        "filter",
-        langs=(how.src, how.tgt),
-        explain=how.explain,
-        memory=memory,
-    )
+    sieve = Sieve(chosen, rows, rows.layout.names, "filter", langs=langs, memory=memory)
     verdicts = [verdict for _block, verdict in sieve.sifted(rows.blocks(), run)]
     reasons = np.concatenate([np.empty(0, dtype=np.int64), *verdicts])
     kept = reasons < 0
@@ -206,12 +194,10 @@ def _limits(kind: str, given: Any) -> Iterable[tuple[str, Any]]:
     return (given or {}).items()
 
 
-def _both_sides(
-    pairs: Iterable[tuple[str, str] | MinedPair] | pandas.DataFrame, name: str = "score"
-) -> tuple[list[list[Any]], Any]:
-    """Return source and target of each pair, and the index of a frame (None for other pairs)."""
-    rows: list[Any]
-    index = None
+def _frame_of(pairs: Iterable[tuple[str, str] | MinedPair] | pandas.DataFrame, name: str) -> pandas.DataFrame:
+    """Return pairs as a frame with the columns src and tgt, a frame as it is; `name` is the function, for errors."""
+    import pandas
+
     frame: Any = pairs
     if hasattr(pairs, "columns"):
         if missing := {"src", "tgt"} - set(frame.columns):
@@ -220,14 +206,19 @@ def _both_sides(
                 f"{name}: the frame has no column {' or '.join(sorted(missing))}; it has {there}. To use those of "
                 "score(), join them to the pairs: frame.join(score(frame))"
             )
-        rows, index = list(zip(frame["src"], frame["tgt"], strict=True)), frame.index
+        rows: list[Any] = list(zip(frame["src"], frame["tgt"], strict=True))
+    elif isinstance(pairs, (str, os.PathLike)) or not isinstance(pairs, Iterable):
+        raise UsageError(
+            f"{name}: expected pairs or a frame, found {pairs!r}; files are for 'bitextmine {name}'"
+        )
     else:
-        if isinstance(pairs, (str, os.PathLike)) or not isinstance(pairs, Iterable):
-            raise UsageError(
-                f"{name}: expected pairs or a frame, found {pairs!r}; files are for 'bitextmine {name}'"
-            )
         rows = [(row.src, row.tgt) if isinstance(row, MinedPair) else row for row in pairs]
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, (tuple, list)) or len(row) != 2 or not all(isinstance(x, str) for x in row):
             raise BitextmineError(f"{name}: pair {number} is {row!r}; a pair is two texts, (source, target)")
-    return list(map(list, rows)), index
+    return frame if hasattr(pairs, "columns") else pandas.DataFrame(rows, columns=["src", "tgt"])
+
+
+def _rows_of(frame: Any) -> PairRows:
+    values = frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
+    return PairRows([str(name) for name in frame.columns], values)
