@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
@@ -258,24 +258,24 @@ def make_windows(
     encoder: Encoder, documents: Sequence[Sequence[str]], sizes: int, batch_tokens: int | None = None
 ) -> list[Windows]:
     """Return the windows of each document, of up to `sizes` sentences; documents are encoded together."""
-    sides = _make_windows(encoder, documents, sizes, batch_tokens)
+    sides: list[Windows]
+    if isinstance(encoder.network, PieceSums):
+        sides = list(_sum_windows(encoder, encoder.network, documents, sizes))
+    else:
+        sides = [EncodedWindows(encoder, lines, sizes, batch_tokens) for lines in documents]
     for windows, lines in zip(sides, documents, strict=True):
         windows.lines, windows.form = lines, Form.of(lines)
-        if len(
-            unique := dict(zip(reversed(lines), range(len(lines) - 1, -1, -1), strict=True))
-        ) < _REPEATS * len(lines):
-            windows.firsts = np.sort(np.fromiter(unique.values(), dtype=np.int64))
+        firsts = dict(zip(reversed(lines), range(len(lines) - 1, -1, -1), strict=True))
+        if len(firsts) < _REPEATS * len(lines):
+            windows.firsts = np.sort(np.fromiter(firsts.values(), dtype=np.int64))
     return sides
 
 
-def _make_windows(
-    encoder: Encoder, documents: Sequence[Sequence[str]], sizes: int, batch_tokens: int | None
-) -> list[Windows]:
-    if not isinstance(encoder.network, PieceSums):
-        return [EncodedWindows(encoder, lines, sizes, batch_tokens) for lines in documents]
-    sides: list[Windows] = []
+def _sum_windows(
+    encoder: Encoder, network: PieceSums, documents: Sequence[Sequence[str]], sizes: int
+) -> Iterator[SumWindows]:
     pieces, _, inverse = encoder.tokenize([line for lines in documents for line in lines])
-    parts = encoder.network.parts(pieces)
+    parts = network.parts(pieces)
     start = 0
     for lines in documents:
         rows = np.arange(start, start + len(lines))
@@ -284,6 +284,5 @@ def _make_windows(
         own = replace(
             parts, sums=parts.sums[rows], pieces=parts.pieces[rows], characters=parts.characters[rows]
         )
-        sides.append(SumWindows(own, sizes, pieces.take(rows), line_lengths(lines)))
+        yield SumWindows(own, sizes, pieces.take(rows), line_lengths(lines))
         start += len(lines)
-    return sides

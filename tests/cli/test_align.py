@@ -376,13 +376,6 @@ def test_the_format_by_the_file_name(bm, tmp_path):
         assert "-o x." in bm.refused("align", "doc.en", "doc.fr", *wrong, *NO_MODEL, code=2)
 
 
-def test_documents_of_other_programs_name_a_converter(bm, tmp_path):
-    (tmp_path / "a.en").write_bytes(b"%PDF-1.7\n1 0 obj")
-    (tmp_path / "a.fr").write_text("Un.\nDeux.\n")
-    error = bm.fails("align", "a.en", "a.fr")
-    assert "a.en: " in error and "a damaged PDF" in error
-
-
 def test_subtitles(bm, tmp_path):
     (tmp_path / "film.en.srt").write_bytes(
         b"\xef\xbb\xbf1\r\n00:00:01,000 --> 00:00:03,500\r\nWhere were you yesterday\r\nevening, my friend?\r\n\r\n"

@@ -1,9 +1,7 @@
 """The report as a whole: what it says of files made to be awkward, and what a browser makes of it."""
 
 import json
-import os
 import re
-import subprocess
 from html.parser import HTMLParser
 
 import pytest
@@ -15,18 +13,10 @@ from bitextmine.reporting.survey import survey
 from bitextmine.signature import parse_signature, signature
 
 VOID = {"meta", "link"}
-TAGS = """
-body caption code dd details div dl dt figcaption figure h1 h2 h3 head header html i li main p path
-pre rect section small span style summary svg table tbody td th thead title tr ul
-""".split()  # noqa: SIM905
-ATTRIBUTES = """
-aria-hidden aria-label charset class colspan content d dir fill-opacity height href http-equiv lang
-name preserveaspectratio rel role scope style viewbox width x y
-""".split()  # noqa: SIM905
 
 
 class Page(HTMLParser):
-    """An HTML file, read strictly: every tag closed in its turn, only known tags and attributes."""
+    """An HTML file, read strictly: every tag closed in its turn."""
 
     def __init__(self, text):
         super().__init__()
@@ -41,8 +31,6 @@ class Page(HTMLParser):
         assert self.open == [], "tags left open"
 
     def handle_starttag(self, tag, attrs):
-        assert tag in VOID.union(TAGS), tag
-        assert {name for name, _ in attrs} <= set(ATTRIBUTES), attrs
         self.count[tag] = self.count.get(tag, 0) + 1
         self.attributes.append((tag, dict(attrs)))
         if tag not in VOID:
@@ -323,32 +311,3 @@ def test_the_command(bitextmine, tmp_path):
         "report", "-", "-o", "-", "--threshold", "1.1", stdin=pairs(300).encode(), cwd=tmp_path
     )
     assert "threshold 1.1000" in Page(piped.out).text
-
-
-def test_report_of_what_mine_wrote(bitextmine, tiny_model, parallel_text, tmp_path):
-    parallel_text(tmp_path, 250, extra=50)
-    bitextmine("mine", "--src", "en", "--tgt", "fr", "--model", tiny_model, "-o", "out.tsv.gz", cwd=tmp_path)
-    bitextmine("report", "out.tsv.gz", "-o", "report.html", cwd=tmp_path)
-    page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
-    manifest = json.loads((tmp_path / "out.tsv.gz.json").read_text())
-    assert f"{manifest['pairs']} pairs, en to fr" in page.text
-    assert manifest["signature"] in page.text
-    assert f"threshold {manifest['threshold']['value']:.4f}" in page.text
-    assert "changed after" not in page.text
-
-
-@pytest.mark.skipif(not hasattr(os, "wait4"), reason="the system does not tell a child's memory")
-def test_memory_does_not_grow_with_the_file(bitextmine, tmp_path):
-    def peak(rows):
-        child = bitextmine.start("report", "-", "-o", tmp_path / "x.html", stdin=subprocess.PIPE)
-        filler = "some words to fill a line with, and some more " * 400
-        for i in range(0, rows, 100):
-            block = (f"1.{j}\t{filler}{j}\t{filler} {-j}\n" for j in range(i, i + 100))
-            child.stdin.write("".join(block).encode())
-        child.stdin.close()
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-        assert child.returncode == 0
-        return usage.ru_maxrss / 1024
-
-    assert peak(800) < peak(400) + 10  # 16 MB more of text

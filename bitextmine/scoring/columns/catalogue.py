@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import string
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
@@ -441,12 +441,8 @@ def column_names(
     """Return the names in a comma-separated list, or the default ones; UsageError for an unknown or repeated name."""
     if columns is None:
         return default_columns(languages, second)
-    asked: list[Any] = [columns]
-    if isinstance(columns, Iterable):
-        asked = columns.split(",") if isinstance(columns, str) else list(columns)
-    if not all(isinstance(name, str) for name in asked):
-        raise UsageError(f"columns (--columns): expected names of columns, found {columns!r}")
-    names = tuple(name.strip() for name in asked)
+    asked = columns.split(",") if isinstance(columns, str) else columns
+    names = tuple(str(name).strip() for name in asked)
     if unknown := [name for name in names if name not in COLUMNS]:
         raise UsageError(
             f"columns (--columns): no column is called '{unknown[0]}'; there are {', '.join(COLUMNS)}"
