@@ -8,14 +8,15 @@ Their log odds first heed what the first encoder does not see: rivals, of which 
 how far the ratio of lengths is from the usual one (`length_penalty`). A line in the language of the other side, which a
 multilingual encoder puts nearest to its paraphrases there, makes a pair hopeless.
 
-The second encoder's evidence is one number for each candidate: its cosine, plus twice its lead over the best rival of
-its ends among the lines that are encoded again. How much that says is learned from the run itself, for an encoder that
-nobody fitted: the evidence of true and of wrong candidates is taken for two normal distributions of one variance, and
-each candidate is from the first of them with the probability that its log odds give it, up to a shift of all log
-odds, as the share of true pairs is uncertain. Expectation-maximisation finds the means and the shift. The log ratio of
-the distributions is a line in the evidence. It is added to the log odds (`Evidence`), at half its slope, as both
-encoders err on the same pairs more often than independent ones would. Where two distributions explain the evidence
-hardly better than one, the weight is zero. Known pairs (``--gold``) replace these estimates by a logistic regression.
+The second encoder's evidence is one number for each candidate: the cosine of its vectors less the means of their
+languages, plus twice its lead over the best rival of its ends among the lines that are encoded again. How much that
+says is learned from the run itself, for an encoder that nobody fitted: the evidence of true and of wrong candidates is
+taken for two normal distributions of one variance, and each candidate is from the first of them with the probability
+that its log odds give it, up to a shift of all log odds, as the share of true pairs is uncertain. Expectation-
+maximisation finds the means and the shift. The log ratio of the distributions is a line in the evidence. It is added to
+the log odds (`Evidence`), at half its slope, as both encoders err on the same pairs more often than independent ones
+would. Where two distributions explain the evidence hardly better than one, the weight is zero. Known pairs (``--gold``)
+replace these estimates by a logistic regression.
 """
 
 from __future__ import annotations
@@ -235,6 +236,21 @@ def fit_to_gold(
     return Evidence(weight, mean - float(line[1]) / weight)
 
 
+def _centred(rows: NDArray[np.float16]) -> NDArray[np.float16]:
+    """Subtract their mean from unit rows (n, d), in place, and scale them to length 1; a few are left as they are.
+
+    The mean of a language tells nothing about its sentences, and in some encoders most of a cosine is due to it.
+    """
+    if len(rows) < _FEW:
+        return rows
+    parts = [slice(start, start + _PAIRS) for start in range(0, len(rows), _PAIRS)]
+    mean = sum(rows[part].sum(axis=0, dtype=np.float64) for part in parts) / len(rows)
+    for part in parts:
+        block = rows[part] - mean
+        rows[part] = block / np.maximum(np.linalg.norm(block, axis=1, keepdims=True), 1e-9)
+    return rows
+
+
 @dataclass(frozen=True)
 class Second:
     """A second encoder, and how much of it is wanted.
@@ -298,7 +314,7 @@ class Second:
                 if len(new):
                     what = side.text.name, counted(len(new), "line"), self.encoder.name
                     log.info("%s: %s embedded by %s in %.1f s", *what, time.perf_counter() - begin)
-                vectors.append(kept.take(lines))
+                vectors.append(_centred(kept.take(lines)))
         left, right = (place for _, place in rows)
         x, y = vectors
         cosine = np.empty(len(pairs))

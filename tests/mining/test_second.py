@@ -306,13 +306,19 @@ def vectors():
     return lines, sides, second.Second(Encoder(Rows(), Characters(), "rows", digits, 1_000), 1.0, CPU)
 
 
-@pytest.mark.parametrize("most", [99, 1])
-def test_the_evidence_is_the_cosine_and_twice_the_lead_over_the_best_rival(vectors, most, monkeypatch):
+@pytest.mark.parametrize(("most", "few"), [(99, 40), (1, 40), (99, 3)])
+def test_the_evidence_is_the_cosine_and_twice_the_lead_over_the_best_rival(vectors, most, few, monkeypatch):
+    """From three lines on the vectors are centred here."""
     lines, sides, other = vectors
+    monkeypatch.setattr(second, "_FEW", few)
+    monkeypatch.setattr(second, "_PAIRS", 2)
     monkeypatch.setattr(second, "_POOL", most)
     pairs = ScoredPairs(np.array([0, 0, 3, 5, 7]), np.array([2, 4, 4, 1, 6]), np.zeros(5))
     x, y = (np.array([line.split()[:3] for line in side], dtype=np.float64) for side in lines)
     x, y = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (x, y))
+    if few == 3:
+        x, y = (side - side[np.unique(own)].mean(axis=0) for side, own in ((x, pairs.src), (y, pairs.tgt)))
+        x, y = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (x, y))
     cosine = x @ y.T
     rows = [np.unique(side)[: 1 if most == 1 else 9] for side in (pairs.src, pairs.tgt)]
     expected = []
