@@ -93,7 +93,7 @@ def retrieval(data: Data, langs: list[str], seconds: dict[str, Any], model: str)
         for lang in langs:
             lines = {two: data.lines(f"bench/ntrex/ntrex.{two}.txt") for two in ("en", lang)}
             asked, others = ({two: some[start::2] for two, some in lines.items()} for start in (1, 0))
-            ranking = {"candidates": 8, "rescore": True, "second": second}
+            ranking = {"rescore": True, "second": second}
             found = evaluate_retrieval(asked, others, model=model, **ranking).results
             errors: dict[str, float] = {}
             for result in found:
@@ -127,7 +127,7 @@ def retrieved(data: Data, lang: str, second: Any, model: str) -> Iterator[list[f
     yield [0.0, 50 * alone / len(even)]
     for share in QUERIES:
         before, some = second.network.lines, even[: round(share * len(even))]
-        hits = correct(some, second=second, candidates=8)
+        hits = correct(some, second=second)
         encoded = (second.network.lines - before) / (2 * len(x))
         yield [encoded, 50 * (alone - hits["rescored-4"] + hits["both"]) / len(even)]
 
