@@ -44,11 +44,6 @@ def test_one_file_to_standard_output(bm, tmp_path, suffix):
     assert "1 document, 2 paragraphs, 3 sentences" in result.err
 
 
-def test_standard_input_needs_a_language(bm):
-    assert bm("split", "-", "--lang", "en", stdin=TEXT.encode()).out == SENTENCES
-    assert "--lang" in bm.fails("split", "-", stdin=TEXT.encode())
-
-
 def test_corpora_and_their_origins(bm, tmp_path):
     (tmp_path / "site" / "deep").mkdir(parents=True)
     (tmp_path / "site" / "a.en.txt").write_text(TEXT)
@@ -336,12 +331,6 @@ def test_escaped_tags_of_pages_are_text(bm, crawl, tmp_path):
     assert bm("split", "page.en.html").out == f"{text}\n"
     plain = record("http://a.example/2", b"Use <b>none</b>.", kind="conversion")
     assert crawl(packed(record("http://a.example/1", html), plain))[0] == [text, "Use none."]
-
-
-def test_main_text_of_a_page(bm, tmp_path):
-    (tmp_path / "page.en.html").write_bytes(page())
-    assert bm("split", "page.en.html").out.splitlines() == [*MAIN, "Bread and salt were sold at the market."]
-    assert bm("split", "-", "--from", "html", "--lang", "en", stdin=page()).out.splitlines()[:3] == MAIN
 
 
 @pytest.mark.parametrize(

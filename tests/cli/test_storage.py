@@ -67,17 +67,9 @@ def test_urls_where_a_local_path_is_needed(bitextmine, there, here, env):
     run = {"cwd": here, "env": env}
     told = bitextmine("embed", f"{there}/corpus.en", code=2, **run).err
     assert "name a folder of this machine for them with --cache" in " ".join(told.split())
-    told = bitextmine("mine", f"{there}/corpus.en", "corpus.fr", code=2, **run).err
-    assert "--cache" in told
-    for args in (
-        ("train", "--pairs", "x.en-fr.tsv", "--out", "s3://bucket/model"),
-        ("mine", "corpus.en", "corpus.fr", "--cache", "s3://bucket/cache"),
-        ("evaluate", "retrieval", "--queries", "q.tsv", "--distractors", "s3://bucket/d"),
-        ("export", "s3://bucket/model", "out"),
-        ("embed", "corpus.en", "--out", "s3://bucket/x.npy"),
-    ):
-        told = " ".join(bitextmine(*args, code=2, **run).err.split())
-        assert "expected a local path, not a URL" in told
+    assert "--cache" in bitextmine("mine", f"{there}/corpus.en", "corpus.fr", code=2, **run).err
+    told = " ".join(bitextmine("embed", "corpus.en", "--out", "s3://bucket/x.npy", code=2, **run).err.split())
+    assert "expected a local path, not a URL" in told
     assert "copy it to this machine first" in bitextmine.fails("index", f"{there}/corpus.npy", **run)
     assert bitextmine.fails("info", f"{there}/none.en", **run).endswith(
         f"{there}/none.en: no such file; check the bucket and the name"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.blocks import one_cell
 from bitextmine.files.formats.columns import Columns
-from bitextmine.files.formats.names import CSV, JSONL, PARQUET, PO, TMX, TSV, XLIFF, format_of
+from bitextmine.files.formats.names import CSV, JSONL, PO, TMX, TSV, XLIFF, format_of
 from bitextmine.files.formats.table import open_table
 from bitextmine.files.source import Source
 
@@ -246,15 +246,6 @@ def test_content_tells_the_format(tmp_path, name, format, text):
     path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
     assert format_of(Source.of(path)) is format
     assert rows(path) == [("a", "b")]
-
-
-def test_utf_16_and_parquet(tmp_path):
-    (tmp_path / "a").write_text(XML + TEXT_TMX, encoding="utf-16")
-    assert format_of(Source.of(tmp_path / "a")) is TMX and rows(tmp_path / "a") == [("a", "b")]
-    (tmp_path / "b").write_bytes(b"PAR1....")
-    assert format_of(Source.of(tmp_path / "b")) is PARQUET
-    (tmp_path / "c").write_text("<p>a</p>\tb\n")
-    assert format_of(Source.of(tmp_path / "c")) is TSV and rows(tmp_path / "c") == [("<p>a</p>", "b")]
 
 
 @pytest.mark.parametrize("key", ["XLIFF", "TMX", "PO", "JSON Lines", "CSV"])

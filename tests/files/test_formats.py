@@ -2,8 +2,6 @@
 
 import json
 import math
-import os
-import tracemalloc
 from typing import Any
 from xml.etree import ElementTree
 
@@ -17,7 +15,6 @@ from bitextmine.files.formats.blocks import Added, Block, Outline, one_cell
 from bitextmine.files.formats.columns import Columns
 from bitextmine.files.formats.names import JSONL, PARQUET, TMX, TSV, format_of, output_format
 from bitextmine.files.formats.table import Malformed, open_pairs, open_table
-from bitextmine.files.output import Destination
 from bitextmine.files.source import Location, Source
 
 FORMS = ["tsv", "jsonl", "tmx", "parquet"]
@@ -119,13 +116,6 @@ def test_from_each_form_to_each(tmp_path, source, target):
     assert margin[0] == pytest.approx(0.1235, abs=1e-4) and margin[2] == 2
     assert math.isnan(margin[1])
     assert block.texts(at["key"], range(3)) == ["x", "", "z"]
-
-
-def test_json_lines_are_as_others_have_them(tmp_path):
-    path = put(tmp_path / "pairs.jsonl", [("Hello.", "« Été »")])
-    assert path.read_text(encoding="utf-8") == (
-        '{"translation": {"en": "Hello.", "fr": "« Été »"}, "score": 1.5, "src_line": 1}\n'
-    )
 
 
 def jsonl(tmp_path, *rows):
@@ -252,29 +242,6 @@ def test_what_is_no_memory_is_refused(tmp_path, head, body, words):
     assert "memory.tmx" in str(error.value)
 
 
-@pytest.mark.parametrize("form", ["jsonl", "tmx"])
-def test_memory_does_not_grow_with_the_file(tmp_path, form):
-    path = tmp_path / f"pairs.{form}"
-    with open_pairs(path, OUTLINE) as out:
-        for start in range(0, 6000, 200):
-            rows: list[list[Any]] = [
-                [1.0, at, "a sentence of some words " * 4, "b"] for at in range(start, start + 200)
-            ]
-            out.write(Block(OUTLINE.names, rows), None, ())
-
-    def peak(most):
-        tracemalloc.start()
-        for number, block in enumerate(open_table(path).rows.blocks(200)):
-            if number == most:
-                break
-            del block
-        found = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return found
-
-    assert peak(30) < 1.5 * peak(10)
-
-
 @pytest.mark.parametrize(
     ("names", "form"),
     [
@@ -301,21 +268,6 @@ def test_a_name_that_tells_nothing_is_refused_for_outputs():
     for find in (format_of, output_format):
         with pytest.raises(UsageError, match="already compressed"):
             find(Location("x.parquet.gz"))
-
-
-def test_a_place_is_looked_at_without_writing(tmp_path, monkeypatch):
-    Destination.of(tmp_path / "new.tsv").check()
-    Destination.of("-").check()
-    Destination.of(os.devnull).check()
-    (tmp_path / "file").write_text("")
-    refused = {"no/x": "there is no folder", "file/x": "there is no folder", ".": "it is a directory"}
-    for name, words in {**refused, "x" * 255: "File name too long"}.items():
-        with pytest.raises(BitextmineError, match=words):
-            Destination.of(tmp_path / name).check()
-    monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(BitextmineError, match="permission denied"):
-        Destination.of(tmp_path / "new.tsv").check()
-    assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -93,15 +93,6 @@ def test_a_line_of_several_megabytes_takes_no_quadratic_time(tmp_path, monkeypat
     assert [len(line) for line in Source(str(path), max_line=1 << 30).lines()] == [1, 20_000_000, 1]
 
 
-def test_lines_stream(tmp_path):
-    """The first line comes before the rest is read: here the rest is invalid, some blocks on."""
-    path = put(tmp_path, b"good\n" * 200_000 + b"\xff\n")
-    lines = iter_lines(path)
-    assert [next(lines) for _ in range(1000)] == ["good"] * 1000
-    with pytest.raises(BitextmineError, match="line 200001:"):
-        list(lines)
-
-
 @pytest.mark.parametrize(
     ("data", "line", "column"),
     [
