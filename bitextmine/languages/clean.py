@@ -158,7 +158,7 @@ def normal_pieces(text: str) -> Iterator[str]:
     if len(text) <= _SHORT or text.isascii():
         yield text
         return
-    text = _too_many_marks().sub(rf"\g<0>{_JOINER}", text)
+    text = _too_many_marks(_MOST_MARKS).sub(rf"\g<0>{_JOINER}", text)
     start = 0
     while start < len(text):
         end = start + _PIECE
@@ -175,8 +175,8 @@ def _stands_alone(c: str) -> bool:
 
 
 @functools.cache
-def _too_many_marks() -> re.Pattern[str]:
-    """Match the longest permitted run of characters that decompose into marks, if another one follows."""
+def _too_many_marks(most: int) -> re.Pattern[str]:
+    """Match `most` characters in a row that decompose into marks, if another one follows."""
     ranges: list[list[int]] = []
     for code in range(0x300, _LAST_MARK + 1):
         if 0xD800 <= code < 0xE000 or not unicodedata.combining(unicodedata.normalize("NFKD", chr(code))[0]):
@@ -186,4 +186,4 @@ def _too_many_marks() -> re.Pattern[str]:
         else:
             ranges.append([code, code])
     marks = "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
-    return re.compile(f"[{marks}]{{{_MOST_MARKS}}}(?=[{marks}])")
+    return re.compile(f"[{marks}]{{{most}}}(?=[{marks}])")

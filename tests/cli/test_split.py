@@ -525,12 +525,12 @@ def test_memory_does_not_grow_with_the_input(tmp_path):
         "finally:\n    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr)\n"
     )
     peaks = []
-    for copies in (1000, 30_000):
+    for copies in (1000, 10_000):
         (tmp_path / "book.en").write_text(f"{TEXT}\n" * copies)
         command = [sys.executable, script, "split", "book.en", "-o", "out.en"]
         done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
         peaks.append(int(done.stderr.split()[-1]))
-    assert (tmp_path / "out.en").stat().st_size > 2_000_000
+    assert (tmp_path / "out.en").stat().st_size > 700_000
     assert peaks[1] < peaks[0] + 10
 
 

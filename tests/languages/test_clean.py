@@ -81,11 +81,11 @@ def test_capitals_are_repaired_beside_a_second_sign_of_mojibake(text, expected):
     ],
 )
 def test_time_is_linear(piece):
-    text = "Hello " + piece * (1_000_000 // len(piece))
+    text = "Hello " + piece * (300_000 // len(piece))
     started = time.process_time()
     clean(text)
     readable([text])
-    assert time.process_time() - started < 2  # seconds; half a second each here
+    assert time.process_time() - started < 2  # seconds; a tenth of one each here
 
 
 @given(st.text(st.sampled_from("aé&;<>/pb#39\u0301\u200b\x01 \u00a0Ãâ€"), max_size=40))
