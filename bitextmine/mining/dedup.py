@@ -171,48 +171,26 @@ def closest_lines(
     """Turn pairs of rows into pairs of lines, for groups of nearly equal lines; vectors (lines, d) are of all lines.
 
     "Article 5" and "Article 6" are one row, and so are their translations. Each pair of groups gives the two lines of
-    the highest cosine (of equal ones the first), or with `every` a pair for each line: the closest two, then the
-    closest two of the rest, and the remainder of the longer group with the closest of the other. Of a group of more
-    than 256 lines the first 256 are compared; with `every` the others are paired with the first line of the other side.
+    the highest cosine (of equal ones the first), or with `every` each line with its closest. Of a group of more than
+    256 lines the first 256 are compared; with `every` the others are paired with the first line of the other side.
     """
     src_lines, src_start = src.lines_by_row()
     tgt_lines, tgt_start = tgt.lines_by_row()
-    ends: list[tuple[int, int]] = []
-    score: list[float] = []
     plain = (np.diff(src_start)[pairs.src] == 1) & (np.diff(tgt_start)[pairs.tgt] == 1)
-    left_over = pairs.take(~plain)
-    for s, t, value in zip(left_over.src, left_over.tgt, left_over.score, strict=True):
-        left = src_lines[src_start[s] : src_start[s + 1]]
-        right = tgt_lines[tgt_start[t] : tgt_start[t + 1]]
+    parts = [first_lines(pairs.take(plain), src, tgt)]
+    grouped = pairs.take(~plain)
+    for s, t, score in zip(grouped.src, grouped.tgt, grouped.score, strict=True):
+        left, right = src_lines[src_start[s] : src_start[s + 1]], tgt_lines[tgt_start[t] : tgt_start[t + 1]]
         near_left, near_right = left[:_MEMBERS], right[:_MEMBERS]
         cos = src_vectors[near_left].astype(np.float64) @ tgt_vectors[near_right].astype(np.float64).T
-        chosen = _assigned(np.round(cos, 6), every)
-        found = [(near_left[i], near_right[j]) for i, j in chosen]
+        cos = np.round(cos, 6)
+        ends = [divmod(int(cos.argmax()), cos.shape[1])]
         if every:
-            found += [(i, right[0]) for i in left[_MEMBERS:]] + [(left[0], j) for j in right[_MEMBERS:]]
-        ends += found
-        score += [float(value)] * len(found)
-    s_lines, t_lines = np.array(ends, dtype=np.int64).reshape(-1, 2).T
-    grouped = ScoredPairs(s_lines, t_lines, np.array(score))
-    return joined(first_lines(pairs.take(plain), src, tgt), grouped)
-
-
-def _assigned(cos: NDArray[np.float64], every: bool) -> list[tuple[int, int]]:
-    """Return the place of the highest cosine (a, b), or with `every` one place for each row and column.
-
-    Pairs are taken greedily, highest first; ties go to the lower row, then the lower column.
-    """
-    if not every:
-        return [divmod(int(cos.argmax()), cos.shape[1])]
-    rows: dict[int, int] = {}
-    columns: dict[int, int] = {}
-    for at in np.argsort(-cos, axis=None, kind="stable").tolist():
-        i, j = divmod(at, cos.shape[1])
-        if i not in rows and j not in columns:
-            rows[i], columns[j] = j, i
-    lone = [(i, int(cos[i].argmax())) for i in range(cos.shape[0]) if i not in rows]
-    return [
-        *rows.items(),
-        *lone,
-        *((int(cos[:, j].argmax()), j) for j in range(cos.shape[1]) if j not in columns),
-    ]
+            of_right = ((i, j) for j, i in enumerate(cos.argmax(axis=0).tolist()))
+            ends = sorted({*enumerate(cos.argmax(axis=1).tolist()), *of_right})
+        lines = [(near_left[i], near_right[j]) for i, j in ends]
+        if every:
+            lines += [(i, right[0]) for i in left[_MEMBERS:]] + [(left[0], j) for j in right[_MEMBERS:]]
+        s_lines, t_lines = np.array(lines, dtype=np.int64).T
+        parts.append(ScoredPairs(s_lines, t_lines, np.full(len(lines), score)))
+    return joined(*parts)

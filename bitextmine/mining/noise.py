@@ -247,37 +247,29 @@ def fit_null(
     options = options or MiningOptions()
     k, margin, retrieval = options.k, options.margin, options.retrieval
     n, m = len(best.forward.id), len(best.backward.id)
-    counted = _Counted(n, "source") if counts_source(n, m, retrieval) else _Counted(m, "target")
-    with_pair = counted.best(best)
+    by_source = counts_source(n, m, retrieval)
+    lines, pool, end = (n, m, "src") if by_source else (m, n, "tgt")
+
+    def scores(both: BestBothWays) -> NDArray[np.float64]:
+        return (both.forward if by_source else both.backward).score
+
+    with_pair = scores(best)
     without = with_pair.copy()
     for gone, _, again in without_folds(retrieve(best, Retrieval.MAX), neighbours, k, margin):
-        ends = counted.ends(gone)
-        without[ends] = counted.best(again)[ends]
-    score = counted.scores(retrieve(best, retrieval, margin))
-    true = fit_mixture(with_pair, without, decoys, m if counted.side == "source" else n)(score)
+        ends = getattr(gone, end)
+        without[ends] = scores(again)[ends]
+    score = _best_of_lines(retrieve(best, retrieval, margin), end, lines)
+    true = fit_mixture(with_pair, without, decoys, pool)(score)
     order = np.argsort(-score, kind="stable")
     order = order[score[order] > _NOTHING]
-    return Estimate(score[order], true[order], counted.lines, counted.side)
+    return Estimate(score[order], true[order], lines, "source" if by_source else "target")
 
 
-@dataclass(frozen=True)
-class _Counted:
-    """The side whose lines are counted, "source" or "target", and their number."""
-
-    lines: int
-    side: str
-
-    def best(self, both: BestBothWays) -> NDArray[np.float64]:
-        return (both.forward if self.side == "source" else both.backward).score
-
-    def ends(self, pairs: ScoredPairs) -> NDArray[np.int64]:
-        return pairs.src if self.side == "source" else pairs.tgt
-
-    def scores(self, pairs: ScoredPairs) -> NDArray[np.float64]:
-        """Return the score of the best pair of each line, -inf for none."""
-        scores = np.full(self.lines, _NOTHING)
-        scores[self.ends(pairs)[::-1]] = pairs.score[::-1]  # the best comes first, so backwards it stays
-        return scores
+def _best_of_lines(pairs: ScoredPairs, end: str, lines: int) -> NDArray[np.float64]:
+    """Return the score of the best pair of each line of a side ("src" or "tgt"), -inf for none."""
+    scores = np.full(lines, _NOTHING)
+    scores[getattr(pairs, end)[::-1]] = pairs.score[::-1]  # the best comes first, so backwards it stays
+    return scores
 
 
 def without_folds(
@@ -298,17 +290,16 @@ def removed(
 
     Stops when enough pairs have been removed.
     """
-    own: list[NDArray[np.float64]] = [np.empty(0)]
-    after: list[list[NDArray[np.float64]]] = [[np.empty(0)], [np.empty(0)]]
-    sides = _Counted(len(neighbours.fwd_id), "source"), _Counted(len(neighbours.bwd_id), "target")
+    sides = {"src": len(neighbours.fwd_id), "tgt": len(neighbours.bwd_id)}
+    own = [np.empty(0)]
+    after = {end: [np.empty(0)] for end in sides}
     for gone, left, again in without_folds(pairs, neighbours, k, margin):
         retrieved = retrieve(rescore(again, left, k), Retrieval.MAX, LOG_ODDS)
         own.append(gone.score)
-        for scores, side in zip(after, sides, strict=True):
-            scores.append(side.scores(retrieved)[side.ends(gone)])
+        for end, lines in sides.items():
+            after[end].append(_best_of_lines(retrieved, end, lines)[getattr(gone, end)])
         if sum(map(len, own)) >= _ENOUGH:
             break
     return tuple(
-        Removed(np.concatenate(own), np.concatenate(scores), side.lines)
-        for scores, side in zip(after, sides, strict=True)
+        Removed(np.concatenate(own), np.concatenate(after[end]), lines) for end, lines in sides.items()
     )

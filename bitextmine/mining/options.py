@@ -78,14 +78,9 @@ def parse_threshold(value: str | float | None, *, estimated: bool = False) -> fl
         if estimated and (rule := _ESTIMATED.fullmatch(text)):
             kind, number = rule[1], finite(rule[2])
             if kind == F_MEASURE and not 0.01 <= number <= 100:
-                raise UsageError(
-                    f"fBETA takes a weight of recall from 0.01 to 100, as f1 or f0.5, found {value!r}"
-                )
+                raise UsageError(f"fBETA takes a weight of recall from 0.01 to 100, found {value!r}")
             if kind != F_MEASURE and not 0 < number < 1:
-                example = 0.95 if kind == PRECISION else 0.01
-                raise UsageError(
-                    f"{kind} takes a share above 0 and below 1, as {kind}{example}, found {value!r}"
-                )
+                raise UsageError(f"{kind} takes a share above 0 and below 1, found {value!r}")
             return f"{kind}{number:g}"
     number = finite(value)
     if math.isnan(number):

@@ -216,14 +216,16 @@ class Cut:
 
     def counts(self, score: NDArray[np.float64]) -> list[dict[str, float | int]]:
         """Count the scores at or above each of a few thresholds, with estimated precision and recall if known."""
-        rows: list[dict[str, float | int]] = []
-        for threshold, pairs in counts_around(score, self.value):
-            row: dict[str, float | int] = {"threshold": threshold, "pairs": pairs}
-            if self.estimate is not None:
-                row["precision"] = self.estimate.precision(threshold)
-                row["recall"] = self.estimate.recall(threshold)
-            rows.append(row)
-        return rows
+        known = self.estimate
+        return [
+            {"threshold": threshold, "pairs": pairs}
+            | (
+                {}
+                if known is None
+                else {"precision": known.precision(threshold), "recall": known.recall(threshold)}
+            )
+            for threshold, pairs in counts_around(score, self.value)
+        ]
 
     def details(self) -> dict[str, Any]:
         """Return the origin of the threshold, ready for JSON."""
@@ -237,12 +239,12 @@ class Cut:
             "recall_interval": known.recall_interval,
             "false_positive_rate": known.rate,
         }
-        share = {"side": known.side, "share_without_translation": known.without_translation}
-        return {
-            **self.facts,
-            "estimate": share
-            | {name: None if at is None else figure(at) for name, figure in figures.items()},
+        estimate: dict[str, Any] = {
+            "side": known.side,
+            "share_without_translation": known.without_translation,
         }
+        estimate |= {name: None if at is None else figure(at) for name, figure in figures.items()}
+        return {**self.facts, "estimate": estimate}
 
 
 def cut_by_estimate(kind: str, number: float, known: Estimate) -> Cut:
