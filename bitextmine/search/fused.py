@@ -65,24 +65,6 @@ def compiled_runs(dim: int) -> bool:
     return dim <= _WIDEST and library() is not None
 
 
-def compiled_products(
-    x: NDArray[Any], y: NDArray[Any], i: NDArray[np.int64], j: NDArray[np.int64]
-) -> NDArray[np.float32] | None:
-    """Return the result of `products.pair_products`, or None if there is no compiled search for such rows.
-
-    The rows go in by address: the caller has checked that i and j are within x and y.
-    """
-    lib = library()
-    same = x.dtype == y.dtype and x.dtype in (np.float16, np.float32) and x.dtype.isnative
-    arrays = isinstance(x, np.ndarray) and isinstance(y, np.ndarray)  # not rows that are read from a file
-    if lib is None or not same or not arrays or not (x.flags.c_contiguous and y.flags.c_contiguous):
-        return None
-    i, j = np.ascontiguousarray(i, dtype=np.int64), np.ascontiguousarray(j, dtype=np.int64)
-    out = np.empty(len(i), dtype=np.float32)
-    lib.fused_products(x, i, y, j, len(i), x.shape[1], x.dtype == np.float32, lib.fused_isa(), out)
-    return out
-
-
 def _cache_aligned(nbytes: int) -> NDArray[np.uint8]:
     """Return uninitialised memory, uint8 (nbytes,), that begins at a multiple of 64 (a cache line)."""
     raw = np.empty(nbytes + 64, dtype=np.uint8)

@@ -46,10 +46,14 @@ def _double(rows: Vectors) -> NDArray[np.float64]:
 def pair_products(
     x: Vectors, y: Vectors, i: NDArray[np.int64], j: NDArray[np.int64], dtype: np.dtype[Any]
 ) -> NDArray[np.float32]:
-    """Return `products` of x's rows i with y's rows j (all within range); compiled if possible."""
-    if x.dtype == y.dtype == dtype and (compiled := fused.compiled_products(x, y, i, j)) is not None:
-        return compiled
-    out = np.empty(len(i), dtype=np.float32)
+    """Return `products` of x's rows i with y's rows j; compiled if possible. The caller has checked i and j."""
+    out, lib = np.empty(len(i), dtype=np.float32), fused.library()
+    same = x.dtype == y.dtype == dtype and x.dtype.isnative
+    arrays = isinstance(x, np.ndarray) and isinstance(y, np.ndarray)  # not rows that are read from a file
+    if lib is not None and same and arrays and x.flags.c_contiguous and y.flags.c_contiguous:
+        i, j = np.ascontiguousarray(i, dtype=np.int64), np.ascontiguousarray(j, dtype=np.int64)
+        lib.fused_products(x, i, y, j, len(i), x.shape[1], x.dtype == np.float32, lib.fused_isa(), out)
+        return out
     for at in range(0, len(i), _PAIRS):
         part = slice(at, at + _PAIRS)
         out[part] = products(x[i[part]].astype(dtype, copy=False), y[j[part]].astype(dtype, copy=False))
@@ -57,12 +61,12 @@ def pair_products(
 
 
 def rescore(
-    queries: Vectors, pool: Vectors, ids: NDArray[np.integer[Any]], k: int | None = None
+    queries: Vectors, pool: Vectors, ids: NDArray[np.integer[Any]], k: int
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return the exact inner products of each query with its candidates, best first.
+    """Return the exact inner products of each query with its k best candidates, best first.
 
     `queries` (n, d) and `pool` (m, d) are float16 or float32; `ids` (n, c) are rows of the pool, which is not checked,
-    or -1 for none; one that occurs twice in a row counts once. `k` is the number to return (default: c).
+    or -1 for none; one that occurs twice in a row counts once.
 
     Returns similarity float32 (n, k) and id int64 (n, k); missing ones are -1 with -inf, last.
 
@@ -71,7 +75,6 @@ def rescore(
     """
     dtype = check_pair(queries, pool, "queries", "pool")
     n, c = ids.shape
-    k = c if k is None else k
     sim = np.full((n, k), -np.inf, dtype=np.float32)
     out = np.full((n, k), -1, dtype=np.int64)
     step = max(1, (1 << 18) // max(1, c))

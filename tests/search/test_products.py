@@ -62,7 +62,7 @@ def test_products_in_c_and_torch_are_those_of_numpy(dtype, d):
 def test_input_that_cannot_be_rescored():
     x, y = np.eye(3, dtype=np.float16), np.eye(3, dtype=np.float16)
     with pytest.raises(BitextmineError, match="queries 3, pool 4"):
-        rescore(x, np.eye(4, dtype=np.float16), np.array([[0], [1], [2]]))
+        rescore(x, np.eye(4, dtype=np.float16), np.array([[0], [1], [2]]), 1)
     y[2, 1] = np.nan
     with pytest.raises(BitextmineError, match="pool: the vector of line 3 holds a NaN"):
-        rescore(x, y, np.array([[0], [2], [1]]))
+        rescore(x, y, np.array([[0], [2], [1]]), 1)
