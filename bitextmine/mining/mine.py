@@ -528,10 +528,6 @@ def choose_cut(scored: Scored, gold: GoldRows | None = None) -> Cut:
         reason = (
             "with one neighbour every pair of nearest lines has the same margin, right or wrong; use -k 4"
         )
-    elif 2 * options.k > min(n, m):
-        reason = (
-            f"{options.k:,} neighbours are most of the {min(n, m):,} lines, so margins tell little; use -k 4"
-        )
     if reason:
         if options.threshold != "auto":
             raise NoEstimate(f"--threshold {options.threshold}: {reason}")

@@ -157,34 +157,6 @@ def test_a_text_that_changes_after_it_was_read(here, act, embedded, moment):
     assert here(*DEFAULT, **act(REVERSED, moment)).out == embedded[1]
 
 
-def sweep(bm, act, embedded, tmp_path, change, step):
-    """Mine repeatedly, with a change before the 1st, (1 + step)th ... opening of a file in the folder."""
-    here, done, found = tmp_path / "here", tmp_path / "done", []
-    while not found or done.exists():
-        done.unlink(missing_ok=True)
-        shutil.rmtree(here, ignore_errors=True)
-        shutil.copytree(embedded[0], here)
-        moment = act(f"open('../done', 'w').close()\n{change}", "touch", 1 + step * len(found))
-        found.append(bm(*DEFAULT, cwd=here, code=None, **moment))
-        assert len(found) < 199
-    assert len(found) > 3
-    for result in found:
-        assert "Traceback" not in result.err, result.err
-        assert result.code in (0, 1), result
-        assert not (result.code and result.out)
-    assert (found[-1].code, found[-1].out) == (0, embedded[1]), "nothing changed any more"
-    return found
-
-
-def test_a_text_that_changes_at_any_moment(bm, act, embedded, tmp_path):
-    """Right pairs, of the text before or after the change, or an error."""
-    right = set(texts(embedded[1]))
-    found = sweep(bm, act, embedded, tmp_path, REVERSED, 5)
-    for result in found:
-        some = set(texts(result.out))
-        assert result.code or (len(some & right) > 0.9 * len(right) and len(some - right) < 5)
-
-
 def test_an_index_that_is_truncated_during_the_search(here, act):
     """The lists are read from the file while they are searched; the next run builds a new index."""
     here("index", "corpus.en", "corpus.fr", "--type", "ivf")

@@ -1,11 +1,10 @@
 import gzip
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus
 from bitextmine.files.formats.blocks import one_cell
 from bitextmine.mining.bitext import Bitext
@@ -50,43 +49,21 @@ def test_a_file_and_its_json(tmp_path):
     assert (mined.src.tolist(), mined.tgt.tolist(), mined.score.tolist()) == ([0], [1], [1.5])
 
 
-@pytest.mark.parametrize("name", ["c.en", "c.fr", "c.en.npy", "c.fr.npy", "gold.tsv"])
-def test_what_the_pairs_were_mined_from_is_not_replaced(tmp_path, name):
-    found = replace(bitext(tmp_path, ["a"], ["b"], [(0, 0, 1.5)]), gold=tmp_path / "gold.tsv")
-    for path in (tmp_path / name, tmp_path / "folder" / ".." / name):
-        (tmp_path / "folder").mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-        before = (tmp_path / name).read_bytes()
-        with pytest.raises(UsageError, match=f"would replace .*{name}, .*name another file"):
-            found.write(path)
-        assert (tmp_path / name).read_bytes() == before
-    assert not list(tmp_path.glob("*.tsv.json"))
-
-
-@pytest.mark.parametrize("ids", [False, True])
-def test_a_parquet_file_has_the_cells_of_the_lines(tmp_path, ids):
+def test_a_parquet_file_has_the_cells_of_the_lines(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     found = bitext(tmp_path, ["a\tb", "é"], ["c", "d"], [(1, 0, 1.5), (0, 1, 1.25)])
-    found.write(tmp_path / "out.parquet", ids=ids)
+    found.write(tmp_path / "out.parquet", ids=True)
     table = parquet.read_table(tmp_path / "out.parquet")
-    lines = ["src_line", "tgt_line"] if ids else []
-    assert table.column_names == ["score", *lines, "src", "tgt"]
-    assert [str(table.schema.field(name).type) for name in ("score", *lines)] == ["double", "int64", "int64"][
-        : 1 + len(lines)
-    ]
-    found.write(tmp_path / "out.tsv", ids=ids)
+    assert table.column_names == ["score", "src_line", "tgt_line", "src", "tgt"]
+    assert [str(kind) for kind in table.schema.types[:3]] == ["double", "int64", "int64"]
+    found.write(tmp_path / "out.tsv", ids=True)
     rows = zip(*(table[name].to_pylist() for name in table.column_names), strict=True)
     assert ["\t".join(f"{x:.6f}" if isinstance(x, float) else str(x) for x in row) for row in rows] == (
         (tmp_path / "out.tsv").read_text(encoding="utf-8").splitlines()
     )
     assert json.loads((tmp_path / "out.parquet.json").read_text())["pairs"] == 2
-    if ids:
-        mined = read_mined(tmp_path / "out.parquet")
-        assert (mined.src.tolist(), mined.tgt.tolist()) == ([1, 0], [0, 1])
-        assert mined.score.tolist() == [1.5, 1.25]
-    else:
-        with pytest.raises(BitextmineError, match=r"no column src_line or tgt_line; .* --ids"):
-            read_mined(tmp_path / "out.parquet")
+    mined = read_mined(tmp_path / "out.parquet")
+    assert (mined.src.tolist(), mined.tgt.tolist(), mined.score.tolist()) == ([1, 0], [0, 1], [1.5, 1.25])
 
 
 def test_pairs_by_their_place(tmp_path):

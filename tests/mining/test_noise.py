@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bitextmine.mining.margin import candidates
 from bitextmine.mining.noise import Decoys, fit_mixture, fit_null, search_within, without_pairs
-from bitextmine.mining.options import Margin, MiningOptions
+from bitextmine.mining.options import MiningOptions
 from bitextmine.mining.pairing import ScoredPairs, retrieve
 from bitextmine.search.exact import search_both
 
@@ -58,8 +58,16 @@ def test_within_a_small_factor(k, true, factor):
         assert rate / factor <= found <= rate * factor
 
 
-@pytest.mark.parametrize("margin", Margin)
-@pytest.mark.parametrize("retrieval", ["forward", "backward", "intersect", "union", "max"])
+@pytest.mark.parametrize(
+    ("margin", "retrieval"),
+    [
+        ("ratio", "forward"),
+        ("distance", "backward"),
+        ("absolute", "intersect"),
+        ("distance", "union"),
+        ("absolute", "max"),
+    ],
+)
 def test_every_margin_and_retrieval(margin, retrieval):
     n, m, true = 5000, 4500, 1500
     x, y = two_sides(n, m, true, noise=0.7)
@@ -70,26 +78,6 @@ def test_every_margin_and_retrieval(margin, retrieval):
     assert null.side == ("source" if by_source else "target")
     found = true_rate(retrieve(best, retrieval), true, n if by_source else m, by_source, null.at_rate(0.05))
     assert 0.025 <= found <= 0.1
-
-
-def test_the_estimates_hang_together():
-    x, y = two_sides(3000, 3000, 1000, noise=0.7)
-    neighbours, best = searched(x, y)
-    null = fit_null(neighbours, best, decoys_of(x, y))
-    again = fit_null(neighbours, best, decoys_of(x, y))
-    assert np.array_equal(null.true, again.true)
-    assert null.without_translation == pytest.approx(2 / 3, abs=0.06)
-    cuts = [null.at_rate(rate) for rate in (0.2, 0.05, 0.01, 0.001, 1e-5)]
-    assert cuts == sorted(cuts)
-    for rate, cut in zip((0.2, 0.05, 0.01), cuts, strict=False):
-        assert null.rate(cut) == pytest.approx(rate, rel=0.25)
-    assert null.rate(99) == 0
-    # the precision that it promises is about the true one
-    pairs = retrieve(best, "max")
-    kept = pairs.take(pairs.score >= cuts[2])
-    true = float(((kept.src == kept.tgt) & (kept.src < 1000)).mean())
-    assert null.precision(cuts[2]) == pytest.approx(true, abs=0.03)
-    assert null.precision(99) == 1.0
 
 
 def test_without_pairs_is_a_search_in_which_they_never_met():

@@ -237,16 +237,6 @@ def solved_itself(n):
     return x, oracle.both(x, x, 5)[:2]
 
 
-def test_rows_that_are_memory_mapped_or_not_contiguous(tmp_path):
-    rng = np.random.default_rng(9)
-    x, y = oracle.vectors(rng, 300, 24), oracle.vectors(rng, 200, 24)
-    for name, rows in (("x.npy", x), ("y.npy", y)):
-        np.save(tmp_path / name, rows)
-    x_map, y_map = (np.load(tmp_path / name, mmap_mode="r") for name in ("x.npy", "y.npy"))
-    assert_same(arrays(search_both(x_map, y_map, 3)), oracle.both(x, y, 3))
-    assert_same(arrays(search_both(x[::2, ::3], y[::-1, ::3], 3)), oracle.both(x[::2, ::3], y[::-1, ::3], 3))
-
-
 def test_progress_counts_the_rows():
     rng = np.random.default_rng(11)
     seen: list[int] = []
