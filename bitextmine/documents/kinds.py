@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -42,11 +41,11 @@ class Document:
     @classmethod
     def broken(cls, name: str, problem: str, *, damaged: bool = False) -> Document:
         """Return a document whose paragraphs raise NoDocument, or Damaged, with that message."""
-        return cls(name, "", None, functools.partial(_fail, Damaged if damaged else NoDocument, problem))
 
+        def fail() -> NoReturn:
+            raise (Damaged if damaged else NoDocument)(problem)
 
-def _fail(error: type[NoDocument], problem: str) -> NoReturn:
-    raise error(problem)
+        return cls(name, "", None, fail)
 
 
 class DocumentFormat(StrEnum):

@@ -247,12 +247,9 @@ def find_corpus(directory: str | os.PathLike[str], lang: str, name: str | None =
     """
     directory = to_path(directory)
     by_language = _corpora(directory)
+    same = [code for code in by_language if same_code(code) == same_code(lang)]
     # The very code first: a folder may hold pt-BR and pt-PT.
-    corpora = by_language.get(lang, [])
-    if not corpora:
-        corpora = [
-            p for code, files in by_language.items() if same_code(code) == same_code(lang) for p in files
-        ]
+    corpora = by_language.get(lang) or [file for code in same for file in by_language[code]]
     if not corpora:
         seen = ", ".join(sorted(by_language)) or "none"
         raise BitextmineError(

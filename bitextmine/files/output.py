@@ -100,14 +100,12 @@ class Destination(Location):
                     sys.stdout.flush()
                     yield sys.stdout.buffer
                     sys.stdout.buffer.flush()
-                elif isinstance(self.path, Remote):
+                    return
+                if isinstance(self.path, Remote):
                     where = f" in {tempfile.gettempdir()}, where it is made before it is sent"
                     self.path.check_writable()
-                    raw: IO[bytes] = stack.enter_context(self.path.writing())
-                    yield stack.enter_context(_packed(raw, self.compression))
-                else:
-                    raw = stack.enter_context(self._opened())
-                    yield stack.enter_context(_packed(raw, self.compression))
+                raw = self.path.writing() if isinstance(self.path, Remote) else self._opened()
+                yield stack.enter_context(_packed(stack.enter_context(raw), self.compression))
         except OSError as e:
             if self.is_standard:
                 _mute_stdout(e)

@@ -77,23 +77,23 @@ class Remote(os.PathLike[str]):
 
     def exists(self) -> bool:
         """Return True if there is a file or folder."""
-        with self._driver("look there") as (fs, path):
-            return bool(fs.exists(path))
+        return bool(self._ask("exists"))
 
     def is_file(self) -> bool:
         """Return True for a file."""
-        with self._driver("look there") as (fs, path):
-            return bool(fs.isfile(path))
+        return bool(self._ask("isfile"))
 
     def is_dir(self) -> bool:
         """Return True for a folder."""
-        with self._driver("look there") as (fs, path):
-            return bool(fs.isdir(path))
+        return bool(self._ask("isdir"))
 
     def size(self) -> int:
         """Return the size in bytes."""
-        with self._driver("read") as (fs, path):
-            return int(fs.size(path))
+        return int(self._ask("size"))
+
+    def _ask(self, method: str) -> Any:
+        with self._driver("look there") as (fs, path):
+            return getattr(fs, method)(path)
 
     def iterdir(self) -> Iterator[Remote]:
         """Yield the contents of this folder."""

@@ -75,17 +75,8 @@ def _one_script(match: re.Match[str]) -> str:
 _ZEROS = "\u0660\u06f0\u07c0\u0966\u09e6\u0a66\u0ae6\u0b66\u0be6\u0c66\u0ce6\u0d66\u0de6\u0e50\u0ed0\u0f20\u1040\u17e0"
 # Letters by what they become. The first ones make Slavic words alike in both scripts: škola, школа. The others are alef
 # with hamza, madda or wasla, and Persian and Arabic yeh and kaf.
-_VARIANTS = {
-    "sh": "šşș",
-    "zh": "ž",
-    "ch": "č",
-    "Sh": "ŠŞȘ",
-    "Zh": "Ž",
-    "Ch": "Č",
-    "ا": "أإآٱ",
-    "ي": "ىیے",
-    "ک": "ك",
-}
+_VARIANTS = {"sh": "šşș", "zh": "ž", "ch": "č", "Sh": "ŠŞȘ", "Zh": "Ž", "Ch": "Č"}
+_VARIANTS |= {"ا": "أإآٱ", "ي": "ىیے", "ک": "ك"}
 # Vowel signs, which are rarely written, and the stroke that stretches words.
 _UNWRITTEN = [*range(0x064B, 0x0653), 0x0670, 0x0640, *range(0x0591, 0x05BE), *range(0x05BF, 0x05C8)]
 
@@ -141,18 +132,8 @@ def _bare(word: str) -> str:
 
 
 # Spelled like names and terms in Latin letters: дж as j (джон), ия as ia (мария), ου as u (ουκρανια).
-_WITHIN = {
-    "дж": "j",
-    "кс": "x",
-    "ия": "ia",
-    "ія": "ia",
-    "νγκ": "ng",
-    "ου": "u",
-    "αυ": "au",
-    "ευ": "eu",
-    "τζ": "j",
-}
-_WITHIN |= {"ու": "u", "եւ": "ev"}
+_WITHIN = {"дж": "j", "кс": "x", "ия": "ia", "ія": "ia", "νγκ": "ng", "ου": "u", "αυ": "au", "ευ": "eu"}
+_WITHIN |= {"τζ": "j", "ու": "u", "եւ": "ev"}
 _FIRST = {"уэ": "we", "уи": "wi", "уо": "wo", "уа": "wa", "ουα": "wa", "ουι": "wi", "ουε": "we"}
 _FIRST |= {"μπ": "b", "ντ": "d", "γκ": "g"}
 _SMALL_KANA = dict(zip("ァィゥェォャュョ", ["a", "i", "u", "e", "o", "ya", "yu", "yo"], strict=True))

@@ -44,7 +44,7 @@ def parquet_columns(case):
     ("case", "message"),
     [
         ("bytes", "invalid UTF8"),
-        ("lists", "column 'src' holds list<"),
+        ("lists", "row 1: src is no text"),
         ("no columns", "without columns"),
         ("damaged", "damaged Parquet file"),
         ("struct", "damaged Parquet file"),

@@ -38,15 +38,7 @@ def open_parquet(source: Source, columns: Columns) -> RecordRows:
         raise BitextmineError(f"{source}: a Parquet file {wrong}; check what wrote it")
     if TRANSLATION in names and types.is_struct(schema.field(TRANSLATION).type):
         schema = None
-    rows = RecordRows(source, _records(source, file), columns, schema=schema)
-    for role in ("src", "tgt", "score"):
-        if schema and role in rows.layout.places:
-            field = schema.field(rows.layout.places[role])
-            if types.is_nested(field.type):
-                raise BitextmineError(
-                    f"{source}: column '{field.name}' holds {field.type}, not text; choose another column"
-                )
-    return rows
+    return RecordRows(source, _records(source, file), columns, schema=schema)
 
 
 def parquet_records(source: Source) -> Iterator[Record]:

@@ -47,7 +47,7 @@ class Unit(NamedTuple):
     bad: str = ""
 
 
-class UnitFormat:
+class _UnitFormat:
     """The elements of a format of translation units.
 
     Attributes:
@@ -70,18 +70,16 @@ class UnitFormat:
         raise NotImplementedError
 
 
-class Tmx(UnitFormat):
+class _Tmx(_UnitFormat):
     """TMX: texts by language, properties by type."""
 
     name, root, unit, parent = "TMX", "tmx", "tu", "body"
 
     def begin(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """Take the source language from the header."""
         if tag == "header" and (lang := attributes.get("srclang", "")) != "*all*":
             self.declared = (lang,)
 
     def units(self, element: Element, above: Sequence[Mapping[str, str]]) -> Iterator[Unit]:
-        """Yield the pair of a unit, and those within its markup."""
         segments: dict[str, Element] = {}
         bad = ""
         for tuv in element.iter("tuv"):
@@ -101,7 +99,7 @@ class Tmx(UnitFormat):
             yield from _sub_units(segments)
 
 
-class Xliff(UnitFormat):
+class _Xliff(_UnitFormat):
     """The segments that have a source, by language, each with its state.
 
     Segments of 1.x are those that ``seg-source`` and ``target`` mark, or else whole units; matches from other documents
@@ -113,7 +111,6 @@ class Xliff(UnitFormat):
     columns = ("state", "approved", "translate")
 
     def begin(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """Take the version and the languages; ValueError for a version to come."""
         if tag == "xliff":
             version = attributes.get("version", "1.2")
             if version.partition(".")[0] not in ("1", "2"):
@@ -125,7 +122,6 @@ class Xliff(UnitFormat):
             self.declared = langs
 
     def units(self, element: Element, above: Sequence[Mapping[str, str]]) -> Iterator[Unit]:
-        """Yield the pairs of the segments of a unit, and those within their markup."""
         src, tgt, translate = "", "", "yes"
         for attributes in (*above, element.attrib):
             inner = _declared(attributes)
@@ -176,14 +172,14 @@ def _marked_segments(side: Element | None) -> dict[str | None, Element]:
 
 def open_units(source: Source, columns: Columns) -> RecordRows:
     """Return the rows of a file; its first element tells if it is TMX or XLIFF."""
-    stream = UnitStream(source, (Tmx(), Xliff()))
+    stream = _UnitStream(source, (_Tmx(), _Xliff()))
     records = iter(stream)
     first = list(itertools.islice(records, 1))  # the languages are declared before it
     declared, fields = stream.format.declared, stream.format.columns
     return RecordRows(source, itertools.chain(first, records), columns, declared, fields)
 
 
-class UnitStream:
+class _UnitStream:
     """Reads the units of a file.
 
     BitextmineError, while reading: no such format, declared entities, or a unit larger than the longest line.
@@ -192,7 +188,7 @@ class UnitStream:
         format: that of the file, once its first element has been read.
     """
 
-    def __init__(self, source: Source, formats: Sequence[UnitFormat]) -> None:
+    def __init__(self, source: Source, formats: Sequence[_UnitFormat]) -> None:
         self._source, self._name, self._most = source, str(source), source.max_line
         self._formats = {format.root: format for format in formats}
         self.format = formats[0]
