@@ -37,7 +37,6 @@ from bitextmine.scoring.rules import RuleSet
 from bitextmine.search.neighbours import Neighbours
 from bitextmine.training.api import Pairs
 from bitextmine.training.options import TrainOptions
-from bitextmine.training.recipe.keys import Recipe
 from bitextmine.version import __version__
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -264,7 +263,7 @@ def split(
 ) -> Iterator[Sentence]: ...
 def train(
     out: str | os.PathLike[str],
-    recipe: str | os.PathLike[str] | Recipe | None = None,
+    recipe: str | os.PathLike[str] | None = None,
     *,
     force: bool = False,
     pairs: str | os.PathLike[str] | Sequence[Pairs] = (),

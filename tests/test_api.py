@@ -290,14 +290,10 @@ def test_objects_of_options_and_two_files(tmp_path, monkeypatch):
     monkeypatch.setattr("bitextmine.training.trainer.train", lambda plan, *rest, **more: plans.append(plan))
     bitextmine.train(tmp_path / "model", pairs=[("a.en", "a.fr")])
     assert (plans[0].data.corpora[0].src, plans[0].data.corpora[0].langs) == ("a.en", ("en", "fr"))
-    bitextmine.train(tmp_path / "model", plans[0])
-    assert plans[1] is plans[0]
-    with pytest.raises(UsageError, match="into the Recipe"):
-        bitextmine.train(tmp_path / "model", plans[0], pairs="a.en-fr.tsv")
     options = bitextmine.TrainOptions("cpu-quick", "a.en-fr.tsv", settings={"model.dim": 16, "train.seed": 2})
     bitextmine.train(tmp_path / "model", options=options)
     bitextmine.train(tmp_path / "model", options=options, settings={"train.seed": 3})  # a field wins
-    assert [(plan.model.dim, plan.train.seed) for plan in plans[2:]] == [(16, 2), (256, 3)]
+    assert [(plan.model.dim, plan.train.seed) for plan in plans[1:]] == [(16, 2), (256, 3)]
 
 
 def test_functions_take_the_objects_of_the_commands(encoder, tmp_path):

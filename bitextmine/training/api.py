@@ -19,7 +19,7 @@ Pairs = str | os.PathLike[str] | TwoFiles | tuple[str | os.PathLike[str], str | 
 @keywords
 def train(
     out: str | os.PathLike[str],
-    recipe: str | os.PathLike[str] | Recipe | None = None,
+    recipe: str | os.PathLike[str] | None = None,
     *,
     force: bool = False,
     options: TrainOptions,
@@ -31,7 +31,7 @@ def train(
 
     Args:
         out: the model folder.
-        recipe: a TOML file, the recipe.json of a model, the name of a built-in recipe, or a `Recipe`.
+        recipe: a TOML file, the recipe.json of a model, or the name of a built-in recipe.
         force: overwrite a finished model or files of other programs.
         options: or its fields, such as ``pairs`` and ``settings``.
         run: or its fields, such as ``device``.
@@ -57,10 +57,6 @@ def plan_of(options: TrainOptions) -> Recipe:
     recipe, start, data, pairs = options.recipe, options.start, options.data, options.pairs
     pairs = [pairs] if isinstance(pairs, (str, os.PathLike)) else list(pairs)
     settings = dict(options.settings or {})
-    if isinstance(recipe, Recipe):
-        if pairs or settings or start is not None or data is not None:
-            raise UsageError("train: pairs, start, settings and data belong into the Recipe that is given")
-        return recipe
     if recipe is None and not pairs:
         raise UsageError("give a recipe, --pairs, or both")
     if start is not None:

@@ -45,8 +45,7 @@ class TrainOptions(Options):
     """The text that an encoder is trained on, and how.
 
     Attributes:
-        recipe: a TOML file, the recipe.json of a model, the name of a built-in recipe, or a `Recipe`, which takes no
-            other settings.
+        recipe: a TOML file, the recipe.json of a model, or the name of a built-in recipe.
         pairs: files named after their languages (pairs.en-fr.tsv), or two files each, ("pairs.en", "pairs.fr"), in
             place of the recipe's.
         start: an encoder to start from.
@@ -54,7 +53,7 @@ class TrainOptions(Options):
         data: the folder of the recipe's corpora.
     """
 
-    recipe: Annotated[Any, given("str | os.PathLike[str] | Recipe | None")] = None
+    recipe: Annotated[Any, given("str | os.PathLike[str] | None")] = None
     pairs: Annotated[Any, given("str | os.PathLike[str] | Sequence[Pairs]")] = ()
     start: Annotated[
         str | os.PathLike[str] | None,

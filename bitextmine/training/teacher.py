@@ -112,18 +112,6 @@ class TaughtPairs:
         return TokenPairs(p.src.take(rows, max_pieces), p.tgt.take(rows, max_pieces), p.keys[:, rows], units)
 
 
-class Lessons(NamedTuple):
-    """A teacher and all taught pairs."""
-
-    teacher: Encoder
-    corpora: list[PairSource]
-
-    @property
-    def pairs(self) -> int:
-        """Count the pairs."""
-        return sum(len(taught.train) for taught in self.corpora)
-
-
 def open_lessons(
     folder: Path,
     recipe: Recipe,
@@ -131,7 +119,7 @@ def open_lessons(
     tokenizer: Tokenizer,
     teacher: Encoder,
     run: Run | None = None,
-) -> Lessons:
+) -> list[PairSource]:
     """Return the pairs of teacher.lines lines of the corpora, with the teacher's vectors.
 
     Pairs that [data] filters out, or that share a sentence with a held-out pair, are left out. The sentences and their
@@ -158,10 +146,12 @@ def open_lessons(
         rows = np.array([[row[(line.src, line.tgt)[side]] for line in lines] for side in sides])
         taught = TaughtPairs(pairs, vectors, rows)
         corpora.append(PairSource(dataclasses.replace(cache.corpus, weight=weight), taught))
-    lessons = Lessons(teacher, corpora)
-    sizes = counted(lessons.pairs, "pair"), counted(len(chosen), "corpus", "corpora")
+    sizes = (
+        counted(sum(len(rows) for _, _, rows, _ in chosen), "pair"),
+        counted(len(chosen), "corpus", "corpora"),
+    )
     log.info("%s teaches on %s of %s", teacher.name, *sizes)
-    return lessons
+    return corpora
 
 
 def _choose(

@@ -29,7 +29,7 @@ from bitextmine.training.papers.stages import Planned, stages
 from bitextmine.training.recipe import Recipe, check_objectives
 from bitextmine.training.reducing import finished_model
 from bitextmine.training.teacher import open_lessons, open_teacher
-from bitextmine.training.training_run import SMALLEST_POOL, Inputs, NotFinite, TrainingRun
+from bitextmine.training.training_run import SMALLEST_POOL, NotFinite, TrainingRun
 
 log = logging.getLogger(__name__)
 
@@ -146,7 +146,7 @@ class Job:
             lessons = functools.cache(
                 functools.partial(open_lessons, cache, recipe, caches, tokenizer, self.teacher, self.run)
             )
-        training = TrainingRun(Inputs(recipe, caches, tokenizer, self.device, start, self.teacher, lessons))
+        training = TrainingRun(recipe, caches, tokenizer, self.device, start, self.teacher, lessons)
         if saved is not None:
             training.restore(saved)
             log.info("%s: resuming after step %d of %d", self.checkpoint, training.step, training.steps)
@@ -208,7 +208,7 @@ class Job:
         config, weights = finished_model(training, self.run)
         with replacing(out / CARD) as file:
             file.write(model_card(training).encode())
-        tokenizer = training.inputs.tokenizer
+        tokenizer = training.tokenizer
         write_folder(out, config, weights, tokenizer.path, ngrams=ngrams, dtype=storage)
         more = f", {len(ngrams)} n-grams" if self.recipe.model.ngrams else ""
         log.info("%s: a model of %d pieces%s and %d dimensions", out, tokenizer.vocab_size, more, config.dim)
@@ -293,7 +293,7 @@ def _warn_of_little(training: TrainingRun) -> None:
 def model_card(training: TrainingRun) -> str:
     """Return the card as Markdown: kind and size, data with the held-out P@1, recipe, signature."""
     recipe, m, t = training.recipe, training.recipe.model, training.recipe.train
-    caches, start, lessons = training.caches, training.inputs.start, training.inputs.lessons
+    caches, start, teacher = training.caches, training.start, training.teacher
     kind = f"{m.layers} transformer layer{'s' * (m.layers > 1)}" if m.layers else "mean of subword vectors"
     made = (
         f"{kind}, {recipe.reduce.dim or m.dim} dimensions, trained on {training.pairs:,} pairs in "
@@ -301,9 +301,8 @@ def model_card(training: TrainingRun) -> str:
     )
     if start:
         made += f", continuing from the encoder {start.folder.name} (hash {start.hash})"
-    if lessons:
-        teacher, taught = lessons()
-        pairs = sum(len(source.train) for source in taught)
+    if training.lessons and teacher:
+        pairs = sum(len(source.train) for source in training.lessons())
         made += f", taught by {teacher.name} (hash {teacher.hash}) on {pairs:,} pairs"
     dropped = [why for why in DROPPED if any(cache.counts[why] for cache in caches)]
     rows = []

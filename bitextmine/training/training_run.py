@@ -38,7 +38,6 @@ from bitextmine.training.model.start import Start
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.objectives.registry import Objectives, Setup
 from bitextmine.training.recipe import Recipe, Training
-from bitextmine.training.teacher import Lessons
 
 log = logging.getLogger(__name__)
 
@@ -59,36 +58,30 @@ class NotFinite(BitextmineError):
     """A loss or a weight is NaN or infinite."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Inputs:
-    """Everything a training is made of.
-
-    lessons: returns the taught pairs, called before the first step that needs them.
-    """
-
-    recipe: Recipe
-    caches: list[PairCache]
-    tokenizer: Tokenizer
-    device: torch.device = CPU
-    start: Start | None = None
-    teacher: Encoder | None = None
-    lessons: Callable[[], Lessons] | None = None
-
-
 class TrainingRun:
     """A training at some step: the model, its optimiser, and the number of pairs seen."""
 
     # The plain part of a checkpoint.
     KEPT = ("step", "pairs", "scores", "losses")
 
-    def __init__(self, inputs: Inputs) -> None:
-        recipe, t = inputs.recipe, inputs.recipe.train
-        self.inputs, self.recipe, self.caches, self.device = inputs, recipe, inputs.caches, inputs.device
-        pieces = inputs.tokenizer.pieces()
-        self.model, self.ngram_names = _make_model(inputs, pieces)
+    def __init__(
+        self,
+        recipe: Recipe,
+        caches: list[PairCache],
+        tokenizer: Tokenizer,
+        device: torch.device = CPU,
+        start: Start | None = None,
+        teacher: Encoder | None = None,
+        lessons: Callable[[], list[PairSource]] | None = None,
+    ) -> None:
+        """Make the training before its first step; lessons are called before the first step that needs them."""
+        t, pieces = recipe.train, tokenizer.pieces()
+        self.recipe, self.caches, self.tokenizer, self.device = recipe, caches, tokenizer, device
+        self.start, self.teacher, self.lessons = start, teacher, lessons
+        self.model, self.ngram_names = _make_model(recipe, caches, pieces, start)
         self.model.to(self.device).train()
         self.ngrams = Ngrams(self.ngram_names, pieces) if self.ngram_names else None
-        setup = Setup(t, self.model.config, pieces, self.caches, inputs.teacher)
+        setup = Setup(t, self.model.config, pieces, caches, teacher)
         self.objectives = Objectives(setup).to(self.device)
         self.optimizer = make_optimizer(self.model, self.objectives, t)
         if isinstance(self.model.embedding, SpelledVectors):
@@ -96,7 +89,7 @@ class TrainingRun:
         self.learned = [*self.model.parameters(), *self.objectives.parameters()]
         self._plan_steps()
         self._make_samplers()
-        if inputs.lessons and not self.taught_from:
+        if lessons and not self.taught_from:
             self._begin_lessons()
         self.step = self.pairs = 0
         self.scores: dict[str, float] = {}
@@ -104,13 +97,12 @@ class TrainingRun:
         self.losses: list[dict[str, float]] = []  # of the steps since the last entry of the log
 
     def _plan_steps(self) -> None:
-        lessons = self.inputs.lessons
-        t, teacher = self.recipe.train, self.recipe.teacher
+        t, teacher, lessons = self.recipe.train, self.recipe.teacher, self.lessons
         # If the teacher's pairs are all that is learned from, they make up the passes.
         self.only_taught = all(OBJECTIVES[name].taught for name in t.objective)
         per_pass, size = sum(len(cache.train) for cache in self.caches), t.batch
         if self.only_taught and lessons:
-            per_pass, size = lessons().pairs, teacher.batch
+            per_pass, size = sum(len(taught.train) for taught in lessons()), teacher.batch
         self.untaught = t.steps or max(1, math.ceil(t.epochs * per_pass / size))
         taught = math.ceil(teacher.epochs * per_pass / size) if lessons else 0
         self.taught_from = self.untaught if taught else 0
@@ -123,11 +115,11 @@ class TrainingRun:
 
     def _make_samplers(self) -> None:
         recipe, t = self.recipe, self.recipe.train
-        splits = split_table(self.inputs.tokenizer) if t.piece_splits else None
+        splits = split_table(self.tokenizer) if t.piece_splits else None
         split = round(self.cycle * (1 - t.piece_splits_end))  # steps of each cycle
         split_steps = frozenset(step for step in range(self.untaught) if step % self.cycle < split)
         edited = any(OBJECTIVES[name].edits for name in t.objective)
-        edits = Edits(self.inputs.tokenizer.pieces()) if edited else None
+        edits = Edits(self.tokenizer.pieces()) if edited else None
         drawn: list[PairCache | PairSource] = [*self.caches]
         for lang, share in recipe.data.pivot.items():
             drawn += join_languages(self.caches, lang, share)
@@ -139,12 +131,11 @@ class TrainingRun:
         """Return the sampler of the taught pairs; the first call opens them."""
         recipe, t, sampler = self.recipe, self.recipe.train, self.sampler
         if self.lesson_sampler is None:
-            assert self.inputs.lessons is not None
-            lessons = self.inputs.lessons()
+            assert self.lessons is not None
             own = dataclasses.replace(t, batch=recipe.teacher.batch, seed=hash_seed(t.seed, LESSONS))
             settings = dataclasses.replace(recipe, train=own)
             late = Phases(frozenset(step - self.taught_from for step in sampler.phases.split))
-            self.lesson_sampler = Sampler(lessons.corpora, settings, sampler.splits, late, self.ngrams)
+            self.lesson_sampler = Sampler(self.lessons(), settings, sampler.splits, late, self.ngrams)
         return self.lesson_sampler
 
     # --- state -----------------------------------------------------------------------------------------------
@@ -168,7 +159,7 @@ class TrainingRun:
             getattr(self, name).load_state_dict(saved[name])
         self.ends = [end.to(self.device) for end in saved["ends"]]
         self.sampler.skip(self.step)
-        if self.inputs.lessons and self.step >= self.taught_from:
+        if self.lessons and self.step >= self.taught_from:
             self._begin_lessons().skip(self.step - self.taught_from)
 
     def check_weights(self) -> None:
@@ -212,7 +203,7 @@ class TrainingRun:
         """Return a step's batch and the taught pairs; None where no objective learns from them."""
         batch = None if self.only_taught else self.sampler.draw(step)
         lesson = step - self.taught_from
-        return batch, self._begin_lessons().draw(lesson) if self.inputs.lessons and lesson >= 0 else None
+        return batch, self._begin_lessons().draw(lesson) if self.lessons and lesson >= 0 else None
 
     def learn(
         self, batch: TokenPairs | None, share: float, lesson: TokenPairs | None = None
@@ -276,11 +267,13 @@ class TrainingRun:
 # --- the model -----------------------------------------------------------------------------------------------
 
 
-def _make_model(inputs: Inputs, pieces: Sequence[str]) -> tuple[SentenceModel, list[str]]:
+def _make_model(
+    recipe: Recipe, caches: list[PairCache], pieces: Sequence[str], start: Start | None
+) -> tuple[SentenceModel, list[str]]:
     """Return the model before the first step, and the names of its n-grams."""
-    m, t, start = inputs.recipe.model, inputs.recipe.train, inputs.start
+    m, t = recipe.model, recipe.train
     count = Counter[str]()  # pairs to train on by language
-    for cache in inputs.caches:
+    for cache in caches:
         count.update(dict.fromkeys(cache.corpus.langs, len(cache.train)))
     pairs = dict(sorted(count.items()))
     torch.manual_seed(t.seed)
@@ -292,11 +285,11 @@ def _make_model(inputs: Inputs, pieces: Sequence[str]) -> tuple[SentenceModel, l
         ngrams = []
         names, lists = piece_ngrams(pieces) if m.spelling else ([], Pieces.from_lists([]))
         if m.ngrams:
-            ngrams = commonest_ngrams(inputs.caches, pieces, names, m.ngrams)
+            ngrams = commonest_ngrams(caches, pieces, names, m.ngrams)
             if len(ngrams) < m.ngrams:
                 log.info("%d n-grams instead of %d: the corpora have no more", len(ngrams), m.ngrams)
         if m.skeletons:
-            ngrams += commonest_skeletons(inputs.caches, pieces, m.skeletons)
+            ngrams += commonest_skeletons(caches, pieces, m.skeletons)
         config = m.config(len(pieces), ngrams=len(ngrams), languages=tuple(pairs), pairs=pairs)
         model = SentenceModel(config)
         model.initialise(m.initial_std)

@@ -81,9 +81,7 @@ def test_adapted_encoder(bitextmine, piles, weak_model, adapted):
 def test_killed_in_any_round(bitextmine, piles, adapted, tmp_path):
     whole, _, args = adapted
     for folder, count in (  # touches of a file there
-        ("work/embeddings", 3),
         ("work/round-1/encoder/work", 3),  # in training, at its checkpoint
-        ("work/round-1", 1),  # the pairs of the next round
         ("", 9),  # the log, or the model's files
     ):
         run = ("adapt", *args, "--out", "killed")

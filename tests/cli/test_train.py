@@ -38,12 +38,10 @@ def test_options_override_a_recipe(bm, folder):
     assert "encoder" in bm("info", "model").out
 
 
-@pytest.mark.parametrize("name", ["cpu-quick", "world56", "paper-distillation"])
-def test_printing_a_builtin_recipe(bm, root, name):
-    printed = bm("train", "--print-recipe", name).out
-    assert printed == (root / "train" / "recipes" / f"{name}.toml").read_text()
-    assert bm("train", name, "--print-recipe").out == printed
-    assert tomllib.loads(printed)["data"]["corpora"]
+def test_printing_a_builtin_recipe(bm, root):
+    printed = bm("train", "--print-recipe", "world56").out
+    assert printed == (root / "train" / "recipes" / "world56.toml").read_text()
+    assert bm("train", "world56", "--print-recipe").out == printed
 
 
 def test_a_builtin_recipe_with_other_pairs(bm, folder):

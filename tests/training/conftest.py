@@ -59,11 +59,11 @@ def prepare(tmp_path):
 @pytest.fixture
 def begin(prepare):
     """Returns the training of a recipe before its first step."""
-    from bitextmine.training.training_run import Inputs, TrainingRun
+    from bitextmine.training.training_run import TrainingRun
 
     def begin(recipe, tokenizer=None):
         tokenizer, caches = prepare(recipe, tokenizer)
-        return TrainingRun(Inputs(recipe, caches, tokenizer))
+        return TrainingRun(recipe, caches, tokenizer)
 
     return begin
 

@@ -173,18 +173,6 @@ def limits(kind):
     return ", ".join(said.format(limit) for said, limit in found if limit not in (None, FINITE))
 
 
-def test_recipes_of_the_package_by_name(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    paper = load_recipe("paper-bilingual", {"train.batch": 64})
-    assert (paper.model.layers, paper.model.dim, paper.model.heads, paper.model.ffn) == (2, 512, 8, 1024)
-    mine = load_recipe("cpu-quick", pairs=["mine/x.de-it.tsv.gz"])
-    assert [corpus.langs for corpus in mine.data.corpora] == [("de", "it")]
-    assert mine.path("mine/x.de-it.tsv.gz") == Path("mine/x.de-it.tsv.gz")
-    assert mine.train == load_recipe("cpu-quick").train
-    there = load_recipe("cpu-quick", folder=Path("/there"))
-    assert there.path(there.data.corpora[0].name) == Path("/there/europarl.en-fr.tsv.zst")
-
-
 def test_pairs_of_ones_own_are_taught_on_too(tmp_path):
     """They take the place of the corpora that a teacher teaches on as well."""
     path = tmp_path / "recipe.toml"

@@ -57,7 +57,7 @@ def test_killed_at_any_moment_it_goes_on_and_ends_in_the_same_weights(
     )
     assert run_to_die(recipe, whole) == 0
     saved = 0
-    for checkpoints in (1, 6, 9):
+    for checkpoints in (1, 9):
         assert run_to_die(recipe, part, checkpoints) == -signal.SIGKILL
         saved += checkpoints - 1
         assert _step(part / "work" / "checkpoint.pt") == (saved or -1)

@@ -8,19 +8,18 @@ that starts from the result of the one before.
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, folder_hash, read_folder, write_folder
+from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, read_folder, write_folder
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import BOTTLENECK, PIECES, SCALE, piece_vectors, read_weights
-from bitextmine.files.atomic import replacing
 from bitextmine.run import Run
-from bitextmine.training.data.cache import PairCache, open_caches
+from bitextmine.training.data.cache import open_caches
 from bitextmine.training.data.sampling import piece_frequencies
-from bitextmine.training.recipe.keys import Distillation, Model, Recipe
+from bitextmine.training.recipe.keys import Distillation, Recipe
 from bitextmine.training.reducing import principal_axes
 
 FOLDERS = {1: "1-assistant", 2: "2-pieces", 3: "3-student", 4: "4-contrast"}
@@ -90,45 +89,26 @@ def stages(recipe: Recipe, out: Path) -> list[Planned]:
 
 
 def make_student(recipe: Recipe, assistant: Path, work: Path, run: Run) -> None:
-    """Make the student that a recipe starts from, of an assistant, unless it exists."""
-    m = recipe.model
-    folder = Path(m.start_from)
-    note = folder / "made_of"
-    data = recipe.digest() if m.bottleneck else ""
-    digest = f"{folder_hash(assistant)} {m.layers} {m.recurrent} {m.bottleneck} {data}"
-    if note.exists() and note.read_text(encoding="utf-8") == digest:
-        return
-    tokenizer = Tokenizer(assistant / TOKENIZER, m.transliterate)
-    cache = work / "cache"
-    caches = open_caches(cache, recipe, tokenizer, run) if m.bottleneck else []
-    folder.mkdir(parents=True, exist_ok=True)
-    note.unlink(missing_ok=True)
-    write_student(assistant, m, caches, tokenizer, folder)
-    with replacing(note) as file:
-        file.write(digest.encode())
-
-
-def write_student(
-    assistant: Path, model: Model, caches: Sequence[PairCache], tokenizer: Tokenizer, folder: Path
-) -> None:
-    """Write the student of an assistant: its first layers, and piece vectors of model.bottleneck dimensions.
+    """Write the student that a recipe starts from: an assistant's first layers, and smaller piece vectors.
 
     Bottleneck and piece vectors have the least squared error, each piece weighted by its frequency (the principal axes
     of the vectors' second moments).
     """
-    config, _ = read_folder(assistant)
+    m, (config, _) = recipe.model, read_folder(assistant)
     weights = dict(read_weights(config, assistant / WEIGHTS))
-    made = dataclasses.replace(
-        config, layers=model.layers, bottleneck=model.bottleneck, recurrent=model.recurrent
-    )
     vectors = piece_vectors(weights)
     weights.pop(SCALE, None)
-    if model.bottleneck:
+    if m.bottleneck:
+        tokenizer = Tokenizer(assistant / TOKENIZER, m.transliterate)
+        caches = open_caches(work / "cache", recipe, tokenizer, run)
         frequencies = piece_frequencies(caches, tokenizer.vocab_size)
         wide = vectors.astype(np.float64)
-        axes, _ = principal_axes(wide.T @ (wide * frequencies[:, None]), model.bottleneck)
+        axes, _ = principal_axes(wide.T @ (wide * frequencies[:, None]), m.bottleneck)
         vectors, weights[BOTTLENECK] = vectors @ axes, axes
     weights[PIECES] = vectors
+    made = dataclasses.replace(config, layers=m.layers, bottleneck=m.bottleneck, recurrent=m.recurrent)
     dropped = tuple(f"layers.{i}." for i in range(made.own_layers, config.layers))
     kept = {name: array for name, array in weights.items() if not name.startswith(dropped or ("\0",))}
+    folder = Path(m.start_from)
+    folder.mkdir(parents=True, exist_ok=True)
     write_folder(folder, made, kept, assistant / TOKENIZER, dtype="float32")

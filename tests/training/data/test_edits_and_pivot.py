@@ -82,7 +82,3 @@ def test_pairs_are_joined_over_all_corpora_by_the_sentences_they_share(corpora):
     drawn = len(pairs) * joined.corpus.weight
     direct = sum(len(one.train) * one.corpus.weight for one in corpora)
     assert drawn / (drawn + direct) == pytest.approx(0.2)
-
-
-def test_what_is_hardly_shared_is_not_joined(corpora):
-    assert join_languages(corpora[1:], "en", 0.2) == []

@@ -12,7 +12,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.blocks import Block, Outline
 from bitextmine.files.formats.table import open_pairs
 from bitextmine.training.data.pairs import check_corpora, pair_chunks
-from bitextmine.training.data.vocabulary import sample_lines, train_vocabulary
+from bitextmine.training.data.vocabulary import sample_lines
 from bitextmine.training.recipe import Data, PairCorpus, Recipe
 
 # No digits: a column of numbers is a score.
@@ -107,15 +107,3 @@ def test_every_line_has_the_same_chance(make_recipe):
     assert all(15 < found[i] < 75 for i in range(50)), "40 each, give or take chance"
     few = make_recipe(["a\tb", "c\td"], vocabulary__lines_per_language=10)
     assert sample_lines(few) == {"en": ["a", "c"], "fr": ["b", "d"]}
-
-
-def test_a_full_disk_is_not_taken_for_too_few_lines(make_recipe, tmp_path, sentence_pairs, full_disk):
-    lines = [pair[0] for pair in sentence_pairs[:300]]
-    said = r"t.model: cannot write the vocabulary: "
-    with full_disk(1000), pytest.raises(BitextmineError, match=said):
-        train_vocabulary(make_recipe([]), tmp_path / "t.model", lines)
-    assert not list(tmp_path.glob("t.model*"))
-    with pytest.raises(
-        BitextmineError, match=r"vocabulary.size: SentencePiece could not train 8 pieces on 1"
-    ):
-        train_vocabulary(make_recipe([], vocabulary__size=8), tmp_path / "t.model", ["more letters than 8"])

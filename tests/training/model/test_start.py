@@ -10,7 +10,7 @@ import pytest
 
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.config import EncoderConfig
-from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, read_folder
+from bitextmine.encoder.folder import TOKENIZER, read_folder
 from bitextmine.encoder.model import unit_vectors
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
@@ -21,9 +21,8 @@ from bitextmine.training.model.forward import sentence_vectors
 from bitextmine.training.model.spelling import finished
 from bitextmine.training.model.start import open_start
 from bitextmine.training.recipe import load_recipe
-from bitextmine.training.recipe.load import RATES
 from bitextmine.training.trainer import train
-from bitextmine.training.training_run import Inputs, TrainingRun
+from bitextmine.training.training_run import TrainingRun
 
 
 def from_(make_recipe, tmp_path, start, **overrides):
@@ -44,7 +43,7 @@ def begun(recipe, work):
     work.mkdir(parents=True, exist_ok=True)
     start = open_start(recipe)
     tokenizer = open_vocabulary(recipe, work, start)
-    return TrainingRun(Inputs(recipe, open_caches(work / "cache", recipe, tokenizer), tokenizer, start=start))
+    return TrainingRun(recipe, open_caches(work / "cache", recipe, tokenizer), tokenizer, start=start)
 
 
 def vectors_of(run, tokenizer, lines):
@@ -99,26 +98,6 @@ def test_what_training_made_can_be_trained_on(make_recipe, tmp_path, p_at_1, lin
     assert right[1] > max(0.8, right[0] + 0.2)
 
 
-def test_the_first_steps_do_not_undo_what_is_known(make_recipe, tmp_path, p_at_1):
-    """P@1 in a pool that europe5 is good in, after five steps with the rates that a recipe has by default."""
-    recipe = from_(make_recipe, tmp_path, "europe5", train__steps=100)
-    assert recipe.train.embedding_learning_rate == RATES["embedding_learning_rate"]
-    assert recipe.train.warmup == RATES["warmup"]
-    run = begun(recipe, tmp_path / "work")
-    tokenizer = Tokenizer(shipped_folder("europe5") / TOKENIZER)
-
-    def encode(lines):
-        return vectors_of(run, tokenizer, lines)
-
-    before = p_at_1(encode, 300)
-    steps = run.entries()
-    for _ in range(5):
-        next(steps)
-    steps.close()
-    assert before > 0.3
-    assert p_at_1(encode, 300) > before - 0.02
-
-
 def test_what_disagrees_with_the_encoder_is_named(make_recipe, tmp_path):
     dim = read_folder(shipped_folder("europe5"))[0].dim
     with pytest.raises(BitextmineError, match=rf"model\.dim is 64.*europe5.*is {dim}: leave it out"):
@@ -133,17 +112,6 @@ def test_what_disagrees_with_the_encoder_is_named(make_recipe, tmp_path):
     with pytest.raises(BitextmineError, match=rf"model\.dim is {dim + 4}"):
         train(wrong, tmp_path / "out")
     assert not (tmp_path / "out" / "config.json").exists()
-
-
-def test_vectors_are_stored_as_those_of_the_encoder(make_recipe, tmp_path):
-    """An encoder in four bits is not twice as large for having learned more."""
-    recipe = from_(make_recipe, tmp_path, "europe5", train__steps=2)
-    assert recipe.model.storage == "int4"
-    out = train(recipe, tmp_path / "out")
-    before = (shipped_folder("europe5") / WEIGHTS).stat().st_size
-    assert (out / WEIGHTS).stat().st_size == pytest.approx(before, rel=1e-3)
-    assert "for de, en, es, fr, it" in (out / "README.md").read_text(encoding="utf-8")
-    assert from_(make_recipe, tmp_path, "europe5", model__storage="int8").model.storage == "int8"
 
 
 def test_an_encoder_of_another_kind_is_refused(make_recipe, tmp_path):

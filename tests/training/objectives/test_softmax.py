@@ -29,9 +29,7 @@ def unit(rng, n, d):
     return x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("n", [2, 7, 30])
-@pytest.mark.parametrize("block", [4, 512])
-@pytest.mark.parametrize("repeats", [False, True])
+@pytest.mark.parametrize(("n", "block", "repeats"), [(2, 512, False), (7, 4, True), (30, 4, False)])
 def test_value_and_gradient(n, block, repeats, monkeypatch):
     monkeypatch.setattr(cosines, "ROWS", block)
     rng = np.random.default_rng(n)
