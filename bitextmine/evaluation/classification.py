@@ -87,7 +87,9 @@ class _Set(NamedTuple):
         return _Set(self.labels[rows], self.vectors[rows])
 
     def accuracy(self, weights: NDArray[np.float64]) -> float:
-        return float((predict(weights, self.vectors) == self.labels).mean())
+        """Return the share of the documents whose most probable label is theirs; ties go to the first."""
+        best = np.argmax(self.vectors @ weights[:, :-1].T + weights[:, -1], axis=1)
+        return float((best == self.labels).mean())
 
 
 @keywords
@@ -263,8 +265,3 @@ def fit(
     limits = {"maxiter": 2000, "ftol": 1e-12, "gtol": 1e-7}
     solution = minimize(loss, begin.ravel(), jac=True, method="L-BFGS-B", options=limits)
     return np.asarray(solution.x).reshape(classes, d + 1)
-
-
-def predict(weights: NDArray[np.float64], vectors: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the most probable class of each row of vectors (n, d), (n,) int64; ties go to the first."""
-    return np.argmax(vectors @ weights[:, :-1].T + weights[:, -1], axis=1)

@@ -5,7 +5,7 @@ import itertools
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,18 +67,15 @@ def read_gold_pairs(path: str | os.PathLike[str]) -> GoldPairs:
 
 def gold_pairs_of(pairs: Iterable[Sequence[Any]], language: str) -> GoldPairs:
     """Return pairs from rows (sentence1, sentence2, score); raise as `read_gold_pairs`, UsageError for a bad row."""
-    if isinstance(pairs, (str, bytes, os.PathLike, Mapping)) or not isinstance(pairs, Iterable):
-        raise UsageError(
-            f"sts: expected rows (sentence1, sentence2, score) for {language!r}, found {pairs!r}"
-        )
+    if not isinstance(pairs, Iterable):
+        raise UsageError(f"sts: expected rows for {language!r}, found {pairs!r}")
 
     def checked() -> Iterator[tuple[int, Sequence[Any]]]:
         for number, row in enumerate(pairs, start=1):
-            at = f"{language}: row {number}"
-            if isinstance(row, (str, bytes)) or not isinstance(row, Sequence) or len(row) != 3:
-                raise UsageError(f"{at}: expected (sentence1, sentence2, score), found {row!r}")
-            if not isinstance(row[0], str) or not isinstance(row[1], str):
-                raise UsageError(f"{at}: expected two texts and a score, found {row!r}")
+            if not (isinstance(row, Sequence) and len(row) == 3 and all(isinstance(x, str) for x in row[:2])):
+                raise UsageError(
+                    f"{language}: row {number}: expected (sentence1, sentence2, score), found {row!r}"
+                )
             yield number, row
 
     return _gold_pairs((language, "", language), checked(), "row")

@@ -71,7 +71,7 @@ def staging(path: str | os.PathLike[str], ending: str = "tmp") -> Iterator[tuple
     A killed process leaves its file behind; the next one to write `path` removes it. Processes that write the same
     `path` at once have a file each (``.NAME.2.tmp`` and so on): a lock tells which of them are alive.
     """
-    temporary, fd = _claim(Path(path), ending, folder=False)
+    temporary, fd = _claim(Path(path), ending)
     file = open(fd, "wb")  # noqa: SIM115 (closed below)
     try:
         yield temporary, file
@@ -83,61 +83,37 @@ def staging(path: str | os.PathLike[str], ending: str = "tmp") -> Iterator[tuple
             file.close()
 
 
-@contextlib.contextmanager
-def staging_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a new folder beside `path`, named, locked and removed like the file of `staging`."""
-    temporary, fd = _claim(Path(path), "tmp", folder=True)
-    try:
-        yield temporary
-    finally:
-        if _is_at(fd, temporary):
-            shutil.rmtree(temporary, ignore_errors=True)
-        os.close(fd)
-
-
-def _claim(path: Path, ending: str, *, folder: bool) -> tuple[Path, int]:
-    """Create and lock a file or a folder; return its name and descriptor."""
+def _claim(path: Path, ending: str) -> tuple[Path, int]:
+    """Create and lock a file; return its name and descriptor."""
     numbers = itertools.chain([""], (f".{number}" for number in itertools.count(2)))
     names = (path.with_name(f".{path.name}{number}.{ending}") for number in numbers)
     for name in names:
         if os.path.lexists(name):
-            remove_left(name, folder=folder)
-        # Between two of these calls another process may take the file or folder for one left behind.
+            remove_left(name)
+        # Between two of these calls another process may take the file for one left behind.
         try:
-            if folder:
-                name.mkdir()
-                fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            else:
-                fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         except FileExistsError:
             continue
-        except FileNotFoundError:
-            if folder and path.parent.is_dir():
-                continue
-            raise
         if _flock(fd) is not False and _is_at(fd, name):
             break
         os.close(fd)
     with contextlib.suppress(OSError):
         for left in itertools.takewhile(os.path.lexists, names):
-            remove_left(left, folder=folder)
+            remove_left(left)
     return name, fd
 
 
-def remove_left(name: Path, *, folder: bool = False) -> None:
-    """Remove the file (or folder) that a killed process left of `staging`, unless a process has it locked.
+def remove_left(name: Path) -> None:
+    """Remove the file that a killed process left of `staging`, unless a process has it locked.
 
-    Without locks nobody can tell, and it stays; so does anything of the other kind.
+    Without locks nobody can tell, and it stays; so does a folder.
     """
     with contextlib.suppress(OSError):
-        access = os.O_RDONLY | os.O_DIRECTORY if folder else os.O_RDWR
-        fd = os.open(name, access | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             if _flock(fd) and _is_at(fd, name):
-                if folder:
-                    shutil.rmtree(name)
-                else:
-                    name.unlink()
+                name.unlink()
         finally:
             os.close(fd)
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from bitextmine.files import atomic
-from bitextmine.files.atomic import allocate, open_locked, replacing, staging, staging_folder
+from bitextmine.files.atomic import allocate, open_locked, replacing, staging
 
 
 def names(folder):
@@ -28,22 +28,6 @@ def test_a_file_that_has_its_name_is_nobodys_temporary(tmp_path):
             path.unlink()
             mine.rename(tmp_path / "kept")
     assert names(tmp_path) == ["kept"]
-
-
-def test_a_staged_folder(tmp_path):
-    place = tmp_path / "out"
-    with staging_folder(place) as one, staging_folder(place) as two:
-        assert (one.name, two.name) == (".out.tmp", ".out.2.tmp"), "another one at the same time has its own"
-        (one / "file").write_text("first")
-        one.rename(place)
-    assert names(tmp_path) == ["out"] and names(place) == ["file"]
-    for number in ("", ".2"):  # as killed processes leave them
-        (tmp_path / f".out{number}.tmp" / "inside").mkdir(parents=True)
-    with pytest.raises(KeyError), staging_folder(place) as third:
-        assert (third.name, names(third)) == (".out.tmp", [])
-        assert names(tmp_path) == [".out.tmp", "out"]
-        raise KeyError
-    assert names(tmp_path) == ["out"]
 
 
 KILLED = """
