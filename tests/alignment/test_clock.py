@@ -159,11 +159,8 @@ def one_line(pairs):
 @pytest.mark.parametrize(
     "how",
     [
-        {},
         {"shift": 3.0},
-        {"pace": FILM},
         {"pace": 1 / FILM, "shift": -2.0},
-        {"missing": 0.5},
         {"missing": 0.5, "shift": 3.0, "pace": FILM},
         {"missing": 0.3, "advertisement": 90.0},
     ],

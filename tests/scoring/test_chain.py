@@ -30,31 +30,6 @@ def bm(bitextmine, tiny_model, tmp_path):
     return Here(bitextmine, tmp_path, {"BITEXTMINE_MODEL": str(tiny_model)})
 
 
-@pytest.mark.parametrize("name", ["plain", "ids"])
-def test_the_chain_needs_no_options(bitextmine, tiny_model, mined, tmp_path, name):
-    done = bitextmine.shell(
-        f"bitextmine score < {mined}/{name}.tsv | tee scored.tsv | bitextmine filter | tee kept.tsv | "
-        "bitextmine report - -o report.html",
-        {"BITEXTMINE_MODEL": str(tiny_model)},
-        cwd=tmp_path,
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    texts = [line.split("\t") for line in (mined / f"{name}.tsv").read_text().splitlines()]
-    numbers = ["src_line", "tgt_line"] if name == "ids" else []
-    header, *scored = [line.split("\t") for line in (tmp_path / "scored.tsv").read_text().splitlines()]
-    assert header == ["score", *numbers, "src", "tgt", *SCORES]
-    assert [row[: len(texts[0])] for row in scored] == texts
-    assert all(float(row[header.index("length_ratio")]) < 4 for row in scored), "the texts were compared"
-    kept = [line.split("\t") for line in (tmp_path / "kept.tsv").read_text().splitlines()]
-    assert kept[0] == header
-    assert 0 < len(kept) - 1 <= len(scored)
-    page = (tmp_path / "report.html").read_text()
-    at = len(numbers) + 2
-    assert f"score in column 1 (score), source in column {at} (src), target in column {at + 1} (tgt)" in page
-    assert f"<p>{len(kept) - 1} pairs" in page
-    assert "No column of scores" not in page
-
-
 def soiled(line, number):
     """A line as a careless crawler saves it: with tags, with entities, or read as Windows-1252."""
     match number % 5:
