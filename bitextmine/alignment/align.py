@@ -1,6 +1,7 @@
 """Align documents: the function `bitextmine.align`, and the work of the command ``align`` on files."""
 
 import contextlib
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +24,6 @@ from bitextmine.alignment.inputs import (
     Reader,
     document_name,
     documents_of,
-    pairs_by_name,
 )
 from bitextmine.alignment.options import AlignOptions, choose_format
 from bitextmine.alignment.second import SecondJudge
@@ -214,32 +214,30 @@ def align_files(
     if format == "parquet" and not destination.is_standard:
         check_pairs_output(destination)
     destination.check()
-    summary = Summary()
     both = Source.of(src, run), Source.of(tgt, run)
     sides = documents_of(*both, matched=options.documents)
-    langs_read = [
-        lang or language_of(document.source)
+    langs = [
+        [lang or language_of(document.source) or "" for document in documents]
         for lang, documents in zip(options.langs, sides, strict=True)
-        for document in documents
     ]
-    work = _Work(options, langs_read, run)
-    named = both[0].path.is_dir()
+    stated = langs[0][0], langs[1][0]
+    if format in FORMATS:
+        FORMATS[format].check_languages(stated, "--src-lang and --tgt-lang")
+    for document in itertools.chain(*sides):
+        keep_apart(document.source, {"-o": destination})
+    work = _Work(options, itertools.chain(*langs), run)
+    summary = Summary(signature=work.signature)
     if options.documents:
         tasks, summary.alone = work.match(sides)
-    elif named:
-        tasks = pairs_by_name(*sides)
     else:
-        tasks = [DocumentPair(document_name(both[0]), sides[0][0], sides[1][0])]
-    for source in dict.fromkeys(document.source for task in tasks for document in (task.src, task.tgt)):
-        keep_apart(source, {"-o": destination})
-    langs = _languages(tasks[0], options, format)
-    summary.signature = work.signature
+        pairs = zip(*sides, strict=True)
+        tasks = [DocumentPair(document_name(one.source), one, other) for one, other in pairs]
     with work.journal(destination, tasks) as journal:
-        content = Content(options.ids, named, options.origin, options.normalize)
-        with open_links(destination, format, content, langs) as write:
-            for document in work.align(tasks, journal):
-                write(document)
-                summary.add(document)
+        content = Content(options.ids, both[0].path.is_dir(), options.origin, options.normalize)
+        with open_links(destination, format, content, stated if all(stated) else ("", "")) as write:
+            for aligned in work.align(tasks, journal):
+                write(aligned)
+                summary.add(aligned)
         if journal is not None:
             journal.remove()
     summary.cut = list(work.reader.cut)
@@ -247,23 +245,6 @@ def align_files(
         runs = counted(second.runs, "run")
         summary.second = f"second encoder {second.encoder.name}: {runs} of sentences in doubt embedded again"
     return summary
-
-
-def _languages(task: DocumentPair, options: AlignOptions, format: str) -> tuple[str, str]:
-    """Return the languages for formats that name them; only TMX cannot do without."""
-    if format not in FORMATS:
-        return "", ""
-    sides = (task.src.source, options.src_lang), (task.tgt.source, options.tgt_lang)
-    langs = [given or language_of(path) or "" for path, given in sides]
-    if not FORMATS[format].needs_languages:
-        return (langs[0], langs[1]) if all(langs) else ("", "")
-    for lang, (path, _), option in zip(langs, sides, ("--src-lang", "--tgt-lang"), strict=True):
-        if not lang:
-            raise BitextmineError(
-                f"{path}: {format.upper()} needs a language and the name tells none; pass {option}"
-            )
-    FORMATS[format].check_languages((langs[0], langs[1]), "--src-lang and --tgt-lang")
-    return langs[0], langs[1]
 
 
 class _ReadPair(NamedTuple):

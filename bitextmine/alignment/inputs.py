@@ -160,32 +160,28 @@ def _is_cut(lines: Sequence[str], lang: str) -> bool:
 
 
 def documents_of(src: Source, tgt: Source, *, matched: bool) -> tuple[list[Document], list[Document]]:
-    """Return the documents of two files, or of two folders in the order of their names.
+    """Return the documents of two files, or of two folders: those of one name at the same place, unless `matched`.
 
     Raises:
         UsageError: a file and a folder, or two files to be `matched` by content.
-        BitextmineError: an unreadable folder, or one without files.
+        BitextmineError: an unreadable folder, one without files, or a document without a partner.
     """
     if src.path.is_dir() != tgt.path.is_dir():
         folder, file = (src, tgt) if src.path.is_dir() else (tgt, src)
         raise UsageError(f"{folder} is a folder and {file} is not; give two of a kind")
-    if src.path.is_dir():
-        return _read_folder(src), _read_folder(tgt)
-    if matched:
-        raise UsageError("--documents takes two folders")
-    return [Document(src)], [Document(tgt)]
-
-
-def pairs_by_name(src: Sequence[Document], tgt: Sequence[Document]) -> list[DocumentPair]:
-    """Return the pairs of documents of one name; raise BitextmineError for one without a partner."""
-    names = [{document_name(document.source): document for document in side} for side in (src, tgt)]
-    if alone := [str(names[i][name].source) for i in (0, 1) for name in names[i] if name not in names[1 - i]]:
+    if not src.path.is_dir():
+        if matched:
+            raise UsageError("--documents takes two folders")
+        return [Document(src)], [Document(tgt)]
+    sides = _read_folder(src), _read_folder(tgt)
+    alone = [str(sides[i][name].source) for i in (0, 1) for name in sides[i] if name not in sides[1 - i]]
+    if alone and not matched:
         more = f" and {len(alone) - 3} more" if len(alone) > 3 else ""
         raise BitextmineError(
             f"{', '.join(alone[:3])}{more}: no document of that name in the other folder; add it, remove this one, or "
             "pass --documents to match documents by content"
         )
-    return [DocumentPair(name, document, names[1][name]) for name, document in names[0].items()]
+    return [*sides[0].values()], [sides[1][name] for name in (sides[1] if matched else sides[0])]
 
 
 def document_name(file: Source) -> str:
@@ -196,8 +192,8 @@ def document_name(file: Source) -> str:
     return ".".join(parts)
 
 
-def _read_folder(folder: Source) -> list[Document]:
-    """Return the documents of a folder; subfolders are skipped."""
+def _read_folder(folder: Source) -> dict[str, Document]:
+    """Return the documents of a folder by name, in order; subfolders are skipped."""
     documents: dict[str, Document] = {}
     with explained(f"{folder}: cannot list the folder"):
         paths = sorted(path for path in folder.path.iterdir() if path.is_file())
@@ -213,4 +209,4 @@ def _read_folder(folder: Source) -> list[Document]:
         documents[name] = Document(file)
     if not documents:
         raise BitextmineError(f"{folder}: the folder has no files; name one with a file per document")
-    return list(documents.values())
+    return documents
