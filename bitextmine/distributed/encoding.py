@@ -185,7 +185,7 @@ def sent_model(encoder: Encoder, device: str) -> SentModel:
 def encoder_of(model: SentModel) -> Encoder:
     """Return the encoder on a worker, loaded once; BitextmineError if it is not the driver's."""
     try:
-        return load_same(model.source, Run(device=model.device), "auto", model.hash)
+        return load_same(model.source, Run(device=model.device), model.hash)
     except BitextmineError as e:
         raise BitextmineError(
             f"the node {socket.gethostname()}: {e}; nodes must see the model's folder, under the same path"

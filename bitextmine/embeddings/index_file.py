@@ -126,10 +126,6 @@ def _read_facts(file: Path) -> dict[str, Any]:
         msgspec.convert(facts, _Facts)
     except msgspec.ValidationError as error:
         raise BitextmineError(f"{manifest}: {error}; run index again") from None
-    if "lists_bytes" in facts:
-        raise BitextmineError(
-            f"{file}: its lists are in a file of their own, as of version 0.3.0; run index again"
-        )
     if (length := file.stat().st_size) != facts.get("bytes"):
         raise BitextmineError(
             f"{file}: {length:,} bytes, but {manifest.name} says {facts.get('bytes')}; run index again"

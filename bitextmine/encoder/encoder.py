@@ -46,7 +46,6 @@ class Encoder:
         folder: the model folder, None for an encoder of another toolkit.
         run: threads and batch_tokens, unless a call states its own.
         source: what `load_encoder` finds it by in another process: a name, or an absolute path; "" if nothing does.
-        precision: as it was asked for.
     """
 
     network: Network
@@ -59,7 +58,6 @@ class Encoder:
     pairs: Mapping[str, int] = dataclasses.field(default_factory=dict)
     folder: Path | None = None
     source: str = ""
-    precision: str = "auto"
 
     def __post_init__(self) -> None:
         self.dim, self.device = self.network.dim, self.network.device
@@ -70,7 +68,7 @@ class Encoder:
     def __reduce__(self) -> tuple[Any, ...]:
         if not self.source:
             raise pickle.PicklingError(f"{self!r} cannot be pickled: load_encoder did not make it")
-        return load_same, (self.source, self.run, self.precision, self.hash)
+        return load_same, (self.source, self.run, self.hash)
 
     def encode(self, sentences: str | Iterable[str], *, batch_tokens: int | None = None) -> np.ndarray:
         """Return the vector (dim,) of one string or the vectors (n, dim) of n strings, float32, row i for sentence i.
@@ -166,9 +164,7 @@ def refuse(corpus: str = "") -> NoReturn:
     )
 
 
-def load_encoder(
-    model: str | os.PathLike[str] | Encoder = "auto", device: str | Run = "auto", *, precision: str = "auto"
-) -> Encoder:
+def load_encoder(model: str | os.PathLike[str] | Encoder = "auto", device: str | Run = "auto") -> Encoder:
     """Load an encoder, or return one as it is; errors name the value or file that is missing or wrong.
 
     Args:
@@ -176,8 +172,6 @@ def load_encoder(
             ORG/NAME@REVISION on the Hugging Face hub; or "precomputed", for vectors that another tool made and ``embed
             --vectors`` takes in.
         device: auto, cpu, cuda, cuda:N; or a `Run`, whose threads and batch_tokens then hold as well.
-        precision: of the matrix products in a model with layers: auto (the fastest for which the device has
-            instructions), float32, bfloat16, float16.
     """
     run = device if isinstance(device, Run) else Run(device=device)
     if not isinstance(model, (str, os.PathLike)) and hasattr(model, "encode_pieces"):
@@ -197,9 +191,9 @@ def load_encoder(
         known = source = f"{name}@{folder.name}"
     if (kind := foreign_kind(folder)) is not None:
         module = importlib.import_module(f"bitextmine.encoder.foreign.{kind}")
-        network, tokenizer, most = module.load(folder, run, precision)
+        network, tokenizer, most = module.load(folder, run)
         own = known or hash_files(module.weight_files(folder))
-        return Encoder(network, tokenizer, name, own, most, run, source=source, precision=precision)
+        return Encoder(network, tokenizer, name, own, most, run, source=source)
     config, tokenizer = read_folder(folder)
     weights = read_weights(config, folder / WEIGHTS)
     own = folder_hash(folder)
@@ -212,15 +206,15 @@ def load_encoder(
         from bitextmine.encoder.network import DeviceSums, Transformer
 
         here = dataclasses.replace(run, device=device_name)
-        network = (Transformer if config.layers else DeviceSums)(config, weights, here, precision)
+        network = (Transformer if config.layers else DeviceSums)(config, weights, here)
     stated = config.max_pieces, run, config.languages, config.pairs
-    return Encoder(network, tokenizer, name, known or own, *stated, folder, source, precision)
+    return Encoder(network, tokenizer, name, known or own, *stated, folder, source)
 
 
 @lru_cache(maxsize=2)
-def load_same(source: str, run: Run, precision: str, hash: str) -> Encoder:
+def load_same(source: str, run: Run, hash: str) -> Encoder:
     """Load the encoder of another process, once per process; BitextmineError if it has another hash here."""
-    encoder = load_encoder(source, run, precision=precision)
+    encoder = load_encoder(source, run)
     if encoder.hash != hash:
         raise BitextmineError(f"{source}: expected the encoder of hash {hash}, found {encoder.hash}")
     return encoder

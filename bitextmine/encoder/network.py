@@ -43,16 +43,12 @@ class TorchNetwork(Network):
 
     batch_tokens: Mapping[str, int] = BATCH_TOKENS
 
-    def __init__(self, dim: int, run: Run, precision: str) -> None:
+    def __init__(self, dim: int, run: Run, precision: str | None = None) -> None:
         self.dim, self.device, self._budget = dim, run.device, run.batch_tokens
         self._device = torch.device(run.device)
         self.slow = self._device.type == "cpu"
         self.chunk_lines = CHUNK_LINES[self._device.type]
-        self.precision = pick_precision(self._device.type) if precision == "auto" else precision
-        if self.precision not in PRECISIONS:
-            raise BitextmineError(
-                f"precision: expected auto or one of {', '.join(PRECISIONS)}, found {precision!r}"
-            )
+        self.precision = precision or pick_precision(self._device.type)
         self._low = PRECISIONS[self.precision]
         self._run = _workers(run.threads or torch.get_num_threads()) if self.slow else None
 
@@ -117,10 +113,8 @@ class DeviceSums(TorchNetwork):
     Piece vectors are float32 on the device. On a CPU, `PieceSums` is faster and does the same without torch.
     """
 
-    def __init__(
-        self, config: EncoderConfig, weights: Mapping[str, np.ndarray], run: Run, precision: str = "auto"
-    ) -> None:
-        super().__init__(config.dim, run, precision)
+    def __init__(self, config: EncoderConfig, weights: Mapping[str, np.ndarray], run: Run) -> None:
+        super().__init__(config.dim, run)
         sums = PieceSums(weights, config)
         self.piece_rows, self.facts = sums.piece_rows, sums.facts
         state = {name: torch.from_numpy(array) for name, array in weights.items() if name != SCALE}
@@ -147,7 +141,7 @@ class Transformer(TorchNetwork):
         config: EncoderConfig,
         weights: Mapping[str, np.ndarray],
         run: Run | None = None,
-        precision: str = "auto",
+        precision: str | None = None,
     ) -> None:
         super().__init__(config.dim, run or Run(device="cpu"), precision)
         self.config = config

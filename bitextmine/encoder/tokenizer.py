@@ -21,7 +21,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.languages.romanize import romanize, transliterate
 
 # Characters tokenised per piece wanted: a line of a megabyte then costs no more than a long sentence. A piece spans 16
-# characters at most, unless blanks vanish.
+# characters at most.
 CHARACTERS_PER_PIECE = 64
 
 # Words that the model is given in Latin letters: none, Greek and Cyrillic ones, or those of all scripts that have one.
@@ -101,21 +101,7 @@ class Tokenizer:
         if max_pieces is None:
             return self._encode(lines, np.iinfo(np.int64).max, threads)
         limit = max_pieces * CHARACTERS_PER_PIECE
-        long = [i for i, line in enumerate(lines) if len(line) > limit]
-        if not long:
-            return self._encode(lines, max_pieces, threads)
-        shorter = list(lines)
-        for i in long:
-            shorter[i] = lines[i][:limit]
-        # One piece more than wanted shows that a line was cut.
-        pieces, _ = self._encode(shorter, max_pieces + 1, threads)
-        few = [i for i in long if pieces.lengths[i] <= max_pieces]
-        if few:
-            whole, _ = self._encode([lines[i] for i in few], max_pieces + 1, threads)
-            rows = np.arange(len(pieces))
-            rows[few] = len(pieces) + np.arange(len(few))
-            pieces = Pieces.join([pieces, whole]).take(rows)
-        return pieces.first(max_pieces)
+        return self._encode([line[:limit] for line in lines], max_pieces, threads)
 
     def _encode(self, lines: Sequence[str], most: int, threads: int) -> tuple[Pieces, int]:
         if not lines:

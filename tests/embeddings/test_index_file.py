@@ -102,8 +102,6 @@ def test_damage_is_told(npy):
         load_index(file)
     file.write_bytes(whole)
     facts = json.loads(manifest.read_text())
-    manifest.write_text(json.dumps({**facts, "lists_bytes": 16}))
-    assert "its lists are in a file of their own, as of version 0.3.0" in check_index(npy)
     manifest.write_text(json.dumps({**facts, "dim": 16}))
     with pytest.raises(BitextmineError, match=r"dim is 32, but .* says 16"):
         load_index(file)

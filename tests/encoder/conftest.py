@@ -3,6 +3,14 @@
 import pytest
 
 
+@pytest.fixture(autouse=True, scope="module")
+def exact():
+    """Matrices in float32, whatever the processor: what bfloat16 changes is test_transformer.py's matter."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bitextmine.encoder.network.pick_precision", lambda kind: "float32")
+        yield
+
+
 def save_folder(folder, model, tokenizer, **options):
     """Write the folder of a model."""
     from bitextmine.encoder.folder import write_folder

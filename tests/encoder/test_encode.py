@@ -14,7 +14,7 @@ ITERATOR = object()  # of LINES, a new one each time
 def encoder(request, make_folder, tmp_path_factory):
     if request.param == "default":
         return load_encoder()
-    return load_encoder(make_folder(tmp_path_factory.mktemp("model"), 2), "cpu", precision="float32")
+    return load_encoder(make_folder(tmp_path_factory.mktemp("model"), 2), "cpu")
 
 
 @pytest.fixture(scope="module")

@@ -27,12 +27,6 @@ from bitextmine.shipped import SHIPPED, shipped_folder
 LINES = ["the cat sat on the mat", "", "le chat", "   ", "a " * 900, "le chat", "naïve café — 12,5 %", "\x00"]
 
 
-@pytest.fixture(autouse=True)
-def exact(monkeypatch):
-    """Matrices in float32, whatever the processor: what bfloat16 changes is test_transformer.py's matter."""
-    monkeypatch.setattr("bitextmine.encoder.network.pick_precision", lambda kind: "float32")
-
-
 @pytest.fixture(params=[0, 1, 2], ids=["mean", "1 layer", "2 layers"])
 def folder(request, make_folder, tmp_path):
     return make_folder(tmp_path / "model", request.param)

@@ -49,7 +49,7 @@ PLAIN = str.maketrans(
 )
 
 
-def load(folder: Path, run: Run, precision: str) -> tuple[Network, PieceMaker, int]:
+def load(folder: Path, run: Run) -> tuple[Network, PieceMaker, int]:
     """Load a folder; raises BitextmineError if a file is missing or does not fit."""
     spm, weights = _only(folder, "*.spm"), _only(folder, "*.safetensors")
     state = read_arrays(weights)
@@ -62,7 +62,7 @@ def load(folder: Path, run: Run, precision: str) -> tuple[Network, PieceMaker, i
     here = dataclasses.replace(run, device=run.device_name)
     check_finite(state, weights)
     try:
-        return Lstm(state, here, precision), tokenizer, MAX_PIECES
+        return Lstm(state, here), tokenizer, MAX_PIECES
     except (RuntimeError, KeyError, IndexError) as e:  # from loading the weights into torch's LSTM
         raise BitextmineError(f"{weights}: not the weights of LASER's LSTM: {e}") from None
 
@@ -126,15 +126,15 @@ class Lstm(TorchNetwork):
     """A stack of LSTMs; a vector is the unit-length maximum of the last layer's states over a sentence.
 
     weights: EMBEDDING (pieces, width) and a torch.nn.LSTM's weights under the prefix "lstm.", float32 (RuntimeError
-    for others); precision: of the matrix products, float32 by default.
+    for others).
     """
 
-    def __init__(self, weights: Mapping[str, np.ndarray], run: Run, precision: str) -> None:
+    def __init__(self, weights: Mapping[str, np.ndarray], run: Run) -> None:
         table = weights[EMBEDDING]
         hidden = weights["lstm.weight_hh_l0"].shape[1]
         both_ways = "lstm.weight_hh_l0_reverse" in weights
         layers = sum(name.startswith("lstm.weight_hh") for name in weights) // (1 + both_ways)
-        super().__init__(hidden * (1 + both_ways), run, "float32" if precision == "auto" else precision)
+        super().__init__(hidden * (1 + both_ways), run, "float32")
         self.facts = {
             "kind": "encoder (LASER: LSTM, maximum over time)",
             "dim": self.dim,

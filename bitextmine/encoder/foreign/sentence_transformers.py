@@ -35,7 +35,7 @@ OLDEST = 6, 2
 LONGEST = {TRANSFORMER: 512, STATIC: 8192}
 
 
-def load(folder: Path, run: Run, precision: str) -> tuple[Network, PieceMaker, int]:
+def load(folder: Path, run: Run) -> tuple[Network, PieceMaker, int]:
     """Load a folder; raises BitextmineError for unsupported modules, and weights that are no safetensors."""
     modules = _modules(folder)
     kinds = [kind for kind, _ in modules]
@@ -61,7 +61,7 @@ def load(folder: Path, run: Run, precision: str) -> tuple[Network, PieceMaker, i
             raise BitextmineError(f"{folder}: the weights hold NaN or infinite values")
         network = PieceSums({PIECES: table})
     else:
-        network = Backbone(model, here, precision)
+        network = Backbone(model, here)
     fast = getattr(model[0].tokenizer, "backend_tokenizer", model[0].tokenizer)
     if not hasattr(fast, "encode_batch"):
         raise BitextmineError(f"{folder}: has no fast tokenizer (tokenizer.json)")
@@ -116,13 +116,13 @@ def _load(folder: Path) -> Any:
 
 
 class Backbone(TorchNetwork):
-    """A SentenceTransformer; matrix products of its first module run in ``precision``, all else in float32."""
+    """A SentenceTransformer; matrix products of its first module run in its precision, all else in float32."""
 
     # Its feed-forward part is padded and wide: larger batches leave the cache (index/performance.md).
     batch_tokens: Mapping[str, int] = {**BATCH_TOKENS, "cpu": 1_024}
 
-    def __init__(self, model: Any, run: Run, precision: str) -> None:
-        super().__init__(int(model.get_embedding_dimension()), run, precision)
+    def __init__(self, model: Any, run: Run) -> None:
+        super().__init__(int(model.get_embedding_dimension()), run)
         self._model = model.to(self._device)
         config = getattr(model[0], "config", None)
         self.facts = {

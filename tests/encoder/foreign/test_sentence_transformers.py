@@ -114,7 +114,7 @@ def oracle(folder, lines):
 
 
 def check(folder):
-    encoder = load_encoder(folder, "cpu", precision="float32")
+    encoder = load_encoder(folder, "cpu")
     vectors = encoder.encode(LINES)
     assert vectors.shape == (len(LINES), encoder.dim) and not vectors[[1, 3]].any(), (
         "blank lines get the zero row"
@@ -177,12 +177,12 @@ def test_older_pooling_files_and_dense_layers(folder):
 
 
 def test_the_default_prompt_is_put_before_each_line(folder):
-    plain = load_encoder(folder, "cpu", precision="float32").encode(["query: the cat", ""])
+    plain = load_encoder(folder, "cpu").encode(["query: the cat", ""])
     write(
         folder / "config_sentence_transformers.json",
         {"prompts": {"query": "query: "}, "default_prompt_name": "query"},
     )
-    prompted = load_encoder(folder, "cpu", precision="float32")
+    prompted = load_encoder(folder, "cpu")
     np.testing.assert_allclose(prompted.encode(["the cat", ""]), plain, atol=1e-6)
 
 
