@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bitextmine.embeddings.store import JOB, journal_path, open_embedding
-from bitextmine.encoder.hub import hub_name
+from bitextmine.encoder.folder import hub_name
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus
 from bitextmine.files.formats.names import SUFFIXES

@@ -14,9 +14,16 @@ from typing import Any, NoReturn
 import numpy as np
 
 from bitextmine.arguments import whole_number
-from bitextmine.encoder.folder import PACKAGED, WEIGHTS, folder_hash, hash_files, read_folder, resolve
+from bitextmine.encoder.folder import (
+    PACKAGED,
+    WEIGHTS,
+    folder_hash,
+    hash_files,
+    hub_name,
+    read_folder,
+    resolve,
+)
 from bitextmine.encoder.foreign import foreign_kind
-from bitextmine.encoder.hub import hub_name
 from bitextmine.encoder.pieces import Network, PieceMaker, PieceRows, Pieces
 from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.weights import read_weights

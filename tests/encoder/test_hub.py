@@ -8,7 +8,7 @@ import pytest
 
 from bitextmine.embeddings.embed import embed_corpus
 from bitextmine.encoder import load_encoder
-from bitextmine.encoder.hub import hub_name
+from bitextmine.encoder.folder import hub_name
 from bitextmine.errors import BitextmineError
 
 huggingface_hub = pytest.importorskip("huggingface_hub")
