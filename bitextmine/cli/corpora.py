@@ -95,7 +95,8 @@ def embed(
     if options.out is not None and len(corpora) > 1:
         raise click.UsageError(f"--out names one file, but {len(corpora)} corpora are given")
     if vectors is not None:
-        _check_vectors(corpora, model, run.executor.distributed)
+        if len(corpora) > 1 or corpora[0] == "-" or explicit("cache"):
+            raise click.UsageError("--vectors belong to a single corpus, in a file, beside it or at --out")
         from bitextmine.embeddings.vectors import adopt_vectors
 
         adopt_vectors(corpora[0], vectors, run, options, lang=lang)
@@ -114,19 +115,6 @@ def embed(
     with encoding_of(run, encoder) as encoding:
         for source in sources:
             embed_corpus(source, encoder, run, options, lang=lang, encoding=encoding)
-
-
-def _check_vectors(corpora: tuple[str, ...], model: str, distributed: bool) -> None:
-    from bitextmine.encoder.encoder import PRECOMPUTED
-
-    for wrong, reason in (
-        (explicit("model") and model != PRECOMPUTED, "--vectors are already computed: leave out --model"),
-        (len(corpora) > 1 or corpora[0] == "-", "--vectors belong to a single corpus, in a file"),
-        (distributed, "--vectors are already computed: a cluster has nothing to do"),
-        (explicit("cache"), "--vectors go beside their corpus or to --out: leave out --cache"),
-    ):
-        if wrong:
-            raise click.UsageError(reason)
 
 
 @command(

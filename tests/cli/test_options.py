@@ -74,7 +74,7 @@ TOGETHER = [  # combinations, and the options that the message must name
     ("embed corpus.fr corpus.en --out x.npy", ["--out"]),
     ("embed - --lang fr", ["--out"]),
     ("embed - --out x.npy", ["--lang"]),
-    ("embed corpus.fr --vectors made.npy --model europe5", ["--vectors", "--model"]),
+    ("embed corpus.fr corpus.en --vectors made.npy", ["--vectors"]),
     (f"{TRAIN} --from europe5 --vocabulary 100", ["--vocabulary", "--from"]),
     ("mine --src en", ["--tgt"]),
     (f"{MINE} --gold gold.tsv --threshold 1", ["--gold", "--threshold"]),
