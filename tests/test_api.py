@@ -151,23 +151,6 @@ def test_choices_that_are_wrong(options, message):
         bitextmine.mine(["Yes."], ["Ja."], **options)
 
 
-@pytest.mark.parametrize(
-    ("src", "message"),
-    [
-        (["Yes.", float("nan")], "src: line 2 is nan, not a string"),
-        ([], "src: empty"),
-        (["", " "], r"src: nothing to mine: 2 line\(s\), 2 of them blank"),
-        ("-", "standard input"),
-        ("", "src: expected lines or the path of a corpus"),
-        (None, "src: expected lines or the path of a corpus"),
-        ("no/such.en", r"such\.en"),
-    ],
-)
-def test_texts_that_are_wrong(src, message):
-    with pytest.raises(BitextmineError, match=message):
-        bitextmine.mine(src, ["Ja."])
-
-
 def test_score_keeps_the_index_of_a_frame(encoder):
     frame = pandas.DataFrame({"tgt": ["Ja.", "Nein."], "src": ["Yes.", "No."], "n": [1, 2]}, index=[7, 3])
     found = bitextmine.score(frame, columns=["cosine", "key"], model=encoder)
@@ -243,41 +226,6 @@ def test_filter_takes_the_columns_of_a_frame():
     assert bitextmine.filter([], preset="none").kept.empty
     with pytest.raises(BitextmineError, match="no column is called 'blue'"):
         bitextmine.filter(frame, min={"blue": 1})
-
-
-def test_plain_mistakes_are_told_in_words(tmp_path):
-    frame = pandas.DataFrame({"src": ["Room 12 is free."], "tgt": ["La chambre 12 est libre."]})
-    scored = bitextmine.score(frame, columns="numbers")
-    for call, words in (
-        (lambda: bitextmine.report(frame, tmp_path / "x.html"), "report: expected the name of a file"),
-        (lambda: bitextmine.split(5), "inputs: expected the name of a file or folder, found 5"),
-        (lambda: bitextmine.train(tmp_path / "m", pairs=[("a", 5)]), "pairs: expected the name of a file"),
-        (lambda: bitextmine.filter(scored), r"filter: the frame has no column src or tgt.*frame\.join"),
-        (lambda: bitextmine.filter(5), "filter: expected pairs or a frame"),
-        (lambda: bitextmine.filter(frame, min=["numbers=0.5"]), "min: expected a dictionary"),
-        (lambda: bitextmine.filter(frame, equal=3), "equal: expected a dictionary"),
-        (lambda: bitextmine.filter(frame, rules=3), "rules: expected the name of a file"),
-        (lambda: bitextmine.filter(frame, src_lang="English", tgt_lang="fr"), "src_lang: 'English' is not"),
-        (lambda: bitextmine.align(3, "x"), "src: expected the path of a document or its sentences, found 3"),
-        (
-            lambda: bitextmine.filter([], minimum={}),
-            "unexpected argument 'minimum'; the options are preset, .* min, max, ",
-        ),
-        (
-            lambda: bitextmine.evaluate_retrieval("a", work="x"),
-            r"unexpected argument 'work'; the options are .* k, rescore, ",
-        ),
-        (lambda: bitextmine.adapt(3, "b.fr", "m"), "src: expected lines or the path of a corpus, found 3"),
-        (lambda: bitextmine.adapt(["a"], ["b"], "m"), "src: expected the path of a corpus, found lines"),
-        (lambda: bitextmine.mine(["a"], ["b"], src_lang="english"), "src_lang: 'english' is not a language"),
-        (
-            lambda: bitextmine.mine(["a"], ["b"], src_lang="en", tgt_lang="en"),
-            "src_lang and tgt_lang are both 'en'",
-        ),
-    ):
-        with pytest.raises((BitextmineError, TypeError), match=words):
-            call()
-    assert len(bitextmine.filter(frame.join(scored), min={"numbers": 1}).kept) == 1
 
 
 def test_objects_of_options_and_two_files(tmp_path, monkeypatch):

@@ -49,14 +49,6 @@ def test_help_imports_only_click_and_the_standard_library(args):
     assert loaded - {"bitextmine", "click"} <= {name.lstrip("_") for name in sys.stdlib_module_names}
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_shell_completion(bitextmine, shell):
-    script = bitextmine(env={"_BITEXTMINE_COMPLETE": f"{shell}_source"}).out
-    assert "_BITEXTMINE_COMPLETE" in script
-    words = {"COMP_WORDS": "bitextmine em", "COMP_CWORD": "em" if shell == "fish" else "1"}
-    assert "embed" in bitextmine(env={"_BITEXTMINE_COMPLETE": f"{shell}_complete", **words}).out
-
-
 @pytest.mark.parametrize(
     ("body", "code", "out", "err"),
     [

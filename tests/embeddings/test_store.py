@@ -83,15 +83,6 @@ def test_other_arrays_are_refused(npy):
             open_vectors(npy)
 
 
-def test_numpy_files_of_other_makers_open_without_a_manifest(tmp_path):
-    for shape in ((3, 4), (0, 4), (3, 0)):
-        array = np.ones(shape, np.float16)
-        np.save(tmp_path / "x.npy", array)
-        np.testing.assert_array_equal(open_vectors(tmp_path / "x.npy"), array)
-    with pytest.raises(BitextmineError, match=r"x\.json: no such manifest"):
-        open_embedding(tmp_path / "x.npy")
-
-
 def test_what_is_not_there_is_named(tmp_path):
     npy = tmp_path / "c.npy"
     with pytest.raises(BitextmineError, match=r"c\.npy: no such embedding; run embed first"):

@@ -271,12 +271,6 @@ def small_disk(tmp_path):
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def test_a_disk_with_room_for_the_rows_and_nothing_else(small_disk):
-    with pytest.raises(BitextmineError, match="No space left"):
-        EmbeddingWriter(small_disk / "c.npy", (DISK_BYTES - 128) // 2, 1, {})
-    assert contents(small_disk) == {}
-
-
 def no_allocation(*args):
     raise OSError(errno.EOPNOTSUPP, "Operation not supported")
 

@@ -55,12 +55,6 @@ def test_twice_folded_is_once_folded():
         assert folded(folded(c)) == folded(c), hex(ord(c))
 
 
-def test_a_piece_with_a_line_feed_in_it():
-    ngrams = Ngrams(["abc"], ["a\nb", "ab", "c", "\n"])
-    sentences = Pieces.from_lists([[1, 2], [0, 2], [1, 3, 2]])
-    assert ngrams.extend(sentences).ids.tolist() == [1, 2, 4, 0, 2, 1, 3, 2]
-
-
 @given(SENTENCES)
 def test_the_ngrams_across_the_cuts(found):
     before = Pieces.from_lists(found)
@@ -91,16 +85,6 @@ def test_what_is_no_ngram(bad):
 def test_an_ngram_that_is_there_twice():
     with pytest.raises(BitextmineError, match="'abc' is there twice"):
         Ngrams(["abc", "bcd", "abc"], ["ab", "c"])
-
-
-def test_ngrams_of_any_number_of_letters():
-    letters = [chr(0x4E00 + i) for i in range(0x5000)]
-    ngrams = ["".join(letters[i : i + 6]) for i in range(0, len(letters) - 6, 6)]
-    found = Ngrams([*ngrams, letters[-1] * 6], letters)
-    last = len(letters) - 1
-    assert found.extend(Pieces.from_lists([[last] * 6])).ids.tolist() == [last] * 6 + [
-        len(letters) + len(ngrams)
-    ]
 
 
 @pytest.mark.parametrize(

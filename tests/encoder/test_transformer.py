@@ -95,12 +95,6 @@ def test_a_failure_in_a_thread_is_told_and_the_next_call_works(monkeypatch):
     assert net.vectors(pieces, 50).tobytes() == expected.tobytes()
 
 
-def test_no_sentences_and_only_empty_ones():
-    net = network(make(2), "float32")
-    assert net.vectors(Pieces.from_lists([])).shape == (0, 32)
-    assert not net.vectors(Pieces.from_lists([[], []])).any()
-
-
 @pytest.mark.parametrize("smaller", [{"recurrent": 1}, {"recurrent": 2}, {"bottleneck": 12}, SMALL], ids=str)
 def test_unrolled_a_smaller_model_is_the_same(smaller):
     """The first layers again and again are as many layers of those weights, and the vectors of pieces the product of

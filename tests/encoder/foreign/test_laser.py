@@ -143,24 +143,13 @@ def narrow(content):
     content["lstm.weight_ih_l1"] = content["lstm.weight_ih_l1"][:, :-1].copy()
 
 
-def digits(content):
-    content["lstm.weight_hh_l" + "1" * 5000] = content["lstm.weight_hh_l1"]
-
-
-def more(content):
-    content["decoder.weight"] = np.zeros(3, dtype=np.float32)
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (digits, "not the weights of LASER's LSTM"),
         (without("embed_tokens.weight"), "no matrix 'embed_tokens.weight'"),
         (without("lstm.weight_hh_l0"), "not the weights of LASER's LSTM.*lstm.weight_hh_l0"),
-        (without("lstm.bias_hh_l1_reverse"), "bias_hh_l1_reverse"),
         (nan, "'lstm.bias_ih_l1' holds NaN"),
         (narrow, r"weight_ih_l1: .*\[24, 11\].*\[24, 12\]"),
-        (more, "decoder.weight"),
     ],
 )
 def test_weights_that_are_not_laser(make, change, said):
