@@ -1,11 +1,12 @@
 """Ragged piece arrays against plain lists."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.training.model.forward import length_batches
+from bitextmine.training.model import forward
 
 sentences = st.lists(st.lists(st.integers(0, 999), max_size=12), max_size=20)
 
@@ -46,7 +47,9 @@ def test_join_is_concatenation(parts):
 @given(st.lists(st.integers(0, 50), max_size=60), st.integers(1, 120))
 def test_length_batches_cover_each_row_once_within_the_budget(lengths, budget):
     sizes = np.array(lengths, dtype=np.int64)
-    batches = list(length_batches(sizes, budget))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forward, "BATCH_TOKENS", budget)
+        batches = list(forward.length_batches(sizes))
     assert sorted(row for batch in batches for row in batch.tolist()) == list(range(len(lengths)))
     for batch in batches:
         assert len(batch) == 1 or len(batch) * max(1, sizes[batch].max()) <= budget
