@@ -300,7 +300,11 @@ def _import_ray() -> Any:
 def _connect(ray: Any, address: str) -> None:
     shown = f"--executor ray://{address}"
     if address == "auto" and (named := os.environ.get("RAY_ADDRESS")):
-        address, shown = check_address(named), f"--executor ray (RAY_ADDRESS={named})"
+        address, shown = named, f"--executor ray (RAY_ADDRESS={named})"
+        try:
+            check_address(address)
+        except UsageError as e:
+            raise BitextmineError(f"{shown}: {e}") from None
     options: dict[str, Any] = {
         "log_to_driver": False,
         "configure_logging": False,
