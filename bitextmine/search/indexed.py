@@ -242,40 +242,24 @@ def measure(indexed: Indexed, sample: OwnRows) -> Recall:
 
 
 def tune(indexed: Indexed, sample: OwnRows, target: float = TARGET) -> Recall:
-    """Set the least nprobe or efSearch, to about a tenth, whose recall@1 on the sample reaches the target.
+    """Double nprobe or efSearch until the recall@1 on the sample reaches the target, or to its end.
 
-    If none does, it is the highest. Where more of it no longer helps, the codes lose the rest: then more candidates are
-    rescored.
+    Where more of it no longer helps, the codes lose the rest: then more candidates are rescored.
     """
-    index, below = indexed.index, 0
-    recall = measure(indexed, sample)
+    index, recall = indexed.index, measure(indexed, sample)
     while recall.at_1 < target:
         before, effort = recall, index.effort()
-        if effort is not None and effort[1] < effort[2]:
-            below = effort[1]
+        raised = effort is not None and effort[1] < effort[2]
+        if effort is not None and raised:
             index.set_effort(min(2 * effort[1], effort[2]))
             recall = measure(indexed, sample)
-        if recall.at_1 >= target:
-            break
-        more = effort is None or effort[1] >= effort[2] // 2 or recall.at_1 - before.at_1 < _LITTLE
-        if more and not index.lossless and index.factor < _MOST_RESCORED:
-            index.factor *= 2
-            recall = measure(indexed, sample)
-        elif effort is None or effort[1] >= effort[2]:
-            break
-    effort = index.effort()
-    if effort is None or not below or recall.at_1 < target:
-        return recall
-    high = effort[1]
-    while high - below > max(1, high // 10):
-        middle = (below + high) // 2
-        index.set_effort(middle)
-        less = measure(indexed, sample)
-        if less.at_1 >= target:
-            high, recall = middle, less
-        else:
-            below = middle
-    index.set_effort(high)
+        helps = raised and recall.at_1 - before.at_1 >= _LITTLE
+        if recall.at_1 < target and not helps:
+            if not index.lossless and index.factor < _MOST_RESCORED:
+                index.factor *= 2
+                recall = measure(indexed, sample)
+            elif not raised:
+                break
     return recall
 
 
