@@ -43,7 +43,7 @@ class Module:
 MODULES = {
     "alignment": Module("alignment/_dp", 2),
     "encoder": Module("encoder/_native", 4),
-    "search": Module("search/_fused", 4),
+    "search": Module("search/_fused", 5),
 }
 
 

@@ -3,7 +3,7 @@
     OPENBLAS_CORETYPE=SkylakeX python index/bench_exact.py --rows 60000
     OPENBLAS_CORETYPE=SkylakeX python index/bench_exact.py --rows 1000,2000,5000,10000,20000 --threads 1 --methods auto
     python index/bench_exact.py --rows 60000,1000000 --device cuda --methods torch --repeats 1 --no-faiss
-    python index/bench_exact.py corpus.en.npy corpus.fr.npy --methods auto,torch:float32,compiled:float32:avx2
+    python index/bench_exact.py corpus.en.npy corpus.fr.npy --methods auto,torch:float32,compiled:avx2
 
 Without files it makes random vectors of length 1, half of which have a neighbour planted on the other side. faiss
 multiplies with OpenBLAS, whose kernel decides its speed: OPENBLAS_CORETYPE chooses it, and the table names it.
@@ -105,9 +105,9 @@ def main() -> None:
     command.add_argument("--device", default="cpu")
     command.add_argument(
         "--methods",
-        default="auto,compiled:float32,torch:float32,torch:bfloat16",
+        default="auto,torch:float32,torch:bfloat16",
         metavar="ENGINE[:ARITHMETIC][:INSTRUCTIONS],...",
-        help="auto, compiled, torch; int8, float32, bfloat16, float16; avx2, avxvnni, avx512vnni, amx",
+        help="auto, compiled, torch; float32, bfloat16, float16; avx2, avxvnni, avx512vnni, amx",
     )
     command.add_argument("--memory", metavar="SIZE", help="limit of the search, such as 64M")
     command.add_argument("--no-faiss", action="store_true")

@@ -88,7 +88,7 @@ def test_required_modules_load(name, root, monkeypatch):
 SOURCES = {
     "alignment": (2, "482d2e1f8be143f3"),
     "encoder": (4, "943375e3f5b2a446"),
-    "search": (4, "b70c93869f9d0e22"),
+    "search": (5, "25971393d3677eaa"),
 }
 
 

@@ -10,9 +10,6 @@
  * order of summation that products.py documents. The answer therefore depends neither on block sizes nor on the
  * number of threads, on timing or on the instruction set.
  *
- * The same with float32 products instead of int8 ones (arithmetic FLOAT32): there the bound is that of the sums'
- * rounding, |computed - x.y| <= d 2^-24 |x| |y| (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1).
- *
  * No Python API: loaded with ctypes, called with the interpreter lock released; native.py declares the functions.
  * Threads may work on tiles of different columns at the same time; the state of the rows is shared between them under
  * one lock per row.
@@ -63,7 +60,7 @@
 #define PAUSE() (void)0
 #endif
 
-#define VERSION 4 /* of the interface, as in native.py */
+#define VERSION 5 /* of the interface, as in native.py */
 #define PANEL 64 /* columns of a packed panel */
 #define MR 6     /* rows of a register tile */
 #define MOST_MR 16 /* rows of one with AMX */
@@ -71,7 +68,6 @@
 
 enum { ISA_PORTABLE = 1, ISA_NEON = 2, ISA_DOTPROD = 3, ISA_AVX2 = 4, ISA_AVXVNNI = 5, ISA_AVX512 = 6, ISA_AMX = 7 };
 enum { F16 = 0, F32 = 1 };
-enum { INT8 = 0, FLOAT32 = 1 };
 
 typedef struct {
     float upper;
@@ -88,9 +84,9 @@ typedef struct {
 } side;
 
 typedef struct {
-    int32_t isa, dtype, k, cap, arithmetic, reserved;
+    int32_t isa, dtype, k, cap;
     int64_t d, dpad;
-    /* block of rows; FLOAT32: xq and ypack are what fused_interleave() makes, scales and sums null, yloss null */
+    /* block of rows */
     int64_t rows, row_base;
     const int8_t *xq;
     const float *xscale, *xloss;
@@ -118,8 +114,6 @@ typedef struct {
     F(int64_t, fused_quantise, int32_t, const void *, int32_t, int64_t, int64_t, int64_t, int32_t, int8_t *,        \
       float *, float *, float *, int32_t *)                                                                         \
     F(void, fused_pack, const int8_t *, int64_t, int64_t, int32_t, uint8_t *)                                       \
-    F(int64_t, fused_interleave, int32_t, const void *, int32_t, int64_t, int64_t, int64_t, int64_t, float *,       \
-      float *)                                                                                                      \
     F(void, fused_products, const void *, const int64_t *, const void *, const int64_t *, int64_t, int64_t,         \
       int32_t, int32_t, float *)                                                                                    \
     F(int64_t, fused_workspace, int32_t, int64_t, int64_t, int64_t, int32_t, int32_t)                               \
@@ -330,41 +324,6 @@ void fused_pack(const int8_t *q, int64_t n, int64_t dpad, int32_t offset, uint8_
             }
         }
     }
-}
-
-/* rows (n, d) -> floats [n/width][dpad][width], filled up with zeros; length |x| per row, rounded up.
- * Returns the first row that holds a NaN or an infinity, -1 if none does, -2 without memory. */
-int64_t fused_interleave(int32_t isa, const void *rows, int32_t dtype, int64_t n, int64_t d, int64_t dpad, int64_t width,
-                         float *out, float *length) {
-    float *v = malloc((size_t)d * sizeof(float));
-    if (!v) return -2;
-    int64_t groups = (n + width - 1) / width;
-    for (int64_t g = 0; g < groups; g++) {
-        float *to = out + g * width * dpad;
-        memset(to + d * width, 0, (size_t)((dpad - d) * width) * sizeof(float));
-        for (int64_t c = 0; c < width; c++) {
-            int64_t r = g * width + c;
-            if (r >= n) {
-                for (int64_t i = 0; i < d; i++) to[i * width + c] = 0.0f;
-                continue;
-            }
-            widen(isa, rows, dtype, r, d, v);
-            double s[4] = {0, 0, 0, 0};
-            int64_t i = 0;
-            for (; i + 4 <= d; i += 4)
-                for (int l = 0; l < 4; l++) s[l] += (double)v[i + l] * (double)v[i + l];
-            for (; i < d; i++) s[0] += (double)v[i] * (double)v[i];
-            double total = (s[0] + s[1]) + (s[2] + s[3]);
-            if (!(total <= 1e300)) { /* squares of float32 numbers stay far below */
-                free(v);
-                return r;
-            }
-            length[r] = (float)(sqrt(total) * (1.0 + 1e-6));
-            for (i = 0; i < d; i++) to[i * width + c] = v[i];
-        }
-    }
-    free(v);
-    return -1;
 }
 
 /* ---- exact inner products ---- */
@@ -908,109 +867,23 @@ PRODUCT256(product_avxvnni, T_VNNI, DOT_VNNI)
 
 #endif
 
-/* ---- float32 products of MR rows (interleaved) with a panel: out[r][c] = x_r . y_c ---- */
-
-static void float_product_portable(const float *x, const float *y, int64_t d, float *out) {
-    for (int c = 0; c < PANEL; c += 16) {
-        float a[MR][16];
-        memset(a, 0, sizeof a);
-        const float *xp = x, *yp = y + c;
-        for (int64_t i = 0; i < d; i++, xp += MR, yp += PANEL)
-            for (int r = 0; r < MR; r++)
-                for (int l = 0; l < 16; l++) a[r][l] += xp[r] * yp[l];
-        for (int r = 0; r < MR; r++) memcpy(out + r * PANEL + c, a[r], sizeof a[r]);
-    }
-}
-
-#if X86
-
-T_512 static void float_product_512(const float *x, const float *y, int64_t d, float *out) {
-#define ROWF(r) __m512 a##r##0 = _mm512_setzero_ps(), a##r##1 = a##r##0, a##r##2 = a##r##0, a##r##3 = a##r##0;
-    ROWF(0) ROWF(1) ROWF(2) ROWF(3) ROWF(4) ROWF(5)
-#define DOTF(r, u)                            \
-    b = _mm512_set1_ps(x[MR * (u) + r]);      \
-    a##r##0 = _mm512_fmadd_ps(b, y0, a##r##0); \
-    a##r##1 = _mm512_fmadd_ps(b, y1, a##r##1); \
-    a##r##2 = _mm512_fmadd_ps(b, y2, a##r##2); \
-    a##r##3 = _mm512_fmadd_ps(b, y3, a##r##3);
-#define STEPF(u)                                                                              \
-    {                                                                                         \
-        const float *yp = y + (u)*PANEL;                                                      \
-        const __m512 y0 = _mm512_load_ps(yp), y1 = _mm512_load_ps(yp + 16),                   \
-                     y2 = _mm512_load_ps(yp + 32), y3 = _mm512_load_ps(yp + 48);              \
-        __m512 b;                                                                             \
-        DOTF(0, u) DOTF(1, u) DOTF(2, u) DOTF(3, u) DOTF(4, u) DOTF(5, u)                     \
-    }
-    for (int64_t i = 0; i < d; i += 8) {
-        STEPF(0) STEPF(1) STEPF(2) STEPF(3) STEPF(4) STEPF(5) STEPF(6) STEPF(7)
-        x += 8 * MR;
-        y += 8 * PANEL;
-    }
-#define STOREF(r)                                 \
-    _mm512_store_ps(out + r * PANEL, a##r##0);      \
-    _mm512_store_ps(out + r * PANEL + 16, a##r##1); \
-    _mm512_store_ps(out + r * PANEL + 32, a##r##2); \
-    _mm512_store_ps(out + r * PANEL + 48, a##r##3);
-    STOREF(0) STOREF(1) STOREF(2) STOREF(3) STOREF(4) STOREF(5)
-}
-
-T_AVX2 static void float_product_avx2(const float *x, const float *y, int64_t d, float *out) {
-    for (int c = 0; c < PANEL; c += 16) {
-        __m256 a[MR][2];
-        for (int r = 0; r < MR; r++) a[r][0] = a[r][1] = _mm256_setzero_ps();
-        const float *xp = x, *yp = y + c;
-        for (int64_t i = 0; i < d; i++, xp += MR, yp += PANEL) {
-            const __m256 y0 = _mm256_load_ps(yp), y1 = _mm256_load_ps(yp + 8);
-            for (int r = 0; r < MR; r++) {
-                const __m256 b = _mm256_set1_ps(xp[r]);
-                a[r][0] = _mm256_fmadd_ps(b, y0, a[r][0]);
-                a[r][1] = _mm256_fmadd_ps(b, y1, a[r][1]);
-            }
-        }
-        for (int r = 0; r < MR; r++) {
-            _mm256_store_ps(out + r * PANEL + c, a[r][0]);
-            _mm256_store_ps(out + r * PANEL + c + 8, a[r][1]);
-        }
-    }
-}
-
-#endif
-
-static void float_product(int32_t isa, const float *x, const float *y, int64_t d, float *out) {
-#if X86
-    if (isa >= ISA_AVX512) {
-        float_product_512(x, y, d, out);
-        return;
-    }
-    if (IS_X86(isa)) {
-        float_product_avx2(x, y, d, out);
-        return;
-    }
-#endif
-    (void)isa;
-    float_product_portable(x, y, d, out);
-}
-
 /* ---- which of a register tile's bounds reach their row's or their column's limit ---- */
 
-/* What a bound is made of, by row or by column; scale: null for products of floats. */
+/* What a bound is made of, by row or by column. */
 typedef struct {
     const float *scale, *loss, *limit;
 } side_of_bound;
 
 /* upper[r][c] is filled in, and hits[r * 4 + c / 16] with a bit for each of 16 columns; returns a bit for each of these
- * that is not zero. (Always inline: what is null is then known when it is compiled.) */
-#define REACH static inline __attribute__((always_inline)) uint64_t
-
-REACH reach_portable(const void *dots, int rows, side_of_bound x, side_of_bound y, float *upper, uint16_t *hits) {
+ * that is not zero. */
+static uint64_t reach_portable(const int32_t *dots, int rows, side_of_bound x, side_of_bound y, float *upper, uint16_t *hits) {
     uint64_t any = 0;
     for (int r = 0; r < rows; r++)
         for (int c = 0; c < 4; c++) {
             uint32_t hit = 0;
             for (int l = 16 * c; l < 16 * c + 16; l++) {
                 const int at = r * PANEL + l;
-                float v = y.loss[l] + x.loss[r];
-                v += x.scale ? (float)((const int32_t *)dots)[at] * x.scale[r] * y.scale[l] : ((const float *)dots)[at];
+                const float v = y.loss[l] + x.loss[r] + (float)dots[at] * x.scale[r] * y.scale[l];
                 const float least = y.limit[l] < x.limit[r] ? y.limit[l] : x.limit[r];
                 upper[at] = v;
                 hit |= (uint32_t)(v >= least) << (l - 16 * c);
@@ -1023,19 +896,16 @@ REACH reach_portable(const void *dots, int rows, side_of_bound x, side_of_bound 
 
 #if X86
 
-T_512 REACH reach_512(const void *dots, int rows, side_of_bound x, side_of_bound y, float *upper, uint16_t *hits) {
+T_512 static uint64_t reach_512(const int32_t *dots, int rows, side_of_bound x, side_of_bound y, float *upper, uint16_t *hits) {
     uint64_t any = 0;
     for (int c = 0; c < 4; c++) {
         const __m512 yl = _mm512_load_ps(y.loss + 16 * c), yt = _mm512_load_ps(y.limit + 16 * c),
-                     ys = x.scale ? _mm512_load_ps(y.scale + 16 * c) : yl;
+                     ys = _mm512_load_ps(y.scale + 16 * c);
         for (int r = 0; r < rows; r++) {
             const int at = r * PANEL + 16 * c;
             __m512 v = _mm512_add_ps(yl, _mm512_set1_ps(x.loss[r]));
-            if (x.scale) {
-                const __m512 p = _mm512_cvtepi32_ps(_mm512_load_si512((const int32_t *)dots + at));
-                v = _mm512_fmadd_ps(_mm512_mul_ps(p, _mm512_set1_ps(x.scale[r])), ys, v);
-            } else
-                v = _mm512_add_ps(v, _mm512_load_ps((const float *)dots + at));
+            const __m512 p = _mm512_cvtepi32_ps(_mm512_load_si512(dots + at));
+            v = _mm512_fmadd_ps(_mm512_mul_ps(p, _mm512_set1_ps(x.scale[r])), ys, v);
             _mm512_store_ps(upper + at, v);
             const __mmask16 m = _mm512_cmp_ps_mask(v, _mm512_min_ps(yt, _mm512_set1_ps(x.limit[r])), _CMP_GE_OQ);
             hits[r * 4 + c] = (uint16_t)m;
@@ -1045,7 +915,7 @@ T_512 REACH reach_512(const void *dots, int rows, side_of_bound x, side_of_bound
     return any;
 }
 
-T_AVX2 REACH reach_avx2(const void *dots, int rows, side_of_bound x, side_of_bound y, float *upper, uint16_t *hits) {
+T_AVX2 static uint64_t reach_avx2(const int32_t *dots, int rows, side_of_bound x, side_of_bound y, float *upper, uint16_t *hits) {
     uint64_t any = 0;
     for (int c = 0; c < 4; c++)
         for (int r = 0; r < rows; r++) {
@@ -1053,11 +923,8 @@ T_AVX2 REACH reach_avx2(const void *dots, int rows, side_of_bound x, side_of_bou
             for (int h = 0; h < 2; h++) {
                 const int l = 16 * c + 8 * h, at = r * PANEL + l;
                 __m256 v = _mm256_add_ps(_mm256_load_ps(y.loss + l), _mm256_set1_ps(x.loss[r]));
-                if (x.scale) {
-                    const __m256 p = _mm256_cvtepi32_ps(_mm256_load_si256((const __m256i *)((const int32_t *)dots + at)));
-                    v = _mm256_fmadd_ps(_mm256_mul_ps(p, _mm256_set1_ps(x.scale[r])), _mm256_load_ps(y.scale + l), v);
-                } else
-                    v = _mm256_add_ps(v, _mm256_load_ps((const float *)dots + at));
+                const __m256 p = _mm256_cvtepi32_ps(_mm256_load_si256((const __m256i *)(dots + at)));
+                v = _mm256_fmadd_ps(_mm256_mul_ps(p, _mm256_set1_ps(x.scale[r])), _mm256_load_ps(y.scale + l), v);
                 _mm256_store_ps(upper + at, v);
                 const __m256 least = _mm256_min_ps(_mm256_load_ps(y.limit + l), _mm256_set1_ps(x.limit[r]));
                 hit |= (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(v, least, _CMP_GE_OQ)) << (8 * h);
@@ -1070,27 +937,14 @@ T_AVX2 REACH reach_avx2(const void *dots, int rows, side_of_bound x, side_of_bou
 
 #endif
 
-/* One function for each of the two kinds: products of int8, of floats. */
-#define REACHES(NAME, TARGET)                                                                                       \
-    TARGET static uint64_t NAME##_kinds(const void *dots, int rows, side_of_bound x, side_of_bound y, float *upper, \
-                                        uint16_t *hits) {                                                          \
-        if (x.scale) return NAME(dots, rows, x, y, upper, hits);                                                    \
-        return NAME(dots, rows, (side_of_bound){0, x.loss, x.limit}, (side_of_bound){0, y.loss, y.limit}, upper, hits); \
-    }
-REACHES(reach_portable, )
-#if X86
-REACHES(reach_512, T_512)
-REACHES(reach_avx2, T_AVX2)
-#endif
-
-static uint64_t reach(int32_t isa, const void *dots, int rows, side_of_bound x, side_of_bound y, float *upper,
+static uint64_t reach(int32_t isa, const int32_t *dots, int rows, side_of_bound x, side_of_bound y, float *upper,
                       uint16_t *hits) {
 #if X86
-    if (isa >= ISA_AVX512) return reach_512_kinds(dots, rows, x, y, upper, hits);
-    if (IS_X86(isa)) return reach_avx2_kinds(dots, rows, x, y, upper, hits);
+    if (isa >= ISA_AVX512) return reach_512(dots, rows, x, y, upper, hits);
+    if (IS_X86(isa)) return reach_avx2(dots, rows, x, y, upper, hits);
 #endif
     (void)isa;
-    return reach_portable_kinds(dots, rows, x, y, upper, hits);
+    return reach_portable(dots, rows, x, y, upper, hits);
 }
 
 /* ---- a tile ---- */
@@ -1178,7 +1032,6 @@ static inline void found(tile *t, bench *b, int64_t i, int64_t j, float u, float
 
 /* Rows from..to with a panel. */
 static void compare(tile *t, bench *b, int64_t from, int64_t to, const uint8_t *panel) {
-    const int wide = t->arithmetic == FLOAT32;
     const int32_t offset = offset_of(t->isa);
     int32_t start[MOST_MR];
     float scale[MOST_MR], loss[MOST_MR], limit[MOST_MR];
@@ -1187,17 +1040,14 @@ static void compare(tile *t, bench *b, int64_t from, int64_t to, const uint8_t *
         const int64_t have = to - i < b->mr ? to - i : b->mr;
         for (int64_t r = 0; r < b->mr; r++) {
             const int real = r < have;
-            start[r] = real && !wide ? -offset * t->xsum[i + r] : 0;
-            scale[r] = real && !wide ? t->xscale[i + r] : 0.0f;
+            start[r] = real ? -offset * t->xsum[i + r] : 0;
+            scale[r] = real ? t->xscale[i + r] : 0.0f;
             loss[r] = real ? t->xloss[i + r] : NAN; /* what is no number reaches no limit */
             limit[r] = real ? b->rows.limit[i + r] : INFINITY;
         }
         /* xq is allocated MOST_MR rows longer than the block, so the last step reads zeros */
-        if (wide)
-            float_product(t->isa, (const float *)t->xq + i * t->dpad, (const float *)panel, t->dpad, (float *)b->dots);
-        else
-            b->multiply(t->xq + i * t->dpad, t->dpad, panel, t->dpad / 4, start, b->dots);
-        const side_of_bound x = {wide ? 0 : scale, loss, limit}, y = {b->yscale, b->yloss, b->cols.limit + b->j0};
+        b->multiply(t->xq + i * t->dpad, t->dpad, panel, t->dpad / 4, start, b->dots);
+        const side_of_bound x = {scale, loss, limit}, y = {b->yscale, b->yloss, b->cols.limit + b->j0};
         for (uint64_t any = reach(t->isa, b->dots, b->mr, x, y, b->upper, hits); any; any &= any - 1) {
             const int bit = __builtin_ctzll(any), r = bit >> 2;
             for (uint32_t hit = hits[bit]; hit; hit &= hit - 1) {
@@ -1261,7 +1111,7 @@ static void compare_amx(tile *t, bench *b, int64_t from, int64_t to, const uint8
  * may be in the answer waits until the end of the tile: by then the bounds alone have told most of it off. */
 int64_t fused_tile(tile *t) {
     char *at = t->work;
-    const int k = t->k, wide = t->arithmetic == FLOAT32;
+    const int k = t->k;
     bench b = {carve_side(&at, t->rows + MOST_MR, k, t->cap), carve_side(&at, panels_of(t->cols), k, t->cap)};
     b.dots = carve(&at, 2 * MOST_MR * PANEL * sizeof(int32_t)); /* AMX: two of them, and no upper */
     b.upper = (float *)(b.dots + MOST_MR * PANEL);
@@ -1269,7 +1119,7 @@ int64_t fused_tile(tile *t) {
     b.yloss = carve(&at, PANEL * sizeof(float));
     b.multiply = product_of(t->isa);
     b.tiled = (int8_t *)at; /* the last of them */
-    b.mr = t->isa == ISA_AMX && !wide ? MOST_MR : MR;
+    b.mr = t->isa == ISA_AMX ? MOST_MR : MR;
     t->rescored = 0;
     clear(&b.rows, 0, t->rows, k);
     for (int64_t i = 0; i < t->rows; i++) {
@@ -1285,8 +1135,7 @@ int64_t fused_tile(tile *t) {
 #ifdef HAVE_AMX
     if (b.mr == MOST_MR) amx_begin();
 #endif
-    const int64_t bytes = t->dpad * (wide ? (int64_t)sizeof(float) : 1); /* of a row as the products read it */
-    const int64_t step = step_of(bytes, b.mr);
+    const int64_t step = step_of(t->dpad, b.mr);
     for (int64_t from = 0; from < t->rows; from += step) {
         const int64_t to = from + step < t->rows ? from + step : t->rows;
 #ifdef HAVE_AMX
@@ -1296,10 +1145,10 @@ int64_t fused_tile(tile *t) {
         for (b.j0 = 0; b.j0 < t->cols; b.j0 += PANEL) {
             for (int64_t c = 0; c < PANEL; c++) {
                 const int real = b.j0 + c < t->cols;
-                b.yscale[c] = real && !wide ? t->yscale[b.j0 + c] : 0.0f;
-                b.yloss[c] = !real ? NAN : wide ? 0.0f : t->yloss[b.j0 + c];
+                b.yscale[c] = real ? t->yscale[b.j0 + c] : 0.0f;
+                b.yloss[c] = real ? t->yloss[b.j0 + c] : NAN;
             }
-            const uint8_t *panel = t->ypack + b.j0 * bytes;
+            const uint8_t *panel = t->ypack + b.j0 * t->dpad;
 #ifdef HAVE_AMX
             if (b.mr == MOST_MR) {
                 compare_amx(t, &b, from, to, panel);

@@ -1,4 +1,4 @@
-"""Exact search in C: int8 or float32 products with the selection fused in, every survivor rescored exactly.
+"""Exact search in C: int8 products with the selection fused in, every survivor rescored exactly.
 
 Built from fused.c if there is a C compiler; without it blocks.py does the same work with torch, to the same bytes.
 """
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bitextmine import compiled
 from bitextmine.errors import BitextmineError
 from bitextmine.search.neighbours import TopK
-from bitextmine.search.options import Arithmetic, SearchOptions
+from bitextmine.search.options import SearchOptions
 from bitextmine.search.rows import VectorRows, check_finite, check_length
 from bitextmine.system import processors
 
@@ -25,7 +25,7 @@ _SETS = ("portable", "neon", "dotprod", "avx2", "avxvnni", "avx512vnni", "amx") 
 ISA = {name: code for code, name in enumerate(_SETS, 1)}  # as in fused.c
 ISA_NAMES = {code: name for name, code in ISA.items()}
 _WIDEST = 1 << 15  # dimensions; sums of int8 products of more would not fit 32 bits
-_PANEL, _MR, _MOST_MR = 64, 6, 16
+_PANEL, _MOST_MR = 64, 16
 # Rows of x and of y compared at a time: what may be in the answer is computed exactly at the end of such a tile, by
 # when most of it has been found not to be. More would not be faster, fewer make the work on y's rows tell.
 _MOST_ROWS, _FEWER_ROWS, _LEAST_ROWS = 8192, 1024, 256
@@ -37,7 +37,7 @@ class TileArguments(ctypes.Structure):
     """The struct `tile` of fused.c, field by field."""
 
     _fields_ = [
-        *[(name, ctypes.c_int32) for name in ("isa", "dtype", "k", "cap", "arithmetic", "reserved")],
+        *[(name, ctypes.c_int32) for name in ("isa", "dtype", "k", "cap")],
         *[(name, ctypes.c_int64) for name in ("d", "dpad", "rows", "row_base")],
         *[
             (n, ctypes.c_void_p)
@@ -90,14 +90,14 @@ def in_threads(threads: int) -> Iterator[Map]:
 
 @dataclass(frozen=True)
 class _Packed:
-    """Rows as the products read them: int8 codes with their scale and sum, or floats; row by row or in panels.
+    """Rows as the products read them: int8 codes, row by row or in panels, with their scale and sum.
 
     `error` is the row's part of the bound, per unit of the other row's length; `lengths` are |x| or a little more.
     """
 
     codes: NDArray[Any]
-    scale: NDArray[np.float32] | None
-    sum: NDArray[np.int32] | None
+    scale: NDArray[np.float32]
+    sum: NDArray[np.int32]
     error: NDArray[np.float32]
     lengths: NDArray[np.float32]
 
@@ -132,7 +132,6 @@ class FusedSearch:
         self._lib, self._x, self._y, self._k, self._names = lib, x, y, k, options.names
         self._threads = options.threads or processors()
         self._bases = bases
-        self._wide = options.arithmetic == Arithmetic.FLOAT32
         self._dpad = -(-x.dim // 32) * 32
         # AVX2 adds pairs of products in 16 bits, which leaves room for 6 bits and a sign on one side
         self._levels = 63 if self._isa == ISA["avx2"] else 127
@@ -153,7 +152,7 @@ class FusedSearch:
             self.block_rows = self._tile = min(self.block_rows, self._tile)
         self._tiles = range(0, len(y), self._tile)
         kept = len(self._tiles) * self._tile * (self._dpad + 16)
-        self._keep = not self._wide and self._working(self.block_rows, self._tile) + kept <= memory
+        self._keep = self._working(self.block_rows, self._tile) + kept <= memory
         self._packed: list[_Packed | None] = [None] * len(self._tiles)
         self._local = threading.local()
 
@@ -164,11 +163,10 @@ class FusedSearch:
     def _working(self, rows: int, tile: int) -> int:
         """Return the bytes at work when `rows` rows of x are compared with `tile` rows of y at a time."""
         stored = self._x.dim * self._x.dtype.itemsize
-        packed = self._dpad * (4 if self._wide else 1)
         cols = min(tile, -(-len(self._y) // _PANEL) * _PANEL)
         candidates = self._lib.fused_workspace(self._isa, rows, cols, self._dpad, self._k, _room(self._k))
-        at_work = cols * (stored + packed * (1 if self._wide else 2) + 32)
-        return int(rows * (stored + packed + 40) + self._threads * (at_work + candidates + 16 * rows))
+        at_work = cols * (stored + self._dpad * 2 + 32)
+        return int(rows * (stored + self._dpad + 40) + self._threads * (at_work + candidates + 16 * rows))
 
     def _pack(self, side: int, rows: NDArray[Any], first: int) -> _Packed:
         """Return rows of x (side 0) or y (side 1), from number `first` on, as the products read them."""
@@ -179,44 +177,28 @@ class FusedSearch:
             rows.shape,
             rows.dtype == np.float32,
         )
-        error, lengths = np.zeros(n, dtype=np.float32), np.empty(n, dtype=np.float32)
-        scale = total = None
-        codes: NDArray[Any]
-        if self._wide:
-            width = (_MR, _PANEL)[side]
-            codes = _cache_aligned(-(-n // width) * width * dpad * 4).view(np.float32)
-            bad = lib.fused_interleave(isa, rows, float32, n, d, dpad, width, codes, lengths)
-        else:
-            levels, padding = ((127, _MOST_MR), (self._levels, 0))[side]
-            codes = np.empty((n + padding, dpad), dtype=np.int8)
-            codes[n:] = 0
-            scale, total = np.empty(n, dtype=np.float32), np.empty(n, dtype=np.int32)
-            bad = lib.fused_quantise(
-                isa, rows, float32, n, d, dpad, levels, codes, scale, error, lengths, total
-            )
+        error, lengths, scale = (np.empty(n, dtype=np.float32) for _ in range(3))
+        levels, padding = ((127, _MOST_MR), (self._levels, 0))[side]
+        codes: NDArray[Any] = np.empty((n + padding, dpad), dtype=np.int8)
+        codes[n:] = 0
+        total = np.empty(n, dtype=np.int32)
+        bad = lib.fused_quantise(isa, rows, float32, n, d, dpad, levels, codes, scale, error, lengths, total)
         if bad == -2:
             raise MemoryError
         if bad >= 0:
             check_finite(rows, self._names[side], first)
         check_length(float(lengths.max(initial=0.0)), self._names[side])
-        if side and not self._wide:
+        if side:
             panels = _cache_aligned(-(-n // _PANEL) * _PANEL * dpad)
             lib.fused_pack(codes, n, dpad, self._offset, panels)
-            codes, total = panels, None
+            codes = panels
         return _Packed(codes, scale, total, error, lengths)
 
-    def _errors(self, x: _Packed, y: _Packed) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+    def _errors(self, x: _Packed, y: _Packed) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return the error bound of a computed product in two parts: by row of x, by row of y."""
-        if not self._wide:
-            longest = float((x.lengths + x.error).max(initial=0.0))
-            of_x = x.error * y.longest + _SLACK * longest * y.longest
-            return of_x.astype(np.float32), (y.error * longest).astype(np.float32)
-        # Twice d roundings, and as many numbers as may be too small for float32 (all that were 1e-38 or less, where
-        # somebody has switched denormals off)
-        lengths = x.lengths.astype(np.float64)
-        roundings, tiny = (self._dpad + 16) * 2.0**-23, 2e-38 * self._dpad
-        error = roundings * lengths * y.longest + tiny * (x.longest + y.longest + 1)
-        return (error * (1 + 1e-6)).astype(np.float32), None
+        longest = float((x.lengths + x.error).max(initial=0.0))
+        of_x = x.error * y.longest + _SLACK * longest * y.longest
+        return of_x.astype(np.float32), (y.error * longest).astype(np.float32)
 
     def block(self, start: int, stop: int, fwd: TopK, bwd: TopK | None) -> None:
         """Compare x's rows start..stop with every row of y and merge the results into `fwd` and `bwd`.
@@ -228,7 +210,7 @@ class FusedSearch:
         q = self._pack(0, rows, start)
         row_sim, row_id, locks = fwd.sim[start:stop], fwd.id[start:stop], np.zeros(len(rows), dtype=np.uint8)
         space = self._lib.fused_workspace(self._isa, len(rows), min(step, len(y)), dpad, fwd.k, cap)
-        how = (self._isa, rows.dtype == np.float32, fwd.k, cap, self._wide, 0, self._x.dim, dpad)
+        how = (self._isa, rows.dtype == np.float32, fwd.k, cap, self._x.dim, dpad)
 
         def work(number: int) -> int:
             if getattr(self._local, "size", 0) < space:

@@ -23,13 +23,12 @@ class Engine(StrEnum):
 
 
 class Arithmetic(StrEnum):
-    """The arithmetic of the first products.
+    """The arithmetic of torch's first products; that of the compiled engine is int8.
 
     Its error is bounded, and pairs that may be among the k best by that bound are computed again exactly, so that a
     narrow one is fast and loses nothing.
     """
 
-    INT8 = "int8"
     FLOAT16 = "float16"
     BFLOAT16 = "bfloat16"
     FLOAT32 = "float32"

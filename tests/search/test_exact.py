@@ -23,9 +23,6 @@ from . import oracle
 LIB = fused.library()
 HERE = [name for name, code in fused.ISA.items() if LIB is not None and LIB.fused_has(code)]
 COMPILED = [{"engine": Engine.COMPILED, "instruction_set": isa} for isa in HERE]
-if HERE:
-    FLOATS = {"engine": Engine.COMPILED, "arithmetic": Arithmetic.FLOAT32}
-    COMPILED += [FLOATS, *({**FLOATS, "instruction_set": isa} for isa in HERE if isa in ("portable", "avx2"))]
 PLAIN = {"engine": Engine.TORCH, "arithmetic": Arithmetic.FLOAT32}
 FLOAT32 = SearchOptions(arithmetic=Arithmetic.FLOAT32)
 TORCH = [{"engine": Engine.TORCH, "arithmetic": a} for a in (Arithmetic.BFLOAT16, Arithmetic.FLOAT16)]
