@@ -15,7 +15,6 @@ import argparse
 import itertools
 import math
 import random
-import re
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -28,13 +27,12 @@ import torch
 from bench_filtering import MOST_OF_A_KIND, TRAINED, balanced, kinds_of_text, neighbours, noisy_stream
 from noise import RULES, Row, Stream, Texts, noisy_rows
 from safetensors.numpy import save
+from scipy import sparse
 from torch import nn
 
 from bitextmine.encoder import Encoder, load_encoder
-from bitextmine.encoder.pieces import Pieces
 from bitextmine.files.source import iter_lines
 from bitextmine.languages.codes import usual_length
-from bitextmine.mining.scorer import ScorerNetwork
 from bitextmine.scoring.columns import evidence
 from bitextmine.scoring.columns.catalogue import PairTexts, Tools
 from bitextmine.scoring.columns.neighbourhood import Neighbourhood
@@ -48,6 +46,7 @@ from bitextmine.scoring.columns.quality import (
     SIDE_INPUTS,
     WEIGHT_SMOOTH,
     WEIGHT_STEPS,
+    KindNetwork,
     Quality,
     language_number,
     usual_weights,
@@ -72,11 +71,11 @@ USED = {
 # Of the kinds of noise in the fit: what looks most like a right pair counts most, and has as many more rows.
 WEIGHTS = {
     "truncated": 4.0,
-    "gapped": 11.0,
+    "gapped": 12.0,
     "added": 7.0,
-    "names": 16.0,
-    "negation": 7.0,
-    "numbers": 8.0,
+    "names": 18.0,
+    "negation": 12.0,
+    "numbers": 6.0,
     "shuffled": 8.0,
     "neighbour": 10.0,
     "alike": 4.0,
@@ -95,13 +94,12 @@ NOISE, NOISY = 0.2, ("similarity", "log margin", "length", "longer target")
 NEW = 2.0  # weight of rows of text that the encoder was not trained on
 GOOD = 70.0  # weight of the right pairs, all together; a kind of noise has 1, or that of WEIGHTS
 
-# Negating words of English, whose pieces count for one negation each; those of other languages are learned from these.
-NEGATING = re.findall(r"\w+", "not no never nobody nothing none without neither nor nowhere cannot")
 FEWEST = 100  # pairs of two languages to make rows of
-SPARSE = 0.1  # a larger number leaves fewer negating pieces
+# Pieces that may negate: texts that they stand in, and how much oftener, as a share, these negate than others.
+RARE, LIFT = 6, 0.05
 
 NAME_EPOCHS = 6
-WEIGHT_EPOCHS = 5
+WEIGHT_EPOCHS = 3
 MARKS = ".,;:!?()[]\"'«»„“”‘’"
 SPELLED = 0.7  # distance of the spellings (`unlike`) of two words that do not count as one name
 
@@ -197,40 +195,61 @@ def rows_to_fit(pool: Pool, encoder: Encoder) -> Iterator[tuple[tuple[str, str],
 
 
 def negating_pieces(encoder: Encoder, pool: Pool) -> np.ndarray:
-    """Return `Networks.negation`: pieces, such that both sides of most pairs count for the same number of negations.
+    """Return `Networks.negation`: in each language the pieces that tell how many negating words English has.
 
-    They include words such as "unable" and "fail". By stochastic gradient descent (AdaGrad) on the absolute difference
-    up to 1, with an L1 penalty.
+    Then those of English that tell what the others have beyond that, such as "unable" and "fail", and the others again.
     """
-    codes = sorted({code for langs, _, _ in pool for code in langs})
-    vocabulary = len(encoder.piece_rows()[0])
-    both: list[list[Pieces]] = [[], []]
-    for stated, pairs, _ in pool:
+    vocabulary = len(encoder.tokenizer.names())
+    sides: list[list[sparse.csr_matrix]] = [[], []]
+    for _, pairs, _ in pool:
         for side in range(2):
             found = encoder.tokenizer.encode([pair[side] for pair in pairs], 128, 1)[0]
-            both[side].append(Pieces(found.ids + vocabulary * codes.index(stated[side]), found.offsets))
-    sides = [Pieces.join(parts) for parts in both]
-    known = {name: at for at, name in enumerate(encoder.tokenizer.names())}
-    fixed = [known[f"▁{word}"] + vocabulary * codes.index("en") for word in NEGATING if f"▁{word}" in known]
-    weight, squares = np.zeros(vocabulary * len(codes)), np.full(vocabulary * len(codes), 1e-3)
-    weight[fixed] = 1
-    rng = np.random.default_rng(1)
-    for _ in range(4):
-        for rows in np.array_split(rng.permutation(len(sides[0])), len(sides[0]) // 512):
-            some = [side.take(rows) for side in sides]
-            text = [np.repeat(np.arange(len(rows)), side.lengths) for side in some]
-            sums = [np.bincount(at, weight[side.ids], len(rows)) for at, side in zip(text, some, strict=True)]
-            apart = np.clip(sums[0] - sums[1], -1, 1)
-            seen, place = np.unique(np.concatenate([side.ids for side in some]), return_inverse=True)
-            slope = np.bincount(place, np.concatenate([apart[text[0]], -apart[text[1]]]), len(seen))
-            squares[seen] += slope**2
-            weight[seen] -= (0.06 * slope + 0.02 * SPARSE) / np.sqrt(squares[seen])
-            weight[seen] = np.clip(weight[seen], 0, 1.5)
-            weight[fixed] = 1
-    at = np.flatnonzero(weight >= 0.05)
-    numbers = np.array([language_number(code) for code in codes])
-    found = [numbers[at // vocabulary], at % vocabulary, np.rint(1000 * weight[at])]
-    return np.stack(found, axis=1).astype(np.int32)
+            found = found.keep(found.ids < vocabulary)
+            shape = len(found), vocabulary
+            sides[side].append(sparse.csr_matrix((np.ones(len(found.ids)), found.ids, found.offsets), shape))
+    words = [evidence.negations([pair[0] for pair in pairs], "en") for _, pairs, _ in pool]
+    english, weights = np.zeros(vocabulary), {}
+    for last in (False, True):
+        for (langs, _, _), own, there, count in zip(pool, sides[1], sides[0], words, strict=True):
+            weights[langs[1]] = counting_pieces(own, count + there @ english, 1)
+        if not last:
+            more = [
+                own @ weights[langs[1]] - n
+                for (langs, _, _), own, n in zip(pool, sides[1], words, strict=True)
+            ]
+            english = counting_pieces(sparse.vstack(sides[0], "csr"), np.concatenate(more), 3)
+    weights["en"] = english
+    found = []
+    for code, weight in sorted(weights.items()):
+        at = np.flatnonzero(weight >= 0.05)
+        found.append([np.full(len(at), language_number(code)), at, np.rint(1000 * weight[at])])
+    return np.concatenate(found, axis=1).T.astype(np.int32)
+
+
+def counting_pieces(texts: sparse.csr_matrix, counts: np.ndarray, penalty: float) -> np.ndarray:
+    """Return weights (vocabulary,), of which those of a text's pieces sum up to its count.
+
+    Non-negative regression with the Huber loss and an L1 penalty, by FISTA (Beck and Teboulle 2009) with a step for
+    each piece; of pieces that stand in enough texts, in those with a count oftener than elsewhere.
+    """
+    wanted, some = np.clip(counts, 0, 3), np.clip(counts, 0, 1)
+    often = np.asarray(texts.sum(axis=0)).ravel()
+    likely = np.flatnonzero(
+        (often >= RARE * penalty) & (texts.T @ some > (some.mean() + LIFT) * np.maximum(often, 1))
+    )
+    columns = texts[:, likely].tocsr()
+    rows = columns.T.tocsr()
+    step = 1 / (rows @ np.asarray(columns.sum(axis=1)).ravel() + 1e-6)
+    weight = ahead = np.zeros(len(likely))
+    pace = 1.0
+    for _ in range(80):
+        slope = rows @ np.clip(columns @ ahead - wanted, -1, 1) + penalty
+        before, weight = weight, np.clip(ahead - step * slope, 0, 1.5)
+        pace, faster = (1 + math.sqrt(1 + 4 * pace * pace)) / 2, pace - 1
+        ahead = weight + faster / pace * (weight - before)
+    found = np.zeros(texts.shape[1])
+    found[likely] = weight
+    return found
 
 
 def name_pieces(encoder: Encoder, pool: Pool) -> np.ndarray:
@@ -303,9 +322,9 @@ class Examples:
 
 
 def fitted(
-    x: np.ndarray, y: np.ndarray, weight: np.ndarray, used: slice, hidden: int, epochs: int
+    x: np.ndarray, noise_of: np.ndarray, weight: np.ndarray, used: slice, hidden: int, epochs: int
 ) -> dict[str, np.ndarray]:
-    """Return the arrays of a network fitted to these inputs of x (n, m) and y (n,).
+    """Return the arrays of a `KindNetwork` fitted to these inputs of x (n, m) and the kinds of noise (n,).
 
     Inputs of the encoder get random noise: it was trained on these pairs, and matches them better than others.
     """
@@ -317,8 +336,10 @@ def fitted(
     mean, scale = x.mean(axis=0), x.std(axis=0)
     scale[scale < 1e-6] = 1
     inputs = torch.from_numpy(((x - mean) / scale).astype(np.float32))
-    target, weights = torch.from_numpy(y.astype(np.float32)), torch.from_numpy(weight.astype(np.float32))
-    first, last = nn.Linear(x.shape[1], hidden), nn.Linear(hidden, 1)
+    kinds = ["good", *sorted(set(noise_of.tolist()) - {"good"})]
+    target = torch.from_numpy(np.array([kinds.index(kind) for kind in noise_of.tolist()]))
+    weights = torch.from_numpy(weight.astype(np.float32))
+    first, last = nn.Linear(x.shape[1], hidden), nn.Linear(hidden, len(kinds))
     parameters = [*first.parameters(), *last.parameters()]
     optimizer = torch.optim.AdamW(parameters, lr=3e-3, weight_decay=0.1)
     batch = 1024
@@ -327,15 +348,15 @@ def fitted(
     for _ in range(epochs):
         for rows in torch.randperm(len(x)).split(batch):
             some = inputs[rows] + noise * torch.randn(len(rows), x.shape[1])
-            odds = last(torch.tanh(first(some)))[:, 0]
-            loss = nn.functional.binary_cross_entropy_with_logits(odds, target[rows], weights[rows])
+            each = nn.functional.cross_entropy(last(torch.tanh(first(some))), target[rows], reduction="none")
+            loss = (each * weights[rows]).mean()
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
             schedule.step()
-    state = {"hidden": first.weight, "bias": first.bias, "out": last.weight[0], "constant": last.bias}
+    state = {"hidden": first.weight, "bias": first.bias, "out": last.weight, "constant": last.bias}
     found = {name: value.detach().numpy() for name, value in state.items()}
-    return found | {"mean": mean.astype(np.float32), "scale": scale.astype(np.float32)}
+    return found | {"mean": mean, "scale": scale, "line": np.array([1.0, 0.0])}
 
 
 def without(x: np.ndarray, levels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -370,16 +391,14 @@ def calibrate(arrays: dict[str, np.ndarray], apart: Mapping[str, np.ndarray]) ->
     wanted = [math.log(each / (1 - each)) for each in THRESHOLDS]
     shifts = {}
     for name, used in USED.items():
-        network = ScorerNetwork(*(arrays[f"{name}.{part}"] for part in ScorerNetwork.__dataclass_fields__))
+        network = KindNetwork(*(arrays[f"{name}.{part}"] for part in KindNetwork.__dataclass_fields__))
         odds = network.score(network.drive(apart["x"][:, used].astype(np.float64)))
 
         def scaled(odds: np.ndarray, name: str = name) -> np.ndarray:
             limits = [float(np.quantile(odds[good], 1 - share)) for share in GOOD_KEPT]
             slope = (wanted[1] - wanted[0]) / (limits[1] - limits[0])
-            arrays[f"{name}.out"] = arrays[f"{name}.out"] * np.float32(slope)
-            arrays[f"{name}.constant"] = (
-                slope * (arrays[f"{name}.constant"] - limits[0]) + wanted[0]
-            ).astype(np.float32)
+            steep, shift = arrays[f"{name}.line"]
+            arrays[f"{name}.line"] = np.float32([slope * steep, slope * (shift - limits[0]) + wanted[0]])
             return slope * (odds - limits[0]) + wanted[0]
 
         odds = scaled(odds)
@@ -413,7 +432,7 @@ def examples(encoder: Encoder, data: Path, langs: list[str], each: int) -> dict[
 
     pool = pool_of(data, langs, each)
     done(f"{sum(len(pairs) for _, pairs, _ in pool):,} pairs")
-    apart = further_pairs(data, langs, each)
+    apart = further_pairs(data, langs, 2 * each)
     weights, levels = weight_pieces(encoder, apart)
     done("weights")
     tables = {
@@ -446,7 +465,7 @@ def main() -> None:
     parser.add_argument("--model", default="default")
     parser.add_argument("--langs", help="of the pairs with English (default: all that the encoder states)")
     parser.add_argument("--each", type=int, default=7000, help="pairs of a language to make rows of")
-    parser.add_argument("--hidden", type=int, default=128)
+    parser.add_argument("--hidden", type=int, default=256)
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--rows", type=Path, help="keep the inputs in this .npz, or take them from it")
     parser.add_argument("-o", dest="out", type=Path, required=True)
@@ -471,9 +490,8 @@ def main() -> None:
     )
     both = [[level[language_number(code)] for code in langs.split("-")] for langs in fit["langs"]]
     x = without(fit["x"], np.subtract(*np.array(both).T[::-1]), np.random.default_rng(1))
-    right = fit["noise"] == "good"
     for name, used in USED.items():
-        network = fitted(x, right, weights_of(fit["noise"], fit["text"]), used, a.hidden, a.epochs)
+        network = fitted(x, fit["noise"], weights_of(fit["noise"], fit["text"]), used, a.hidden, a.epochs)
         arrays |= {
             f"{name}.{part}": np.ascontiguousarray(value, np.float32) for part, value in network.items()
         }

@@ -12,28 +12,26 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Set
 from functools import lru_cache
 
-from bitextmine.languages.codes import is_spaced, language, same_code
+from bitextmine.languages.codes import CLOSING, STOPS, WIDE_STOPS, is_spaced, language, same_code
 from bitextmine.run import LONGEST_LINE
 
-_STOPS = ".!?…‽⁇⁈⁉。！？｡．؟۔।॥።။፧፨։᙮᠃᠉"
-_WIDE = "。！？｡．"  # in scripts without spaces
 _QUESTIONS = "!?‽⁇⁈⁉！？؟፧"
-_CLOSING = "\"'”’»›“‘«‹)\\]}）」』】〉》｣"
+_CLOSING = re.escape(CLOSING)
 _WIDE_CLOSING = "”’)\\]）」』】〉》｣"
 _QUOTES = frozenset("\"'”’»›“‘«‹」』》｣")
 _OPENING = "\"'“‘«„‚([{¿¡—–-「『（【 \u00a0\u202f"
 # Marks that end a sentence, full stops with spaces between them as one; then the quotation marks, brackets and
 # reference marks ("[12]", "²") that belong to it; then spaces, the end of the text, or nothing after a wide mark.
 _END = (
-    rf"[{_STOPS}](?<![{_STOPS}][{_STOPS}])[{_STOPS}]*+(?:[ \u00a0][.…]++(?!\w))*+"
-    rf"(?P<closing>[{_WIDE}{_WIDE_CLOSING}]*+"
+    rf"[{STOPS}](?<![{STOPS}][{STOPS}])[{STOPS}]*+(?:[ \u00a0][.…]++(?!\w))*+"
+    rf"(?P<closing>[{WIDE_STOPS}{_WIDE_CLOSING}]*+"
     rf"(?:(?:[{_CLOSING}]|(?<=\S)[ \u00a0\u202f][»›\"”](?!\w))*+"
     r"(?:\[[^\[\]\s][^\[\]]{0,30}\]|[²³¹⁰⁴-⁹†‡])*+(?:\s++|\Z)"
-    rf"|(?:\[\d{{1,3}}\])*+(?<=[{_WIDE}{_WIDE_CLOSING}])))"
+    rf"|(?:\[\d{{1,3}}\])*+(?<=[{WIDE_STOPS}{_WIDE_CLOSING}])))"
 )
 # The Greek question mark; a colon is typed for the Armenian full stop.
 _ENDS = {
-    lang: re.compile(_END.replace(_STOPS, f"{_STOPS}{mark}")) for lang, mark in {"el": ";", "hy": ":"}.items()
+    lang: re.compile(_END.replace(STOPS, f"{STOPS}{mark}")) for lang, mark in {"el": ";", "hy": ":"}.items()
 }
 _ANY_END = re.compile(_END)
 _BETWEEN_WORDS = re.compile(r"[(\[\"'“„«»—/]")
@@ -85,7 +83,7 @@ def _is_inside(text: str, start: int, mark: re.Match[str], lang: str) -> bool:
     """Return True for marks inside the sentence that begins at `start`: of abbreviations, numbers, quotations."""
     at, closing, end = mark.start(), mark.start("closing"), mark.end()
     stops = text[at:closing]
-    wide = stops[-1] in _WIDE
+    wide = stops[-1] in WIDE_STOPS
     if not text[end - 1].isspace() and (not wide or _is_point(text, at, end)):
         return True
     if _QUOTES.intersection(mark["closing"]) and _goes_on(text, end, stops, lang):
@@ -128,7 +126,7 @@ def begins_small(text: str, start: int = 0) -> bool:
 def ending(text: str) -> int:
     """Return the kind of mark that ends a text: 2 for a question or an exclamation, 1 for a full stop, 0 for others."""
     last = text.rstrip(f"{_CLOSING}{_WIDE_CLOSING}*_ \u00a0\u202f")[-1:]
-    return 0 if not last or last not in _STOPS else 2 if last in _QUESTIONS else 1
+    return 0 if not last or last not in STOPS else 2 if last in _QUESTIONS else 1
 
 
 def _is_point(text: str, at: int, end: int) -> bool:
@@ -166,7 +164,7 @@ def _speech(lang: str) -> re.Pattern[str] | None:
     if not cased:  # "Zaid said: “..." begins the next sentence
         end += rf"(?!\s?[:,،]\s?[{_QUOTATION}])"
     name = "?P<name>" if cased else "?P<name>)(?:"
-    subject = rf"({name}(?:[^\s{_STOPS.replace('.', '')}{_QUOTATION}]{{1,20}} ){{0,3}}?)"
+    subject = rf"({name}(?:[^\s{STOPS.replace('.', '')}{_QUOTATION}]{{1,20}} ){{0,3}}?)"
     return re.compile(rf"(?!(?:{excluded})(?![{_IN_WORD}]))(?:{plain}|{subject}(?:{verbs})){end}")
 
 

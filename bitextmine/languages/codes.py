@@ -244,6 +244,9 @@ UNSPACED = (
     "\uf900-\ufaff\U00020000-\U0003ffff"
 )
 UNSPACED_LETTER = re.compile(f"[{UNSPACED}]")
+# Marks that end a sentence; those of them that need no space behind them; what closes behind a mark.
+STOPS, WIDE_STOPS = ".!?…‽⁇⁈⁉。！？｡．؟۔।॥።။፧፨։᙮᠃᠉", "。！？｡．"
+CLOSING = "\"'”’»›“‘«‹)]}）」』】〉》｣"
 _LETTERS = re.compile(rf"[{UNSPACED}]|[^\W\d_{UNSPACED}]+")
 _SPACED_LETTERS, _ASCII_LETTERS = re.compile(r"[^\W\d_]+"), re.compile("[a-z]+")
 

@@ -1,5 +1,6 @@
 """Signs in the texts of a pair: loops, copied runs, names, negations."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,8 +14,9 @@ from bitextmine.scoring.columns.evidence import (
     looped,
     name_places,
     names_apart,
-    negated,
     negation_places,
+    negations,
+    spellings,
     tokens_of,
     unlike,
     words_of,
@@ -106,25 +108,72 @@ def test_names_are_compared_by_their_pairs_of_letters(name, words, lowest, highe
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "is_negated"),
+    ("name", "word", "alike"), [("Furyk", "Ферика", True), ("Furyk", "Forika", False), ("Lee", "Лия", False)]
+)
+def test_consonants_of_two_scripts_make_names_alike(name, word, alike):
+    by_letters = unlike(name, [word])
+    assert unlike(name, [word], sounds=True) == (pytest.approx(0.195) if alike else by_letters)
+    assert by_letters > 0.6
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
     [
-        ("It isn't so, and I do not know.", "en", True),
-        ("It isn’t.", "en", True),
-        ("Another note.", "en", False),
-        ("Je n'en sais rien", "fr", True),
-        ("Das ist keine Antwort.", "de-AT", True),
-        ("मुझे नहीं पता।", "hi", True),
-        ("पानी ठंडा है।", "hi", False),
-        ("न यह, न वह", "hi", True),
-        ("இது தேவை இல்லை", "ta", True),
+        ("Победа «Ливингстона» над Rangers в лиге", ["Победа", "«Ливингстона»", "Rangers"]),
+        ("she went to paris", ["she", "went", "to", "paris"]),
+        ("ლივინგსტონი Rangers ქალაქია", ["ლივინგსტონი", "Rangers", "ქალაქია"]),
+        ("我们在リビングストン用 Linux", ["リビングストン", "Linux"]),
+    ],
+)
+def test_words_that_may_spell_a_name(text, words):
+    assert spellings(text) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("Er sagte: „Ja.“ Dann ging er.", 2),
+        ("یہ ہے۔ وہ ہے۔", 2),
+        ("Τι κάνεις; Καλά.", 2),
+        ("Ինչպե՞ս ես: Լավ եմ։", 2),
+        ("هل؟ نعم.", 2),
+        ("你好。我来了！", 2),
+        ("Wait ... what?! Yes.", 3),
+        ("One: two; three", 1),
+        ("", 1),
+    ],
+)
+def test_sentences_are_counted_by_their_ends(text, sentences):
+    one = signs("One.", text, "", "")
+    assert one["more sentences in the target"] == pytest.approx(np.log(sentences))
+    assert one["only the source ends"] == (not text or text[-1] == "e")
+
+
+def test_wide_brackets_are_brackets():
+    assert signs("Berlin (Germany) [1]", "柏林（德国）［1］", "", "")["brackets"] == 0
+    assert signs("Berlin (Germany)", "柏林", "", "")["brackets"] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "count"),
+    [
+        ("It isn't so, and I do not know.", "en", 2),
+        ("It isn’t.", "en", 1),
+        ("Another note.", "en", 0),
+        ("Je n'en sais rien", "fr", 2),
+        ("Das ist keine Antwort.", "de-AT", 1),
+        ("मुझे नहीं पता।", "hi", 1),
+        ("पानी ठंडा है।", "hi", 0),
+        ("न यह, न वह", "hi", 2),
+        ("இது தேவை இல்லை", "ta", 1),
         ("No.", "xx", None),
         ("No.", "", None),
         ("我不知道。", "zh", None),
         ("모르지 않는다.", "ko", None),
     ],
 )
-def test_negation(text, code, is_negated):
-    assert negated([text], code) == (None if is_negated is None else [is_negated])
+def test_negations(text, code, count):
+    assert negations([text], code) == (None if count is None else [count])
 
 
 @pytest.mark.parametrize(("lang", "found"), [("fr", 1), ("zh", 0), ("", 0)])
@@ -174,11 +223,12 @@ TEXTS = st.lists(
 
 @given(TEXTS, st.sampled_from(["en", "fr", "ro", "hi", ""]))
 def test_places_are_those_of_the_words_taken_one_by_one(words, code):
-    expected = [at for at, found in enumerate(negated(words, code) or []) if found]
+    counts = negations(words, code)
+    expected = [] if counts is None else np.flatnonzero(counts).tolist()
     text = " ".join(words)
     assert negation_places(text, words, code) == expected
     assert negation_places(text + " " * 4_000, words, code) == expected
-    assert negated([text], code) == ([bool(expected)] if code else None)
+    assert negations([text], code) == (None if counts is None else [counts.sum()])
     stripped = [word.lstrip("«") for word in words]
     assert name_places(words) == [
         at

@@ -19,7 +19,7 @@ from bitextmine.languages.clean import readable
 from bitextmine.languages.codes import letters_of, script_code, usual_length
 from bitextmine.mining.dedup import line_key
 from bitextmine.mining.options import Margin
-from bitextmine.scoring.columns.evidence import evidence, looped, negated, tokens_of, words_of
+from bitextmine.scoring.columns.evidence import evidence, looped, negations, tokens_of, words_of
 from bitextmine.scoring.columns.numbers import agreement, number_counts
 from bitextmine.scoring.options import WINDOW, default_columns
 
@@ -179,12 +179,17 @@ class PairTexts:
         return np.array(counts, dtype=np.int64).reshape(len(self), 3)
 
     @cached_property
+    def negations(self) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
+        """Return the number of negating words of the texts of each side (n,), None where no words are known."""
+        return negations(self.src, self.tools.src_lang), negations(self.tgt, self.tools.tgt_lang)
+
+    @cached_property
     def negated(self) -> NDArray[np.bool_]:
         """Return flags (2, n) of the texts with a negating word, all False unless both languages are stated."""
-        src, tgt = negated(self.src, self.tools.src_lang), negated(self.tgt, self.tools.tgt_lang)
+        src, tgt = self.negations
         if src is None or tgt is None:
             return np.zeros((2, len(self)), dtype=bool)
-        return np.array([src, tgt], dtype=bool)
+        return np.array([src, tgt]) > 0
 
     def each(self, function: Callable[[str, str], float]) -> Floats:
         """Return a function of two texts for every pair."""
@@ -216,7 +221,9 @@ class PairTexts:
     def piece_inputs(self) -> Floats:
         """Return the PIECE_INPUTS (n, m) of the network of the column quality that compares pieces."""
         sides, langs = (self.src, self.tgt), (self.tools.src_lang, self.tools.tgt_lang)
-        return self.tools.quality.piece_inputs(sides, self.column("cosine"), langs, self.negated)
+        return self.tools.quality.piece_inputs(
+            sides, self.column("cosine"), langs, self.negated, self.negations
+        )
 
 
 def length_ratio(src: str, tgt: str) -> float:

@@ -13,7 +13,16 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.languages.codes import MARK, UNSPACED, UNSPACED_LETTER, language
+from bitextmine.languages.codes import (
+    CLOSING,
+    MARK,
+    STOPS,
+    UNSPACED,
+    UNSPACED_LETTER,
+    WIDE_STOPS,
+    language,
+    script,
+)
 from bitextmine.languages.romanize import consonants, latin
 
 # Of each text.
@@ -33,12 +42,17 @@ _MARK = re.compile(MARK)
 _MARKED_TOKEN = re.compile(rf"(?:[^\W_]|{MARK})+(?:['’-](?:[^\W_]|{MARK})+)*")
 _LONGEST_PERIOD = 12  # tokens that a loop repeats
 _FEWEST = 4  # tokens of a text that can loop, and of a copied run
-# Each begins with a set of characters, which the search finds fast.
-_END = re.compile(r"[.!?…।。！？](?:(?<=[。！？])|[.!?…।]*[\"'”’»)\]]*(?=\s|$))")
-_INSIDE = re.compile(r"[.!?…](?<=[^\W\d_]{2}.) +([^\W\d_])")  # (?<= ): not an initial
-STOPS = frozenset(".!?…।。！？")  # marks that end a sentence
-_LAST, _CLOSING = STOPS | frozenset(":;：；"), "\"'”’»)]」"
-_BRACKET = re.compile(r"[()\[\]]")
+# Each begins with a set of characters, which the search finds fast. A run of marks is one end. The semicolon is the
+# Greek question mark; a colon is typed for the Armenian full stop.
+_END = re.compile(
+    rf"[{STOPS};:](?<![{STOPS}][{STOPS}])(?:(?<![;:])|(?<=[\u0370-\u03ff\u1f00-\u1fff];)|(?<=[\u0531-\u0587]:))"
+    rf"[{STOPS}]*+(?:(?<=[{WIDE_STOPS}])|[{re.escape(CLOSING)}]*+(?=\s|$))"
+)
+_PLAIN_END = re.compile(r"[.!?](?<![.!?][.!?])[.!?]*+[\"')\]}]*+(?=\s|$)")  # in ASCII
+_INSIDE = re.compile(r"[.!?…։](?<=[^\W\d_]{2}.) +([^\W\d_])")  # (?<= ): not an initial
+_LAST, _BEFORE_START = frozenset(STOPS + ":;：；"), frozenset(STOPS + ":")
+_BRACKETS = "(（", ")）", "[［", "]］"
+_BRACKET = re.compile(r"[()（）［］\[\]]")
 _TAIL = 8  # characters that hold the last mark, with what closes behind it
 _UNMARKED = re.compile("[\u0e00-\u0eff\u1780-\u17ff]")  # Thai, Lao, Khmer: no mark ends a sentence
 # The search goes from space to space, and leaves out most words by their first letter.
@@ -46,6 +60,9 @@ _NAME = re.compile(r" (?![a-z])(?<=[\w,;()\-–—] )[\"'“„«(]*([^\W\d_][\w
 _START = 4  # letters of a name that must agree
 _SYLLABIC = re.compile("[\u3041-\u30ff\uac00-\ud7a3]")
 _SPELLING = re.compile(r"[\u30a1-\u30fa\u30fc-\u30ff]{2,}|[A-Za-z][\w'’-]*|[\uac00-\ud7a3]+")
+_OPENING = "\"'“„«»‘‚([{¿¡"
+_LOWER = re.compile("[a-zß-öø-ÿ\u0100-\u017fα-ώа-\u052fա-և\u1ea0-\u1ef9]+")
+_SOUNDS_ALIKE = 0.85  # the most that consonants alone make two names of different scripts alike
 _GLUED = re.compile(f"[{UNSPACED}\uac00-\ud7a3]")  # where negation is a part of a word; \uac00: Hangul
 _SPLITS = "\u0130"  # the one letter whose lower case is not a letter: a dot follows
 _MOST = 3  # of any count that is a sign
@@ -161,13 +178,17 @@ def names_apart(src: str, tgt: str, src_words: list[str], tgt_words: list[str]) 
 
 
 @lru_cache(maxsize=1 << 16)
-def _letters(word: str) -> tuple[str, frozenset[str], bool]:
-    """Return a word in Latin letters, its pairs of letters, with the first one, and if its vowels are spelled."""
+def _letters(word: str) -> tuple[str, frozenset[str], bool, bool]:
+    """Return a word in Latin letters, its pairs of letters, with the first one, and if its vowels are spelled.
+
+    Last, True if the word itself is in Latin letters.
+    """
     plain = "".join(filter(str.isalnum, latin(word)))
     return (
         plain,
         frozenset(map("".join, pairwise(f" {plain}"))),
         plain.isascii() and not _SYLLABIC.search(word),
+        word.isascii() or next((script(letter) for letter in word if letter.isalpha()), "Latin") == "Latin",
     )
 
 
@@ -188,30 +209,47 @@ def spelled_words(text: str) -> list[str]:
     )
 
 
-def unlike(name: str, words: Sequence[str]) -> float:
+def spellings(text: str) -> list[str]:
+    """Return the words of a text that may spell a name of another: capitalised ones, all if the script has no case."""
+    words = spelled_words(text)
+    if 2 * sum(map(len, _LOWER.findall(text))) < len(text):
+        return words
+    return [word for word in words if word[:1].isupper() or word.lstrip(_OPENING)[:1].isupper()] or words
+
+
+def unlike(name: str, words: Sequence[str], *, sounds: bool = False) -> float:
     """Return how far the spelling of a name is from that of the most similar word, from 0 to 1.3.
 
     Of names with a hyphen the part most unlike all words counts. Consonants alone are compared if one script has no
-    letters for vowels, or adds some (kana, Hangul).
+    letters for vowels, or adds some (kana, Hangul); with `sounds`, also those of any two scripts.
     """
     if name in words:
         return 0.0
     if parts := [part for part in name.split("-") if len(part) > 2][1:]:
-        return max(unlike(part, words) for part in (name.split("-", 1)[0], *parts))
+        return max(unlike(part, words, sounds=sounds) for part in (name.split("-", 1)[0], *parts))
     name = name.removesuffix("'s").removesuffix("’s")
-    own, letters, own_vowels = _letters(name)
+    own, letters, own_vowels, is_latin = _letters(name)
     closest = 0.0
-    for other, there, vowels in map(_letters, words):
+    for other, there, vowels, also_latin in map(_letters, words):
         if other == own:
             return 0.0
-        pairs = letters
         if vowels != own_vowels:
-            pairs, there = _sounds(own), _sounds(other)
-        if pairs.isdisjoint(there):
+            closest = max(closest, _likeness(_sounds(own), _sounds(other)))
             continue
-        more = abs(len(pairs) - len(there))
-        closest = max(closest, len(pairs & there) / (min(len(pairs), len(there)) + more / 4 or 1))
+        closest = max(closest, _likeness(letters, there))
+        if sounds and is_latin != also_latin and closest < _SOUNDS_ALIKE:
+            own_sounds, its_sounds = _sounds(own), _sounds(other)
+            if min(len(own_sounds), len(its_sounds)) > 1:
+                closest = max(closest, _SOUNDS_ALIKE * _likeness(own_sounds, its_sounds))
     return 1.3 * (1 - closest)
+
+
+def _likeness(pairs: frozenset[str], others: frozenset[str]) -> float:
+    """Return the share of the pairs of letters of the shorter word that the other has, less for a longer one."""
+    if pairs.isdisjoint(others):
+        return 0.0
+    more = abs(len(pairs) - len(others))
+    return len(pairs & others) / (min(len(pairs), len(others)) + more / 4 or 1)
 
 
 @cache
@@ -236,10 +274,12 @@ def _negation(code: str) -> re.Pattern[str] | None:
     return re.compile("|".join(whole + stems))
 
 
-def negated(texts: Sequence[str], code: str) -> list[bool] | None:
-    """Return True for each text with a negating word of a language; None if its words are not known."""
+def negations(texts: Sequence[str], code: str) -> NDArray[np.int64] | None:
+    """Return the number of negating words of each text in a language, (n,); None if its words are not known."""
     pattern = _negation(code) if code else None
-    return None if pattern is None else [pattern.search(_plain(text)) is not None for text in texts]
+    if pattern is None:
+        return None
+    return np.fromiter((len(pattern.findall(_plain(text))) for text in texts), np.int64, len(texts))
 
 
 def _plain(text: str) -> str:
@@ -261,7 +301,7 @@ def _signs(src: str, tgt: str) -> tuple[float, ...]:
         math.log1p(run),
         copied_pairs(src, tgt, src_words, tgt_words) if words > 1 else 0,
         *_punctuation(src, tgt),
-        sum(abs(src.count(c) - tgt.count(c)) for c in "()[]") if _BRACKET.search(src + tgt) else 0,
+        _brackets(src, tgt) if _BRACKET.search(src + tgt) else 0,
         names_apart(src, tgt, src_words, tgt_words),
         _stops_inside(src) - _stops_inside(tgt),
         src[:1].islower() - tgt[:1].islower() if _is_cased(src) and _is_cased(tgt) else 0,
@@ -320,7 +360,12 @@ def _punctuation(src: str, tgt: str) -> tuple[float, bool, bool]:
 
 def _ends(text: str) -> int:
     """Return the number of sentence ends, at least 1."""
-    return max(1, len(_END.findall(text)))
+    return max(1, len((_PLAIN_END if text.isascii() else _END).findall(text)))
+
+
+def _brackets(src: str, tgt: str) -> int:
+    """Return the number of brackets that one side has more than the other; wide ones are the same."""
+    return sum(abs(sum(map(src.count, kind)) - sum(map(tgt.count, kind))) for kind in _BRACKETS)
 
 
 def _stops_inside(text: str) -> int:
@@ -333,7 +378,7 @@ def _is_cased(text: str) -> bool:
 
 
 def _stops(text: str) -> bool:
-    tail = text.rstrip()[-_TAIL:].rstrip(_CLOSING)
+    tail = text.rstrip()[-_TAIL:].rstrip(CLOSING)
     return tail[-1:] in _LAST
 
 
@@ -343,9 +388,9 @@ def name_places(words: list[str]) -> list[int]:
         at
         for at in range(1, len(words))
         if not words[at].islower()  # most words, told at once
-        and len(word := words[at].lstrip("\"'“„«([¿¡")) > 2
+        and len(word := words[at].lstrip(_OPENING)) > 2
         and word[0].isupper()
-        and words[at - 1][-1] not in ".!?…:"
+        and words[at - 1][-1] not in _BEFORE_START
     ]
 
 

@@ -1,9 +1,9 @@
 """The probability that a pair is a translation to learn from, by a small network over the other columns.
 
-Three networks of one hidden layer each: one for encoders whose piece vectors can be compared (`piece_features`), one
-for all others, and one for languages that the encoder does not know. `mine/fit_quality.py` fits them to pairs of many
-languages that are right or spoilt by rule, and puts them into the encoder's folder; an encoder without a file of its
-own gets the second and third of the default encoder.
+Three networks of one hidden layer each, which tell right pairs and kinds of wrong ones apart: one for encoders whose
+piece vectors can be compared (`piece_features`), one for all others, and one for languages that the encoder does not
+know. `mine/fit_quality.py` fits them to pairs of many languages that are right or spoilt by rule, and puts them into
+the encoder's folder; an encoder without a file of its own gets the second and third of the default encoder.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bitextmine.encoder.pieces import PieceRows, Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import check_finite, read_arrays
 from bitextmine.errors import BitextmineError
-from bitextmine.languages.codes import same_code
+from bitextmine.languages.codes import STOPS, same_code
 from bitextmine.mining.piece_features import FEATURES, PieceFeatures, Sentences, sums
 from bitextmine.mining.scorer import ScorerNetwork
 from bitextmine.scoring.columns import evidence
@@ -40,23 +40,25 @@ INPUTS = (
 )
 # The network `pieces` also gets the cosine. Of each side: the lowest cosine of a name and of a negating word with its
 # counterpart; the distance of the name most unlike the other side's words; the number of such names; the largest
-# product of a name's distance and the root of the probability that it keeps its spelling. Of both sides: the higher
-# cosine, the lower distance, the geometric mean of the products. Then the negation of each side by its pieces, and the
-# difference; how well the sentences of each side match (`_sentence_inputs`); the features of all pieces;
-# the logarithm of the ratio of the weights of both sides (`Networks.weights`), and its absolute value.
-SIDE_INPUTS = 5
-BOTH_INPUTS = 3
+# product of a name's distance and the root of the probability that it keeps its spelling; the sum of the products with
+# that probability. Of both sides: the higher cosine, the lower distance, the geometric mean of the products, the lower
+# sum. Then the negations of each side, and the difference; how well the sentences of each side match
+# (`_sentence_inputs`); the features of all pieces; the logarithm of the ratio of the weights of both sides
+# (`Networks.weights`), and its absolute value.
+SIDE_INPUTS = 6
+BOTH_INPUTS = 4
 NEGATION_INPUTS = 4
 SENTENCE_INPUTS = 4
 PIECE_INPUTS = 1 + 2 * SIDE_INPUTS + BOTH_INPUTS + NEGATION_INPUTS + 2 * SENTENCE_INPUTS + FEATURES + 2
 NAME_STEPS = 16  # of a unit of log odds, in `Networks.names`
 WEIGHT_STEPS = 32  # of a unit of the logarithm, in `Networks.weights`
 WEIGHT_SMOOTH = 2.0  # added to the weight of a text
-_SURE = 0.7  # cosine of a name that was translated, however it is spelled
+_SURE = 0.85  # cosine of a name that was translated, however it is spelled
 _APART = 0.5  # distance of a name without a counterpart
 _HIGHEST_BY_TEXTS = 0.5  # above the limits of the presets
 _MOST = 3.0  # of any count
 _MOST_DIFFERENCE = 1.5
+_ROWS = 64  # multiplied at once
 _MATCHED = 0.45  # mean cosine of the pieces of a sentence that the other side has
 
 # Names and technical terms are rightly copied, up to this share of the words.
@@ -78,12 +80,47 @@ def similarity(cosine: NDArray[np.float64], ratio: NDArray[np.float64] | None = 
 
 
 @dataclass(frozen=True)
+class KindNetwork(ScorerNetwork):
+    """A network whose outputs are the logits of right pairs and of kinds of wrong ones.
+
+    The log odds of a right pair are those of a softmax, times line[0], plus line[1]. Shapes: out (kinds, h), constant
+    (kinds,), the right pairs first, line (2,).
+    """
+
+    line: NDArray
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, NDArray], network: str, features: int) -> KindNetwork:
+        """Return a network of so many features from the tensors of a file; ValueError if it is another."""
+        found = cls(*(arrays.get(f"{network}.{field.name}", np.zeros(0)) for field in fields(cls)))
+        units, kinds = found.bias.size, found.constant.size
+        wanted = (units, features), (units,), (kinds, units), (kinds,), (features,), (features,), (2,)
+        if any(getattr(found, f.name).shape != shape for f, shape in zip(fields(cls), wanted, strict=True)):
+            raise ValueError(f"{network}: not a network of {features} features")
+        return found
+
+    def score(self, hidden: NDArray) -> NDArray[np.float64]:
+        """Return (n,) log odds from the whole input (n, h) of the hidden layer."""
+        logits = np.empty((len(hidden), len(self.constant)))
+        weights = self.out.T.astype(np.float64)
+        for start in range(0, len(hidden), _ROWS):  # small products, which BLAS does not spread over threads
+            part = slice(start, start + _ROWS)
+            np.matmul(np.tanh(hidden[part] + self.bias), weights, out=logits[part])
+        logits += self.constant
+        highest = logits[:, 1:].max(axis=1)
+        others = highest + np.log(np.exp(logits[:, 1:] - highest[:, None]).sum(axis=1))
+        found: NDArray[np.float64] = (logits[:, 0] - others) * self.line[0] + self.line[1]
+        return found
+
+
+@dataclass(frozen=True)
 class Networks:
     """The networks of a file: `plain` takes INPUTS, `pieces` PIECE_INPUTS more; they return log odds.
 
     `texts` takes INPUTS without those of the encoder, for pairs in languages that it does not know.
 
-    `negation` is int32 (m, 3): a language (`language_number`), a piece, and how many thousandths of a negation it is.
+    `negation` is int32 (m, 3): a language (`language_number`), a piece, and for how many thousandths of a negating word
+    of English it counts; in English, beyond those words themselves.
     `names` is int8 (pieces,): the log odds that a capitalised word keeps its spelling in a translation are the mean
     of those of its pieces, in sixteenths.
     `weights` is int8 (pieces,): the logarithms, in steps of 1/32, of factors of `usual_weights`, with which the two
@@ -93,9 +130,9 @@ class Networks:
     than of other languages.
     """
 
-    texts: ScorerNetwork
-    plain: ScorerNetwork
-    pieces: ScorerNetwork
+    texts: KindNetwork
+    plain: KindNetwork
+    pieces: KindNetwork
     negation: NDArray[np.int32]
     names: NDArray[np.int8]
     weights: NDArray[np.int8]
@@ -113,7 +150,7 @@ class Networks:
         check_finite(arrays, path)
         try:
             networks: dict[str, Any] = {
-                name: ScorerNetwork.of(arrays, name, inputs) for name, inputs in wanted.items()
+                name: KindNetwork.of(arrays, name, inputs) for name, inputs in wanted.items()
             }
         except ValueError as e:
             raise BitextmineError(
@@ -178,8 +215,9 @@ class Quality:
         cosine: NDArray[np.float64],
         langs: tuple[str, str],
         negated: NDArray[np.bool_],
+        negations: Sequence[NDArray[np.int64] | None],
     ) -> NDArray[np.float64]:
-        """Return (n, PIECE_INPUTS) of n pairs, of which `negated` (2, n) flags the texts with negating words."""
+        """Return (n, PIECE_INPUTS) of n pairs; `negated` and `negations` are those of `PairTexts`."""
         encoder = self._encoder
         pieces = [
             encoder.tokenizer.encode(texts, encoder.max_pieces, encoder.run.thread_count)[0]
@@ -198,34 +236,36 @@ class Quality:
                 pieces[side].take(rows), values, list(marked.values())
             )
             at = rows[at]
-            inputs = np.column_stack([np.ones((len(cosine), 2)), np.zeros((len(cosine), 3))])
+            inputs = np.column_stack([np.ones((len(cosine), 2)), np.zeros((len(cosine), SIDE_INPUTS - 2))])
             np.minimum.at(inputs, (at, kind), cosines)
             opposite = sides[1 - side]
             names = np.flatnonzero((kind == 0) & (cosines < _SURE))
             split = {
-                row: (texts[row].split(), evidence.spelled_words(opposite[row]))
+                row: (texts[row].split(), evidence.spellings(opposite[row]))
                 for row in set(at[names].tolist())
             }
             for number in names.tolist():
-                row, away = int(at[number]), 1 - cosines[number]
-                if away <= min(inputs[row, 2], _APART) and away * kept[number] <= inputs[row, 4]:
-                    continue  # changes nothing
+                row = int(at[number])
                 own, known = split[row]
-                apart = min(away, evidence.unlike(own[place[number]], known))
+                apart = min(1 - cosines[number], evidence.unlike(own[place[number]], known, sounds=True))
                 inputs[row, 2] = max(inputs[row, 2], apart)
                 inputs[row, 3] += apart > _APART
                 inputs[row, 4] = max(inputs[row, 4], apart * kept[number])
+                inputs[row, 5] += apart * kept[number] ** 2
             words.append(np.minimum(inputs, _MOST))
         both = (
             np.maximum(words[0][:, 0], words[1][:, 0]),
             np.minimum(words[0][:, 2], words[1][:, 2]),
             np.sqrt(words[0][:, 4] * words[1][:, 4]),
+            np.minimum(words[0][:, 5], words[1][:, 5]),
         )
         no = [np.zeros(len(cosine)), np.zeros(len(cosine))]
         if all(langs):
             for side, code in enumerate(langs):
                 total = np.concatenate([[0.0], np.cumsum(self.negating(code)[pieces[side].ids])])
                 no[side] = np.diff(total[pieces[side].offsets])
+                if same_code(code) == "en" and (words_of := negations[side]) is not None:
+                    no[side] += words_of
         apart = np.clip(no[0] - no[1], -_MOST_DIFFERENCE, _MOST_DIFFERENCE)
         negation = (*np.minimum(no, _MOST), apart, np.abs(apart))
         sentences = [self._sentence_inputs(*side) for side in zip(pieces, best, strict=True)]
@@ -313,8 +353,8 @@ class Quality:
         """Return flags of the pieces that end a sentence, and the norms of all pieces by their mean, (pieces,)."""
         norms = self._encoder.piece_rows()[1].astype(np.float64)
         ends = np.zeros(len(norms), dtype=bool)
-        names = [name.lstrip(SPACE) for name in self._tokenizer.names()]
-        ends[: len(names)] = [bool(name) and evidence.STOPS.issuperset(name) for name in names]
+        names, stops = [name.lstrip(SPACE) for name in self._tokenizer.names()], set(STOPS)
+        ends[: len(names)] = [bool(name) and set(name) <= stops for name in names]
         return ends, norms / max(norms.mean(), 1e-12)
 
     @cached_property
