@@ -18,7 +18,6 @@ import random
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -285,6 +284,10 @@ def name_pieces(encoder: Encoder, pool: Pool) -> np.ndarray:
     return np.clip(np.rint(NAME_STEPS * bag.weight.detach().numpy()[:, 0]), -127, 127).astype(np.int8)
 
 
+# The inputs of rows (n, m), and the kind of noise, the languages and the kind of text of each.
+EXAMPLES = ("x", "noise", "langs", "text")
+
+
 def inputs_of(encoder: Encoder, quality: Quality, rows: list[Row], langs: tuple[str, str]) -> np.ndarray:
     """Return INPUTS and PIECE_INPUTS (n, m) of a stream, float32."""
     tools = Tools(encoder, Neighbourhood(), src_lang=langs[0], tgt_lang=langs[1])
@@ -295,30 +298,6 @@ def inputs_of(encoder: Encoder, quality: Quality, rows: list[Row], langs: tuple[
         pairs = PairTexts([row.src for row in part], [row.tgt for row in part], tools)
         parts.append(np.concatenate([pairs.inputs(), pairs.piece_inputs()], axis=1).astype(np.float32))
     return np.concatenate(parts)
-
-
-@dataclass
-class Examples:
-    """The inputs of rows (n, m), and the kind of noise, the languages and the kind of text of each."""
-
-    inputs: list[np.ndarray] = field(default_factory=list)
-    noise: list[str] = field(default_factory=list)
-    langs: list[str] = field(default_factory=list)
-    text: list[str] = field(default_factory=list)
-
-    def add(self, inputs: np.ndarray, langs: tuple[str, str], rows: list[Row], kinds: list[str]) -> None:
-        self.inputs.append(inputs)
-        self.noise += [row.kind for row in rows]
-        self.langs += ["-".join(langs)] * len(rows)
-        self.text += kinds
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        return {
-            "x": np.concatenate(self.inputs),
-            "noise": np.array(self.noise),
-            "langs": np.array(self.langs),
-            "text": np.array(self.text),
-        }
 
 
 def fitted(
@@ -446,16 +425,22 @@ def examples(encoder: Encoder, data: Path, langs: list[str], each: int) -> dict[
     }
     done("negations and names")
     quality = Quality(encoder, tables)
-    parts = {"fit": Examples(), "scale": Examples()}
+    parts: dict[str, list[tuple[Any, ...]]] = {"fit": [], "scale": []}
+
+    def add(part: str, langs: tuple[str, str], rows: list[Row], kinds: list[str]) -> None:
+        inputs = inputs_of(encoder, quality, rows, langs)
+        parts[part].append((inputs, [row.kind for row in rows], ["-".join(langs)] * len(rows), kinds))
+
     for stated, rows, kinds in rows_to_fit(pool, encoder):
-        parts["fit"].add(inputs_of(encoder, quality, rows, stated), stated, rows, kinds)
+        add("fit", stated, rows, kinds)
     done("fit")
     for lang in langs:
-        rows, kinds = noisy_stream(data, lang, "scale", encoder)
-        parts["scale"].add(inputs_of(encoder, quality, rows, ("en", lang)), ("en", lang), rows, kinds)
+        add("scale", ("en", lang), *noisy_stream(data, lang, "scale", encoder))
     done("scale")
     return tables | {
-        f"{part}.{name}": array for part, some in parts.items() for name, array in some.arrays().items()
+        f"{part}.{name}": np.concatenate([each[at] for each in some])
+        for part, some in parts.items()
+        for at, name in enumerate(EXAMPLES)
     }
 
 
@@ -480,10 +465,7 @@ def main() -> None:
     else:
         with np.load(a.rows) as file:
             found = dict(file)
-    fit, scale = (
-        {name: found[f"{part}.{name}"] for name in ("x", "noise", "langs", "text")}
-        for part in ("fit", "scale")
-    )
+    fit, scale = ({name: found[f"{part}.{name}"] for name in EXAMPLES} for part in ("fit", "scale"))
     arrays = {name: found[name] for name in ("negation", "names", "weights", "languages")}
     level = dict(
         zip(arrays["languages"][:, 0].tolist(), (arrays["languages"][:, 1] / 1000).tolist(), strict=True)
