@@ -215,14 +215,15 @@ def _recall(sim: NDArray[np.float32], exact: NDArray[np.float32]) -> Recall:
 
 @dataclass(frozen=True)
 class OwnRows:
-    """Rows of a pool as queries, with the exact similarities of their neighbours there, themselves left out.
+    """Rows of a pool as queries, with their exact neighbours there, themselves left out.
 
-    Shapes: vectors (s, d), sim (s, k), -inf if missing, and own (s,), the numbers of the rows.
+    Shapes: vectors (s, d), own (s,), the numbers of the rows, sim and ids (s, k), -inf and -1 if missing.
     """
 
     vectors: Vectors
-    sim: NDArray[np.float32]
     own: NDArray[np.int64]
+    sim: NDArray[np.float32]
+    ids: NDArray[np.int64]
 
 
 def draw(pool: Vectors, k: int = K, size: int = 1000) -> OwnRows:
@@ -230,23 +231,32 @@ def draw(pool: Vectors, k: int = K, size: int = 1000) -> OwnRows:
     drawn = np.sort(np.random.default_rng(1).permutation(len(pool))[:size])
     own = drawn[(pool[drawn] != 0).any(axis=1)].astype(np.int64)
     vectors = np.ascontiguousarray(pool[own])
-    sim, ids = search_one(vectors, pool, k + 1)
-    return OwnRows(vectors, _without(sim, ids, own, k), own)
+    return OwnRows(vectors, own, *_without(*search_one(vectors, pool, k + 1), own, k))
 
 
 def measure(indexed: Indexed, sample: OwnRows) -> Recall:
     """Return the recall of the index on a sample, rescoring included."""
     k = sample.sim.shape[1]
-    sim, ids = indexed.search(sample.vectors, k + 1)
-    return _recall(_without(sim, ids, sample.own, k), sample.sim)
+    return _recall(_without(*indexed.search(sample.vectors, k + 1), sample.own, k)[0], sample.sim)
 
 
 def tune(indexed: Indexed, sample: OwnRows, target: float = TARGET) -> Recall:
-    """Double nprobe or efSearch until the recall@1 on the sample reaches the target, or to its end.
+    """Raise nprobe or efSearch until the recall@1 on the sample reaches the target.
 
-    Where more of it no longer helps, the codes lose the rest: then more candidates are rescored.
+    An inverted file of the vectors as they are gets the least nprobe, by the lists that the neighbours are in. For
+    other indexes the effort is doubled, and where that no longer helps, more candidates are rescored.
     """
-    index, recall = indexed.index, measure(indexed, sample)
+    index = indexed.index
+    if index.inverted is not None and index.lossless and len(sample.own):
+        lists, ids, groups = indexed.lists, sample.ids, indexed.groups
+        if groups is not None:
+            ids = np.where(ids < 0, -1, groups.of[ids])
+        rank = np.stack([ranks(sample.vectors, lists.centres, lists.of(near)) for near in ids.T], axis=1)
+        wanted = np.sort(rank[:, 0])[int(np.ceil(target * len(rank))) - 1]
+        nprobe = int(min(wanted, len(lists.centres)))
+        index.set_effort(nprobe)
+        return _recall(np.where(rank <= nprobe, sample.sim, -np.inf).astype(np.float32), sample.sim)
+    recall = measure(indexed, sample)
     while recall.at_1 < target:
         before, effort = recall, index.effort()
         raised = effort is not None and effort[1] < effort[2]
@@ -265,7 +275,7 @@ def tune(indexed: Indexed, sample: OwnRows, target: float = TARGET) -> Recall:
 
 def _without(
     sim: NDArray[np.float32], ids: NDArray[np.int64], own: NDArray[np.int64], k: int
-) -> NDArray[np.float32]:
-    """Return the k best similarities of each row, less the row's own."""
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return the k best of each row, less the row itself."""
     mine = ids == own[:, None]
-    return best_first(np.where(mine, -np.inf, sim).astype(np.float32), np.where(mine, -1, ids), k)[0]
+    return best_first(np.where(mine, -np.inf, sim).astype(np.float32), np.where(mine, -1, ids), k)
