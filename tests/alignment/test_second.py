@@ -90,7 +90,7 @@ def test_links_in_doubt_are_judged_by_both(texts):
 
 def test_an_encoder_that_fails_is_named(texts):
     src, tgt, meaning, _ = texts
-    with pytest.raises(BitextmineError, match=r"oracle: src:1, source: after 0 of .*out of memory"):
+    with pytest.raises(BitextmineError, match=r"oracle: src, source: after 0 of .*out of memory"):
         align(src, tgt, second=encoder(meaning, fail_at=1), device="cpu")
 
 
