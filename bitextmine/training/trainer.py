@@ -25,7 +25,7 @@ from bitextmine.training.data.pairs import check_corpora, find_corpora
 from bitextmine.training.data.vocabulary import check_unknown, open_vocabulary, unknown_shares
 from bitextmine.training.model.start import open_start
 from bitextmine.training.objectives.catalogue import OBJECTIVES
-from bitextmine.training.papers.stages import Planned, stages
+from bitextmine.training.papers.stages import Planned, make_student, stages
 from bitextmine.training.recipe import Recipe, check_objectives
 from bitextmine.training.reducing import finished_model
 from bitextmine.training.teacher import open_lessons, open_teacher
@@ -99,8 +99,8 @@ class Job:
         self.checkpoint = self.work / CHECKPOINT
         self.work.mkdir(parents=True, exist_ok=True)
         self.device = pick_device(self.run.device)
-        if self.plan.prepare is not None:
-            self.plan.prepare(self.work, self.run)
+        if self.plan.assistant is not None:
+            make_student(self.recipe, self.plan.assistant, self.work, self.run)
         self.start, self.teacher = open_start(self.recipe), open_teacher(self.recipe, str(self.device))
 
     def train(self, last: bool) -> None:

@@ -165,8 +165,8 @@ def test_examples_are_valid(name):
 
 
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]")
-# Options of pip, torchrun, hf, ray and soffice.
-FOREIGN = "--convert-to --force-reinstall --no-deps --editable --head --nproc-per-node --object-store-memory --revision"
+# Options of pip, hf, ray and soffice.
+FOREIGN = "--convert-to --force-reinstall --no-deps --editable --head --object-store-memory --revision"
 
 
 def test_messages_name_existing_options():

@@ -7,8 +7,6 @@ that starts from the result of the one before.
 """
 
 import dataclasses
-import functools
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -33,13 +31,13 @@ class Planned:
 
     Attributes:
         title: its name in messages, if there are several.
-        prepare: called first, with the work folder.
+        assistant: the folder of the encoder whose student it starts from (`make_student`).
     """
 
     recipe: Recipe
     out: Path
     title: str = ""
-    prepare: Callable[[Path, Run], None] | None = None
+    assistant: Path | None = None
 
 
 def stages(recipe: Recipe, out: Path) -> list[Planned]:
@@ -80,11 +78,9 @@ def stages(recipe: Recipe, out: Path) -> list[Planned]:
             if last
             else Distillation(),  # later stages must not change the digests of earlier ones
         )
-        prepare = None
-        if number == student and asked != whole:
-            prepare = functools.partial(make_student, made, assistant)
         before = out if last else folders / FOLDERS[number]
-        planned.append(Planned(made, before, f"stage {number} of distillation", prepare))
+        of = assistant if number == student and asked != whole else None
+        planned.append(Planned(made, before, f"stage {number} of distillation", of))
     return planned
 
 
