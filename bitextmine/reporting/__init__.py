@@ -1,4 +1,4 @@
-"""A file of scored sentence pairs as one HTML page: scores, lengths, languages, doubts, examples, origin."""
+"""A file of scored sentence pairs as one HTML page: scores, doubts, examples, origin."""
 
 from bitextmine.files.formats.columns import Columns
 from bitextmine.reporting.page import write_report
