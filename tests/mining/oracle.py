@@ -27,7 +27,7 @@ def representatives(lines, vectors, dedup):
     return kept
 
 
-def mine(src, tgt, x, y, *, k, margin, retrieval, dedup=True, threshold=None):
+def mine(src, tgt, x, y, *, k, margin, retrieval, dedup=True):
     """(source line, target line, score), best first."""
     rows, cols = representatives(src, x, dedup), representatives(tgt, y, dedup)
     cos = {}
@@ -72,4 +72,4 @@ def mine(src, tgt, x, y, *, k, margin, retrieval, dedup=True, threshold=None):
                 used_tgt.add(j)
                 one_to_one.append((i, j, s))
         ranked = one_to_one
-    return [p for p in ranked if threshold is None or p[2] >= threshold]
+    return ranked

@@ -27,7 +27,7 @@ _spec = importlib.util.spec_from_file_location("mining_oracle", Path(__file__).w
 oracle = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(oracle)
 
-# The oracle goes through these pair by pair; a matching may have equals, see test_matching.
+# The oracle goes through these pair by pair; a matching may have equals, see test_pairing.
 PLAIN = [how for how in Retrieval if how != "matching"]
 
 
