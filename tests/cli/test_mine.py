@@ -123,18 +123,6 @@ def test_the_same_bytes_again(bm, parallel_text, tmp_path):
     assert gzip.decompress((tmp_path / "out.tsv.gz").read_bytes()).decode() == first
 
 
-def test_repeated_lines(bm, parallel_text, tmp_path):
-    parallel_text(tmp_path, 40)
-    for lang in ("en", "fr"):
-        path = tmp_path / f"corpus.{lang}"
-        path.write_text(path.read_text() * 2)
-    first = bm(*MINE, "--ids").out
-    every = bm(*MINE, "--ids", "--duplicates", "all").out
-    assert all(int(n) <= 40 for row in first.splitlines() for n in row.split("\t")[1:3])
-    assert len(every.splitlines()) == 2 * len(first.splitlines())
-    assert set(texts(every)) == set(texts(first))
-
-
 def test_tabs_and_long_lines(bm, parallel_text, sentence_pairs, tmp_path):
     """A tab becomes a space; lines of a megabyte are mined."""
     pairs = parallel_text(tmp_path, 20)

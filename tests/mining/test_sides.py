@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bitextmine.embeddings.embed import embed_corpus, embed_lines
-from bitextmine.embeddings.store import VectorFile, open_embedding
+from bitextmine.embeddings.embed import embed_corpus
+from bitextmine.embeddings.store import VectorFile
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import UsageError
 from bitextmine.files.corpus import Corpus
@@ -13,35 +13,6 @@ from bitextmine.mining.options import CorpusOptions, SearchWay, WorkOptions
 from bitextmine.mining.sides import load_side
 from bitextmine.mining.texts import find_pairs
 from bitextmine.run import Run
-
-LINES = [
-    "Good morning.",
-    "",
-    "Yes.",
-    "Good morning.",
-    "No.",
-    "  ",
-    "Yes.",
-    "The train leaves at noon.",
-    "\u2063",
-]
-
-
-@pytest.mark.parametrize("chunk", [1, 2, 4, 9, 100])
-def test_vectors_in_memory_are_those_of_the_file(tmp_path, monkeypatch, chunk):
-    encoder = load_encoder("europe5", "cpu")
-    monkeypatch.setattr(encoder.network, "chunk_lines", chunk)
-    (tmp_path / "c.en").write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
-    on_disk = load_side(Corpus(tmp_path / "c.en"), embed_corpus(tmp_path / "c.en", encoder))
-    text = Corpus(LINES, name="lines")
-    matrix = embed_lines(text, encoder, Run())
-    in_memory = load_side(text, matrix)
-    assert matrix.dtype == np.float16
-    assert np.array_equal(matrix, open_embedding(tmp_path / "c.en.npy")[0])
-    assert np.array_equal(in_memory.vectors, on_disk.vectors)
-    assert np.array_equal(in_memory.unique.line_to_row, on_disk.unique.line_to_row)
-    assert in_memory.npy is None
-    assert {**in_memory.counts(), "corpus": "c.en", "lang": "en"} == on_disk.counts()
 
 
 def test_an_embedding_larger_than_the_memory_is_mined_from_its_file(tmp_path):

@@ -106,16 +106,6 @@ def test_a_low_precision_warns_and_names_a_better_threshold():
     assert "64.1%" not in "".join(cut_by_estimate("precision=", 0.9, known).notes)
 
 
-@pytest.mark.parametrize(("pairs", "share", "uncertain"), [(20, 0.9, True), (2000, 0.95, False)])
-def test_an_uncertain_estimate_warns(pairs, share, uncertain):
-    """Nine in ten are true by estimate: of twenty pairs that may be six in ten."""
-    p = np.full(pairs, share)
-    known = Estimate(np.log(p / (1 - p)), p, 4 * pairs, "source")
-    for rule, number in (("f", 1.0), ("precision=", 0.9)):
-        notes = cut_by_estimate(rule, number, known).notes
-        assert any("uncertain" in note for note in notes) is uncertain
-
-
 @pytest.mark.parametrize("unseen", [0, 40])
 def test_intervals_hold_what_they_are_of(unseen):
     """Truth drawn from the estimate itself, wrong by a factor of its own in every run."""
