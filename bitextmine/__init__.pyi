@@ -191,7 +191,7 @@ def mine(
     rescore: bool | None = None,
     clean: bool = True,
     second: str | os.PathLike[str] | Encoder | None = None,
-    second_budget: float | str = 0.15,
+    second_budget: float | str = 0.1,
     dedup: Dedup | Literal['exact', 'near', 'none'] = 'exact',
     duplicates: Duplicates | Literal['first', 'all'] = 'first',
     device: str = 'auto',

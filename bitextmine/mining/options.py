@@ -209,7 +209,7 @@ class MiningOptions(Options):
             "Most for --second to encode: a share of the lines, or as many as take some time (90s, 30m, 2h), which "
             "depends on the machine.",
         ),
-    ] = 0.15
+    ] = 0.1
     dedup: Annotated[Dedup, Opt("--dedup", "Mine duplicate lines once.")] = Dedup.EXACT
     duplicates: Annotated[Duplicates, Opt("--duplicates", "Pairs to print for duplicate lines.")] = (
         Duplicates.FIRST
