@@ -40,8 +40,7 @@ from bitextmine.mining.threshold import tune
 from bitextmine.run import Run
 from bitextmine.search.exact import search_both
 from bitextmine.search.neighbours import Neighbours
-from bitextmine.training.data.cache import PairCache, open_caches
-from bitextmine.training.data.pairs import find_corpora
+from bitextmine.training.data.cache import PairCache, find_corpora, open_caches
 from bitextmine.training.data.sampling import with_ngrams
 from bitextmine.training.options import Fitting
 from bitextmine.training.recipe import Recipe

@@ -21,9 +21,8 @@ from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.atomic import replacing
 from bitextmine.languages.codes import UNDETERMINED
 from bitextmine.run import Run
-from bitextmine.training.data.cache import CHUNK_PAIRS, MORE_ROOM, LineFilter, PairCache
+from bitextmine.training.data.cache import CHUNK_PAIRS, MORE_ROOM, LineFilter, PairCache, pair_chunks
 from bitextmine.training.data.pairfile import TokenPairs
-from bitextmine.training.data.pairs import pair_chunks
 from bitextmine.training.data.sampling import PairSource
 from bitextmine.training.recipe import PairCorpus, Recipe
 

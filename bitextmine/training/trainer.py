@@ -20,8 +20,7 @@ from bitextmine.files.journal import Journal, JournalBusyError, read_head
 from bitextmine.run import Run
 from bitextmine.signature import signature
 from bitextmine.system import keep_freed_memory
-from bitextmine.training.data.cache import DROPPED, open_caches
-from bitextmine.training.data.pairs import check_corpora, find_corpora
+from bitextmine.training.data.cache import DROPPED, check_corpora, find_corpora, open_caches
 from bitextmine.training.data.vocabulary import check_unknown, open_vocabulary, unknown_shares
 from bitextmine.training.model.start import open_start
 from bitextmine.training.objectives.catalogue import OBJECTIVES

@@ -16,8 +16,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import replacing
 from bitextmine.files.journal import Journal
 from bitextmine.languages.codes import language
-from bitextmine.training.data.cache import PairCache
-from bitextmine.training.data.pairs import pair_chunks
+from bitextmine.training.data.cache import PairCache, pair_chunks
 from bitextmine.training.model.start import Start
 from bitextmine.training.recipe import Recipe
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.blocks import Block, Outline
 from bitextmine.files.formats.table import open_pairs
-from bitextmine.training.data.pairs import check_corpora, pair_chunks
+from bitextmine.training.data.cache import check_corpora, pair_chunks
 from bitextmine.training.data.vocabulary import sample_lines
 from bitextmine.training.recipe import Data, PairCorpus, Recipe
 

@@ -16,9 +16,8 @@ from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
 from bitextmine.training import teacher as lessons_module
-from bitextmine.training.data.cache import open_caches
+from bitextmine.training.data.cache import open_caches, pair_chunks
 from bitextmine.training.data.pairfile import TokenPairs
-from bitextmine.training.data.pairs import pair_chunks
 from bitextmine.training.data.vocabulary import open_vocabulary
 from bitextmine.training.objectives.cosines import Taught
 from bitextmine.training.objectives.registry import Setup, Views, objective_class
