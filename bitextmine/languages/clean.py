@@ -72,14 +72,17 @@ _JOINER = "\u034f"  # combining grapheme joiner: shows nothing, and no mark move
 _LAST_MARK = 0x1FFFF  # marks that have an order are in the first two planes
 
 
-def clean(text: str, *, tags: bool = True) -> str:
+def clean(text: str, *, tags: bool = True, is_garbled: bool = False) -> str:
     """Return a line or a paragraph in normal form.
 
-    tags: remove tags; False for the text of a web page, where what looks like one was escaped.
+    Args:
+        text: a line or a paragraph.
+        tags: remove tags; False for the text of a web page, where what looks like one was escaped.
+        is_garbled: its document has mojibake elsewhere, so what may be text in capitals is mojibake, too.
     """
     if text.isascii() and text.isprintable() and not _ASCII.search(text):
         return text
-    text = _visible(_repaired(_without_markup(text) if tags else _decoded(text)))
+    text = _visible(_repaired(_without_markup(text) if tags else _decoded(text), is_garbled))
     if not text.isascii():
         text = _LIGATURE.sub(lambda letters: unicodedata.normalize("NFKC", letters[0]), text)
         text = "".join(unicodedata.normalize("NFC", piece) for piece in normal_pieces(text))
@@ -131,10 +134,15 @@ def _decoded(text: str) -> str:
     return _ENTITY.sub(lambda match: html.unescape(match[0]), text) if "&" in text else text
 
 
-def _repaired(text: str) -> str:
+def has_mojibake(text: str) -> bool:
+    """Return True for a text with mojibake that cannot be capitals."""
     if text.isascii() or not _GARBLED.search(text):
-        return text
-    if not (_SIGN.search(text) or len(_WITHIN.findall(text)) > 1):
+        return False
+    return _SIGN.search(text) is not None or len(_WITHIN.findall(text)) > 1
+
+
+def _repaired(text: str, is_garbled: bool = False) -> str:
+    if not has_mojibake(text) and not (is_garbled and _GARBLED.search(text)):
         return text
     import ftfy
 

@@ -96,6 +96,18 @@ def test_normalisation_can_be_left_out(bm, tmp_path):
     assert bm("split", "page.en", "--no-normalize").out == "<p>Fish &amp; chips.\u200b</p>\nItâ€™s  fine.\n"
 
 
+def test_capitals_are_mojibake_in_a_document_with_other_mojibake():
+    import bitextmine
+
+    def texts(*paragraphs):
+        return [line.text for line in bitextmine.split(text="\n\n".join(paragraphs), lang="de")]
+
+    assert texts("KÃ–LN", "schÃ¶n") == ["KÖLN", "schön"]
+    assert texts("KÖLN — MAÇÃ", "schÃ¶n") == ["KÖLN — MAÇÃ", "schön"]
+    late = texts("KÃ–LN", *["plain"] * 50, "DÃœREN", "KÃ–LN")
+    assert late == ["KÃ–LN", *["plain"] * 50, "DÜREN", "KÖLN"]
+
+
 def test_replaced_characters_are_counted(bm, tmp_path):
     (tmp_path / "a.en.txt").write_bytes("Ça va.\n\nBien.\n\nDéjà là.\n".encode("latin-1"))
     (tmp_path / "b.en.txt").write_bytes("Ça va \ufffd.\n\nÇa.\n\n".encode() + "Ça.".encode("latin-1"))

@@ -264,6 +264,34 @@ def test_standard_input_and_pipes(bitextmine, tmp_path, key):
     feeder.join()
 
 
+# Rows behind those that tell the format, and those of them that are no pairs.
+CELLS = {
+    ('"Two', 'lines"\tZwei', "a\tb"): {0, 1},
+    ('"Two', "", 'lines"\t"Zwei', 'Zeilen"', "a\tb"): {0, 1, 2, 3},
+    ('"Two', 'lines"\t"Zwei', 'Zeilen"', '"One"\t"Eins"', 'lines"\tStill a pair.'): {0, 1, 2},
+    ('One\t"Zwei', "oder", 'drei"', "a\tb"): {0, 1, 2},
+    # Quotations that go on in the next sentence.
+    ('"I go.\t"Ich gehe.', 'Now."\tJetzt."', "a\tb"): set(),
+    ('He: "I go.\tEr: "Ich gehe.', 'Now."', "a\tb"): {1},
+    ('a\t"Ich gehe.', "one cell", "a\tb"): {1},
+}
+
+
+@pytest.mark.parametrize(("lines", "bad"), CELLS.items())
+def test_parts_of_a_late_cell_are_no_pairs(tmp_path, lines, bad):
+    path = tmp_path / "a.tsv"
+    path.write_bytes("\r\n".join(["x\ty"] * 300 + list(lines)).encode())
+    blocks = list(open_table(path).rows.blocks())
+    assert {block.start + row - 301 for block in blocks for row in block.bad()} == bad
+
+
+def test_a_late_cell_that_begins_in_the_block_before(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("x\ty\n" * 300 + '"Two\nor three\nlines"\tZwei\na\tb\n')
+    blocks = open_table(path).rows.blocks(301)
+    assert [block.start + row - 301 for block in blocks for row in block.bad()] == [0, 1, 2]
+
+
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.en-de"])
 def test_pairs_in_utf_16_are_refused(tmp_path, name):
     path = tmp_path / name

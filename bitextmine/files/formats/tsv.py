@@ -9,7 +9,7 @@ import bisect
 import csv
 import dataclasses
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from bitextmine.files.formats.names import find_delimiter, sniff
 from bitextmine.files.source import Source, TwoFiles, decode_lines
 
 _ROWS = 8192  # of two files and of CSV at a time
+_QUOTED = "part of a quoted cell with line ends; name a spreadsheet's file .csv"
 
 
 class TextRows(Rows):
@@ -48,6 +49,8 @@ class TextRows(Rows):
         self._name, self._errors = str(source), columns.errors
         self._lines = source.byte_lines() if lines is None else lines
         self._ahead: list[bytes] = []
+        # The last rows may be the beginning of a cell in quotation marks, and one of them is malformed.
+        self._is_open = self._is_cut = False
         size = 0
         while (
             len(self._ahead) <= HEAD and size < HEAD_BYTES and (more := next(self._lines, None)) is not None
@@ -102,7 +105,23 @@ class TextRows(Rows):
             for at, row in enumerate(cells)
             if (len(row) != width if least is None else len(row) < least)
         } | dict.fromkeys(invalid, "invalid UTF-8")
+        if bad or self._is_open:
+            bad = dict.fromkeys(self._parts_of_cells(cells, bad), _QUOTED) | bad
+        else:
+            self._is_open = _opens(cells[-1])
         return Block(self.layout.column_names(), cells, start, dict(sorted(bad.items())), raw=lines)
+
+    def _parts_of_cells(self, rows: Sequence[Sequence[str]], bad: Collection[int]) -> Iterator[int]:
+        """Yield the rows of cells in quotation marks that hold line ends; of one before the block only those in it."""
+        start = 0
+        for at, cells in enumerate(rows):
+            if self._is_open:
+                self._is_cut = self._is_cut or at in bad
+                if cells[0].endswith('"') and cells[0].count('"') % 2:
+                    yield from range(start, at + 1) if self._is_cut else ()
+                elif at in bad and not any('"' in cell for cell in cells):
+                    continue
+            start, self._is_open, self._is_cut = at, _opens(cells), at in bad
 
     def _cut(self, rows: int | None, most: int) -> Iterator[list[bytes]]:
         ahead, self._ahead = [self._ahead] if self._ahead else [], []
@@ -120,6 +139,11 @@ class TextRows(Rows):
                 del waiting[: len(block)]
         if waiting:
             yield waiting
+
+
+def _opens(cells: Sequence[str]) -> bool:
+    """Return True if the last cell is the beginning of one in quotation marks."""
+    return cells[-1].startswith('"') and cells[-1].count('"') % 2 == 1
 
 
 def _is_utf8(line: bytes) -> bool:
