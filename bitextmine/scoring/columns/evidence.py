@@ -214,7 +214,8 @@ def spellings(text: str) -> list[str]:
     words = spelled_words(text)
     if 2 * sum(map(len, _LOWER.findall(text))) < len(text):
         return words
-    return [word for word in words if word[:1].isupper() or word.lstrip(_OPENING)[:1].isupper()] or words
+    # Most words are in lower case, which is found at once.
+    return [word for word in words if not word.islower() and word.lstrip(_OPENING)[:1].isupper()] or words
 
 
 def unlike(name: str, words: Sequence[str], *, sounds: bool = False) -> float:
