@@ -13,7 +13,7 @@ from bitextmine.encoder.foreign import foreign_kind
 from bitextmine.errors import BitextmineError
 
 MODULE = "bitextmine.sentence_transformers.SentenceEncoder"
-CARD = "README.md"
+CARD, RESULTS = "README.md", "results.json"
 
 USAGE = """
 ## Use
@@ -47,6 +47,7 @@ def export_encoder(
     if foreign_kind(folder) is not None:
         raise BitextmineError(f"{model}: was not made by bitextmine; export it with the library that made it")
     config, _ = read_folder(folder)
+    card = _card(folder, config)
     made = not out.exists()
     if not made and not out.is_dir():
         raise BitextmineError(f"{out}: a file is there; name a folder to export to")
@@ -63,7 +64,7 @@ def export_encoder(
         modules = [{"idx": 0, "name": "0", "path": "", "type": MODULE}]
         for name, content in (("config_sentence_transformers.json", settings), ("modules.json", modules)):
             (out / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        (out / CARD).write_text(_card(folder, config), encoding="utf-8")
+        (out / CARD).write_text(card, encoding="utf-8")
     except OSError as e:
         if made:
             shutil.rmtree(out, ignore_errors=True)
@@ -72,7 +73,10 @@ def export_encoder(
 
 
 def _card(folder: Path, config: EncoderConfig) -> str:
-    """Return the card: languages, licence and tags as YAML, then the text of the model folder's card."""
+    """Return the card: languages, licence, tags and results as YAML, then the text of the model folder's card.
+
+    Results are those in results.json of the model folder, which `train/bench_public.py` writes.
+    """
     name = folder.resolve().name
     about: dict[str, Any] = {
         "library_name": "sentence-transformers",
@@ -83,6 +87,8 @@ def _card(folder: Path, config: EncoderConfig) -> str:
         about["language"] = list(config.languages)
     if name in PACKAGED:  # other encoders have terms of their own
         about["license"] = "mit"
+    if (folder / RESULTS).is_file():
+        about["model-index"] = [{"name": name, "results": _results(folder / RESULTS)}]
     # JSON is YAML, and needs no library.
     lines = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in about.items()]
     card = folder / CARD
@@ -90,3 +96,21 @@ def _card(folder: Path, config: EncoderConfig) -> str:
     if body.startswith("---\n"):  # front matter of an earlier export
         body = body.partition("\n---\n")[2].lstrip()
     return "---\n" + "\n".join(lines) + f"\n---\n\n{body.partition(USAGE)[0]}{USAGE}"
+
+
+def _results(path: Path) -> list[dict[str, Any]]:
+    """Return results as MTEB writes them into a card; BitextmineError for another file."""
+    try:
+        return [
+            {
+                "task": {"type": row["task"]},
+                "dataset": {"type": row["dataset"], "name": f"{row['dataset']} ({row['config']})"}
+                | {"config": row["config"], "split": "test"},
+                "metrics": [{"type": row["metric"], "value": float(row["value"])}],
+            }
+            for row in json.loads(path.read_text(encoding="utf-8"))
+        ]
+    except (ValueError, KeyError, TypeError) as e:
+        raise BitextmineError(
+            f"{path}: not a list of results ({e!r}): make it again with train/bench_public.py, or remove it"
+        ) from None

@@ -14,6 +14,7 @@ from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import write_folder
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import CHARACTERS, weight_shapes
+from bitextmine.errors import BitextmineError
 from bitextmine.exporting import export_encoder
 
 from .encoder.conftest import tiny_tokenizer
@@ -97,10 +98,18 @@ def test_the_card_is_one_of_the_hub(made, tmp_path):
     hub = pytest.importorskip("huggingface_hub")
     folder = made(layers=0, languages=("en", "fr"))
     (folder / "README.md").write_text("# A model\n\nIts text.\n")
+    result = {"task": "BitextMining", "dataset": "MTEB NTREX", "config": "deu-eng", "metric": "accuracy"}
+    (folder / "results.json").write_text(json.dumps([result | {"value": 0.9}]))
     out = export_encoder(folder, tmp_path / "out")
     card = hub.ModelCard.load(out / "README.md")
     assert card.data.language == ["en", "fr"] and "bitext-mining" in card.data.tags
     assert card.data.license is None and "Its text." in card.text
+    (shown,) = card.data.eval_results
+    assert (shown.dataset_config, shown.metric_value) == ("deu-eng", 0.9)
+    (folder / "results.json").write_text("[1]")
+    with pytest.raises(BitextmineError, match="not a list of results"):
+        export_encoder(folder, tmp_path / "broken")
+    assert not (tmp_path / "broken").exists()
     again = export_encoder(out, tmp_path / "again")
     assert (again / "README.md").read_text().count("## Use") == 1
     packaged = export_encoder("europe5", tmp_path / "own")

@@ -23,6 +23,7 @@ Means are also of groups of languages: nineteen European languages, widespread o
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -94,6 +95,9 @@ def main() -> None:
     )
     command.add_argument("--plot", type=Path, help="draw --pairs as PLOT-light.svg and PLOT-dark.svg")
     command.add_argument("--names", type=Path, help="measure a table of names instead")
+    command.add_argument(
+        "--results", type=Path, help="write MTEB's figures as results.json of a model folder"
+    )
     args = command.parse_args()
     if args.plot and not args.pairs:
         command.error("--plot needs --pairs")
@@ -111,6 +115,8 @@ def main() -> None:
             for name, column in columns.items()
         }
     print_table(columns)
+    if args.results:
+        write_results(columns, args.results)
     if args.pairs:
         every_pair(args.data, encode, args.pairs)
         if args.plot:
@@ -161,6 +167,17 @@ def names_across_scripts(path: Path, encode) -> Iterator[list[object]]:  # type:
     for lang, other in zip(langs[1:], others, strict=True):
         into, back = hits(first, other)
         yield [lang, percent(into[0], back[0]), percent(into[1], back[1])]
+
+
+def write_results(columns: Mapping[str, Mapping[str, float]], path: Path) -> None:
+    """Write the accuracies that MTEB knows as `bitextmine export` puts them into a model card."""
+    results = [
+        {"task": "BitextMining", "dataset": f"MTEB {task}", "config": f"{NAMES[lang].three}-eng", "metric": "accuracy",
+         "value": round(value, 2)}
+        for task, column in (("NTREXBitextMining", "NTREX accuracy"), ("Tatoeba", "Tatoeba accuracy"))
+        for lang, value in columns.get(column, {}).items()
+    ]  # fmt: skip
+    path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 def found_files(data: Path, *patterns: str) -> list[Path]:

@@ -54,6 +54,17 @@ class Command(_WithExample):
         super().__init__(*args, **kwargs)
         self.resume = resume
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the command line; point out that an unknown option is a command."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            name = error.option_name.lstrip("-")
+            if name in getattr(ctx.parent and ctx.parent.command, "commands", {}):
+                message = f"{error.message} 'bitextmine {name}' is a command of its own."
+                raise click.NoSuchOption(error.option_name, message, ctx=ctx) from None
+            raise
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         if ctx.params.get("output") == "-" and not _stdout_is_open():  # better now than after the work

@@ -64,6 +64,11 @@ def test_options_that_mean_nothing(bitextmine, tmp_path, args, message):
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_an_option_that_is_a_command(bitextmine):
+    err = bitextmine("mine", "--report", "r.html", code=2).err
+    assert "No such option" in err and "'bitextmine report' is a command of its own" in err
+
+
 def test_more_threads_than_there_can_be(bitextmine, tmp_path):
     (tmp_path / "x.tsv").write_text("one\tune\n")
     script = "from bitextmine.cli.program import main; main()"

@@ -73,3 +73,27 @@ def test_sentence_transformers_own_tools_take_an_encoder(model, expected):
     lines = ["the sitting is closed", "a red bicycle", "the sitting is closed now"]
     (score, *pair), *_ = util.paraphrase_mining(model, lines, batch_size=2, show_progress_bar=False)
     assert score > 0.5 and sorted(pair) == [0, 2]
+
+
+def test_mteb_takes_an_encoder(model):
+    mteb = pytest.importorskip("mteb")
+    datasets = pytest.importorskip("datasets")
+    task = mteb.get_task("STSBenchmark")
+    rows = [
+        ("the sitting is closed", "the sitting is closed", 5.0),
+        ("a dog barks", "a dog is barking", 4.0),
+        ("two umbrellas", "fresh bread in the harbour", 0.0),
+    ]
+    columns = dict(zip(("sentence1", "sentence2", "score"), zip(*rows, strict=True), strict=True))
+    task.dataset = datasets.DatasetDict({"test": datasets.Dataset.from_dict(columns)})
+    task.data_loaded = True
+    bitext = mteb.get_task("Tatoeba", languages=["deu"])
+    sides = {"sentence1": ["the sitting is closed", "two umbrellas", "a red bicycle"]}
+    sides["sentence2"] = sides["sentence1"]
+    bitext.dataset = {"deu-eng": datasets.DatasetDict({"test": datasets.Dataset.from_dict(sides)})}
+    bitext.data_loaded = True
+    found = mteb.evaluate(
+        model, [task, bitext], cache=None, encode_kwargs={"batch_size": 2}, show_progress_bar=False
+    )
+    assert found.task_results[0].get_score() > 0.4
+    assert found.task_results[1].get_score() == 1

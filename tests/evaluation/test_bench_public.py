@@ -1,5 +1,6 @@
 """The benchmarks of public figures and beside other encoders, on small files laid out as they expect them."""
 
+import json
 import subprocess
 import sys
 
@@ -30,13 +31,20 @@ def test_plain_clones_are_measured(root, tmp_path):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("".join(f"{line}\n" for line in sides[side]), encoding="utf-8")
     script = [sys.executable, root / "train/bench_public.py", "--data", tmp_path, "--model", "europe5"]
-    done = subprocess.run(script, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*script, "--results", tmp_path / "results.json"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     header, _, french, *_ = done.stdout.splitlines()
     found = dict(zip(header.split(" | ")[1:], french.removesuffix(" |").split(" | ")[1:], strict=True))
     for benchmark in ("NTREX", "FLORES", "Tatoeba"):
         name = next(name for name in found if name.startswith(f"{benchmark} accuracy"))
         assert 95 < float(found[name]) < 100
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert [(r["dataset"], r["config"]) for r in results] == [
+        ("MTEB NTREXBitextMining", "fra-eng"),
+        ("MTEB Tatoeba", "fra-eng"),
+    ]
     (tmp_path / "NTREX/NTREX-128/newstest2019-ref.fra.txt").write_text("une ligne\n")
     done = subprocess.run(script, capture_output=True, text=True, check=False)
     assert "NTREX is not parallel" in done.stderr
