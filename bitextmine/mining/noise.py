@@ -185,8 +185,6 @@ def _iterate(
         shape: gives the share of noise above each edge (bins - 1,) from the scores at _LOW and _UPPER (2,), for the
             upper half of the noise; None leaves the shape as it is.
     """
-    from scipy.optimize import isotonic_regression
-
     n, p = observed.sum(), np.ones(len(observed))
     weight = np.maximum(observed, 1e-9)
     for _ in range(_ROUNDS):
@@ -197,8 +195,7 @@ def _iterate(
         if shape is not None:
             above = shape(np.interp([_LOW, _UPPER], cumulative[:-1], edges))
             noise[low + 1 :] = -n * np.diff(np.concatenate([[1.0], above, [0.0]]))[low + 1 :]
-        falling = isotonic_regression(share * noise / weight, weights=weight, increasing=False).x
-        new = 1 - np.clip(falling, 0, 1)
+        new = 1 - np.clip(_falling(share * noise / weight, weight), 0, 1)
         change = float(np.abs(new - p) @ observed) / n
         p = new
         if change < 1e-6:
@@ -211,6 +208,19 @@ def _edges(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     bins = min(_BINS, max(5, len(scores) // 40))
     top = np.geomspace(0.1, min(0.05, 10 / len(scores)), bins)
     return np.unique(np.quantile(scores, np.concatenate([np.linspace(0, 0.9, bins + 1)[1:], 1 - top])))
+
+
+def _falling(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the nearest sequence that never rises, by weighted least squares (pool adjacent violators)."""
+    pooled: list[tuple[float, float, int]] = []
+    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
+        block = (value, weight, 1)
+        while pooled and pooled[-1][0] <= block[0]:
+            v, w, c = pooled.pop()
+            total = w + block[1]
+            block = ((v * w + block[0] * block[1]) / total, total, c + block[2])
+        pooled.append(block)
+    return np.repeat([v for v, _, _ in pooled], [c for _, _, c in pooled])
 
 
 def counts_source(n: int, m: int, retrieval: str) -> bool:
