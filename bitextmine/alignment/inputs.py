@@ -15,7 +15,7 @@ from bitextmine.errors import BitextmineError, UsageError, explained
 from bitextmine.files.corpus import Corpus
 from bitextmine.files.formats.names import first_bytes
 from bitextmine.files.source import ORIGIN, Source
-from bitextmine.languages.clean import clean
+from bitextmine.languages.clean import cleaned
 from bitextmine.languages.codes import UNDETERMINED, is_code
 from bitextmine.run import Run
 
@@ -130,7 +130,7 @@ class Reader:
                 return self._uncut(source, lines)
             rows = [
                 (line, f"{name} {i}.{j}", j == 1, None)
-                for i, text in enumerate(map(clean, paragraphs(lines)), 1)
+                for i, text in enumerate(cleaned(paragraphs(lines)), 1)
                 for j, line in enumerate(sentences(text, lang), 1)
             ]
         self.cut[name] = None

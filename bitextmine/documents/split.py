@@ -28,7 +28,7 @@ from bitextmine.files.atomic import cannot_write, put_in_place
 from bitextmine.files.journal import Journal, journal_folder, remove_folder
 from bitextmine.files.output import Destination, keep_apart
 from bitextmine.files.source import ORIGIN, Location, Source, origin_path
-from bitextmine.languages.clean import clean, has_mojibake
+from bitextmine.languages.clean import cleaned
 from bitextmine.languages.codes import code_problem, same_code
 from bitextmine.run import Run
 from bitextmine.system import keep_freed_memory
@@ -334,17 +334,12 @@ class Splitter:
     def _cleaned(self, document: Document) -> Iterator[str]:
         """Yield the paragraphs that have text; NoDocument if they cannot be read, and others may."""
         try:
-            texts = iter(document.paragraphs())
-            head = list(itertools.islice(texts, _SAMPLE))
-            is_garbled = self._options.normalize and any(map(has_mojibake, head))
-            for text in itertools.chain(head, texts):
-                if self._options.normalize:
-                    is_garbled = is_garbled or has_mojibake(text)
-                    text = clean(text, tags=document.tags, is_garbled=is_garbled)
-                else:
-                    text = text.translate(_BREAKS).strip()
-                if text:
-                    yield text
+            texts = document.paragraphs()
+            if self._options.normalize:
+                texts = cleaned(texts, tags=document.tags)
+            else:
+                texts = (text.translate(_BREAKS).strip() for text in texts)
+            yield from filter(None, texts)
         except (MissingPackage, UsageError, NoDocument):
             raise
         except BitextmineError as error:

@@ -6,9 +6,10 @@ to users as they are; it costs nothing but a look for suspicious characters wher
 
 import functools
 import html
+import itertools
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 _INLINE = (
     "a abbr acronym b bdi bdo big bpt cite code del em ept font i img ins kbd mark ph q s samp small span strike "
@@ -59,6 +60,8 @@ _SUSPICIOUS = re.compile(
     "(?<=<)[/a-zA-Z!]|(?<=&)[#a-zA-Z][a-zA-Z0-9]{1,31};)"
 )
 
+_LOOKED_AT = 40  # paragraphs of a document, the first ones
+
 # Latin ligatures, of which the text of a PDF is full.
 _LIGATURE = re.compile("[\ufb00-\ufb06]")
 
@@ -87,6 +90,19 @@ def clean(text: str, *, tags: bool = True, is_garbled: bool = False) -> str:
         text = _LIGATURE.sub(lambda letters: unicodedata.normalize("NFKC", letters[0]), text)
         text = "".join(unicodedata.normalize("NFC", piece) for piece in normal_pieces(text))
     return _single_spaced(text)
+
+
+def cleaned(texts: Iterable[str], *, tags: bool = True) -> Iterator[str]:
+    """Yield the paragraphs of a document in normal form.
+
+    What may be text in capitals is mojibake if there is other mojibake before it or among the first paragraphs.
+    """
+    texts = iter(texts)
+    head = list(itertools.islice(texts, _LOOKED_AT))
+    is_garbled = any(map(_has_mojibake, head))
+    for text in itertools.chain(head, texts):
+        is_garbled = is_garbled or _has_mojibake(text)
+        yield clean(text, tags=tags, is_garbled=is_garbled)
 
 
 def readable(lines: Sequence[str]) -> Sequence[str]:
@@ -134,7 +150,7 @@ def _decoded(text: str) -> str:
     return _ENTITY.sub(lambda match: html.unescape(match[0]), text) if "&" in text else text
 
 
-def has_mojibake(text: str) -> bool:
+def _has_mojibake(text: str) -> bool:
     """Return True for a text with mojibake that cannot be capitals."""
     if text.isascii() or not _GARBLED.search(text):
         return False
@@ -142,7 +158,7 @@ def has_mojibake(text: str) -> bool:
 
 
 def _repaired(text: str, is_garbled: bool = False) -> str:
-    if not has_mojibake(text) and not (is_garbled and _GARBLED.search(text)):
+    if not _has_mojibake(text) and not (is_garbled and _GARBLED.search(text)):
         return text
     import ftfy
 
