@@ -48,7 +48,7 @@ KINDS = {
 }
 MEASURES = ("cosine", "ratio-4", "rescored-4", "second", "both")
 BUDGETS = (0.02, 0.05, 0.1, 0.15)
-QUERIES = (0.003, 0.01, 0.03)
+QUERIES = (0.003, 0.01)
 Curves = dict[tuple[str, str], list[list[float]]]
 
 
