@@ -65,6 +65,11 @@ def test_cells_in_quotation_marks(tmp_path, program, name):
     assert open_table(path).langs() == ("en", "de")
 
 
+@pytest.mark.parametrize("head", ["", "sep=|\n"])
+def test_cells_between_bars(tmp_path, head):
+    assert rows(written(tmp_path / "a.csv", "|", head=head)) == READ
+
+
 CELL = st.text(st.sampled_from('"\n\r\t,; aé\u2028'), min_size=1, max_size=6)
 
 

@@ -151,7 +151,7 @@ def _two_languages(suffix: str) -> bool:
 _HEAD_BYTES, _HEAD_LINES = 1 << 16, 200
 _XLIFF = re.compile(rb"<(?:[\w.-]+:)?xliff[\s>]")
 _TMX = re.compile(rb"<tmx[\s>]")
-_DELIMITERS = ",;\t"
+_DELIMITERS = ",;\t|"
 # A cell in quotation marks, which are doubled inside.
 _QUOTED = re.compile(r'(?:^|(?<=\t))"((?:[^"]|"")*+)"(?=\t|\r?$)', re.MULTILINE)
 _PO = re.compile(rb'(?:[ \t\r]*(?:#[^\n]*)?\n)*+(?:msgctxt|msgid)[ \t]+"')
