@@ -73,5 +73,6 @@ def choose_model(model: Any, langs: Iterable[str | None]) -> Any:
         if len(known) == len(stated) > 0 and wanted <= {same_code(code) for code in languages_of(name)}:
             break
     if known:
-        log.info("--model auto: %s, for %s", name, " and ".join(known))
+        *most, last = known
+        log.info("--model auto: %s, for %s", name, f"{', '.join(most)} and {last}" if most else last)
     return name

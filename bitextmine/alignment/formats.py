@@ -144,7 +144,7 @@ class AlignedDocument:
         Args:
             output: the file, or ``-`` for standard output.
             ids: add line numbers (tsv alone).
-            format: a name in `choices.FORMATS` (default: by the suffix, else tsv).
+            format: a name in `options.FORMATS` (default: by the suffix, else tsv).
 
         Raises:
             UsageError: `format` does not fit the suffix.

@@ -52,7 +52,7 @@ class AlignOptions(Options):
         Opt(
             "--anchors",
             "Keep lines that both sides share as fixed points: numbers of verses and headings, keys, URLs; also "
-            "paragraphs and headings, where both sides have as many.",
+            "paragraphs and headings, if both sides have the same number.",
         ),
     ] = False
     ids: Annotated[

@@ -111,10 +111,10 @@ def adapt(
 ) -> None:
     """Adapt an encoder to your own text, without known pairs.
 
-    The names of the two corpora tell their languages. Mines the corpora with the encoder, continues its training on
-    the pairs that --error-rate allows, and repeats until retrieval of held-out pairs no longer improves. Writes a model
-    folder for --model; adapt.jsonl in it logs each round. If no round helps, or there are too few pairs, writes no
-    model and exits with code 1.
+    The file names give the two languages. Mines the corpora with the encoder, continues its training on the pairs that
+    --error-rate allows, and repeats until retrieval of held-out pairs no longer improves. Writes a model folder for
+    --model; adapt.jsonl in it logs each round. If no round helps, or there are too few pairs, writes no model and
+    exits with code 1.
     """
     from bitextmine.adaptation.adapt import adapt as adapt_encoder
 

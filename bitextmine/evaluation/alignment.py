@@ -14,6 +14,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.evaluation.report import RESAMPLES, FileName, Report, bootstrap, percent
 from bitextmine.files.source import Source
@@ -58,7 +59,7 @@ class AlignmentReport(Report):
                 [name, *percent(s.precision, s.recall, s.f1, s.low, s.high)]
                 for name, s in (("strict", self.strict), ("lax", self.lax))
             ],
-            f"{self.found:,} links found, {self.gold:,} in the gold; low and high: 95% interval of F1",
+            f"{counted(self.found, 'link')}, {self.gold:,} in the gold; low and high: 95% interval of F1",
         )
 
 

@@ -177,7 +177,12 @@ class Corpus:
         """
         if self.source is None:
             raise BitextmineError(f"{self.name}: only a corpus in a file has an origin beside it")
-        beside = replace(self.source, text=str(origin_path(self.source)))
+        path = origin_path(self.source)
+        if not path.exists():
+            raise BitextmineError(
+                f"{self.name}: no {path.name} beside it, which 'split -o' writes; leave --origin out"
+            )
+        beside = replace(self.source, text=str(path))
         origins = Corpus(beside, self.lang)
         if len(origins) != len(self):
             raise BitextmineError(

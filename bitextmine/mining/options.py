@@ -206,8 +206,8 @@ class MiningOptions(Options):
         Budget,
         Opt(
             "--second-budget",
-            "Most for --second to encode: a share of the lines, or as many as take some time (90s, 30m, 2h), which "
-            "depends on the machine.",
+            "Most that --second encodes: a share of the lines, or a time (90s, 30m, 2h), with which the result depends "
+            "on the machine.",
         ),
     ] = 0.1
     dedup: Annotated[Dedup, Opt("--dedup", "Mine duplicate lines once.")] = Dedup.EXACT
@@ -226,6 +226,8 @@ class MiningOptions(Options):
             raise UsageError(
                 "rescore with k=1 (--rescore -k 1): one neighbour gives no margin to start from; use -k 2 or more"
             )
+        if self.second is None and self.second_budget != type(self).second_budget:
+            raise UsageError("second_budget is given (--second-budget), but no second encoder (--second)")
         if self.second is not None and self.wants_rescoring is False:
             raise UsageError(
                 "second (--second) judges log odds: it goes with rescoring, the ratio margin and k >= 2 (--rescore, "

@@ -252,7 +252,7 @@ def test_languages_are_checked(bm, tmp_path):
     refused = bm("align", "doc.fr", "doc.fr", "--src-lang", "English", code=2).err
     assert "'English' is not a language code such as en" in refused
     error = bm("align", "doc.English", "doc.fr", "-o", "out.tmx", code=2).err
-    assert "TMX tells source from target" in error and "--src-lang" in error
+    assert "TMX needs two languages" in error and "--src-lang" in error
     stated = ("--format", "tmx", "--src-lang", "en", "--tgt-lang", "pt-BR")
     assert 'xml:lang="pt-BR"' in bm("align", "doc.English", "doc.fr", *stated).out
     assert "no/out.tsv" in bm.fails("align", "doc.English", "doc.fr", "-o", "no/out.tsv")

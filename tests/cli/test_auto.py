@@ -85,4 +85,7 @@ def test_every_stage_chooses(bitextmine, tmp_path, caplog):
     with caplog.at_level(logging.INFO, "bitextmine"):
         api.align(tmp_path / "book.en", tmp_path / "book.pl")
         api.score(rows, columns="cosine", src_lang="en", tgt_lang="pl")
-    assert [record.message for record in caplog.records].count("--model auto: world56, for en and pl") == 2
+        choose_model("auto", ["en", "de", "fr"])
+    notes = [record.message for record in caplog.records]
+    assert notes.count("--model auto: world56, for en and pl") == 2
+    assert notes[-1] == "--model auto: europe5, for en, de and fr"

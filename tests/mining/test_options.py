@@ -29,6 +29,7 @@ def test_text_becomes_a_member():
         ({"retrieval": "matching", "k": 1}, "-k 2 or more"),
         ({"rescore": True, "k": 1}, "--rescore -k 1"),
         ({"gold": "g.tsv", "threshold": "none"}, "the threshold .--threshold. is none"),
+        ({"second_budget": "5m"}, "no second encoder .--second."),
         ({"k": 2.5}, "k: expected a whole number, found 2.5"),
         ({"rescore": "no"}, "rescore: expected True or False, found 'no'"),
         ({"memory": "lots"}, "memory: 'lots' is not a size"),

@@ -60,8 +60,9 @@ class Format:
     def check_languages(self, langs: tuple[str, str], option: str = "--src and --tgt") -> None:
         """Raise UsageError if the format needs languages, and these are unknown or the same; `option` gives them."""
         if self.needs_languages and (not all(langs) or langs[0] == langs[1]):
-            why = f"both are '{langs[0]}'" if all(langs) else f"they are not known; say which with {option}"
-            raise UsageError(f"{self.name.upper()} tells source from target by their languages, and {why}")
+            why = f"both are '{langs[0]}'" if all(langs) else f"which are unknown: give {option}"
+            what = "NAME.{lang}" if self is MOSES else self.name.upper()
+            raise UsageError(f"{what} needs two languages, {why}")
 
 
 TSV = Format("tsv", (".tsv", ".txt", ".tab", ""), "tsv:TextRows", "tsv:TextWriter", lines=True)
