@@ -88,7 +88,7 @@ def test_metadata(wheel, root):
     assert {"gpu", "dev"} <= set(metadata.get_all("Provides-Extra"))
     assert f"{info}/licenses/LICENSE" in archive.namelist()
     assert "bitextmine = bitextmine.cli.program:main" in archive.read(f"{info}/entry_points.txt").decode()
-    assert wheel.stat().st_size < 70_000_000, "the packaged encoders are to stay small"
+    assert wheel.stat().st_size < 95_000_000, "the packaged encoders are to stay small"
 
 
 @pytest.fixture(scope="module")
