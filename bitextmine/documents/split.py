@@ -214,11 +214,10 @@ def _check(inputs: Sequence[str | os.PathLike[str]], output: str, options: Split
         raise UsageError(f"-o {output}: names the language twice; write {{lang}} once")
     if len(options.langs) > 1 and not options.by_language:
         raise UsageError("--lang names the language of all documents; for several pass --by-language, too")
-    if len(options.langs) == 1 or "{lang}" not in output:
-        for given in inputs:
-            named = None if output == "-" else Destination(output.replace("{lang}", "".join(options.langs)))
-            keep_apart(Source.of(given), {"-o": named})
     for given in inputs:
+        source = Source.of(given)
+        lang = options.langs[0] if len(options.langs) == 1 else language_of(source) or ""
+        keep_apart(source, {"-o": None if output == "-" else Destination(output.replace("{lang}", lang))})
         top = Path(os.path.realpath(given))
         if output != "-" and top.is_dir() and Path(os.path.realpath(output)).is_relative_to(top):
             raise UsageError(f"-o {output} is inside the folder {given}, which is read; name another folder")

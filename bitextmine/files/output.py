@@ -24,9 +24,11 @@ from typing import IO, Any, BinaryIO
 
 from bitextmine.errors import BitextmineError, UsageError, explained
 from bitextmine.files.atomic import ELSEWHERE, FULL_DISK, cannot_write, replacing
+from bitextmine.files.formats.names import SUFFIXES
 from bitextmine.files.json_toml import read_json
 from bitextmine.files.source import Location, Source
 from bitextmine.files.storage import AnyPath, Remote, reading
+from bitextmine.languages.codes import is_short_code
 
 _BUFFER = 1 << 18
 
@@ -180,7 +182,8 @@ def keep_apart(source: Source, outputs: Mapping[str, Destination | None]) -> Non
     for file in source.files:
         if not file.is_standard:
             taken[file.identity] = "the input itself"
-            if lang := file.stem.suffix:
+            lang = file.stem.suffix
+            if is_short_code(lang[1:]) and lang not in SUFFIXES:
                 before, _, after = file.text.rpartition(lang)
                 taken[Location(before + ".{lang}" + after).identity] = "the input itself"
     for option, output in outputs.items():

@@ -224,7 +224,7 @@ def check_output(
     if output.text != "-":
         beside = _manifest(output)
         kept = {file.identity: file for file in inputs}
-        for made in (output, beside):
+        for made in (*(Destination(output.text.replace("{lang}", lang)) for lang in langs), beside):
             if (file := kept.get(made.identity)) is not None:
                 raise UsageError(
                     f"output {output} (-o) would replace {file}, which the pairs are mined from; name another file"

@@ -287,6 +287,7 @@ def test_outputs_that_would_replace_an_input(bm, tmp_path):
     for name, more in (
         ("corpus.fr", ()),
         ("./corpus.en.npy", ()),
+        ("corpus.{lang}", ()),
         ("gold.tsv", ("--threshold", "auto", "--gold", "gold.tsv")),
     ):
         assert name.removeprefix("./") in bm.refused(*MINE, *more, "-o", name, *NO_MODEL, code=2)

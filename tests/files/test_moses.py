@@ -53,6 +53,11 @@ def test_mistakes(bitextmine, corpus):
     assert "a.en has 4 lines, but short.de has 1" in bitextmine.fails("score", "a.en", "short.de", cwd=corpus)
     said = bitextmine("filter", "a.en", "a.de", "-o", "a.{lang}", cwd=corpus, code=2).err
     assert "the input itself" in said
+    (corpus / "b.tsv").write_text("a\tb\n")  # neither output has its name
+    bitextmine(
+        "filter", "b.tsv", "--src", "en", "--tgt", "de", "-o", "b.{lang}", "--preset", "none", cwd=corpus
+    )
+    assert (corpus / "b.en").read_text() == "a\n" and (corpus / "b.tsv").exists()
     said = bitextmine("filter", "-", "-o", "a.{lang}", cwd=corpus, stdin=b"a\tb\n", code=2).err
     assert "--src and --tgt" in said
     assert "name both files" in bitextmine("score", "a.{lang}", cwd=corpus, code=2).err
