@@ -51,6 +51,13 @@ def test_links(page):
     assert not broken
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_lines_are_short(page):
+    """Lines of prose; tables and pictures take what they need."""
+    lines = text_of(page).splitlines()
+    assert [line for line in lines if len(line) > 120 and not line.startswith(("|", "![", "  <img"))] == []
+
+
 def test_links_and_headings_are_found():
     assert len(PAGES) > 10
     assert "house-rules" in anchors(ROOT / "CONTRIBUTING.md")

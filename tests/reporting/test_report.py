@@ -125,7 +125,7 @@ def test_high_scores_to_doubt(tmp_path, ordinary, reason):
     count, examples = found.doubts[reason]
     assert count == found.doubted == n
     assert [pair[2:4] for pair in examples.items] == DOUBTFUL[reason][::-1]
-    rows = make(tmp_path, ordinary + doubted).rows("Reasons for doubt")
+    rows = make(tmp_path, ordinary + doubted).rows("Reasons")
     assert sum(row.endswith(f" {n} {n / (200 + n):.1%}") for row in rows) == 1
 
 
@@ -156,7 +156,7 @@ def test_scores_missing_or_nan_are_counted_and_said(tmp_path):
 def test_pairs_without_scores(tmp_path):
     page = make(tmp_path, "".join(line.partition("\t")[2] for line in pairs(50).splitlines(keepends=True)))
     assert "No column of scores" in page.text
-    assert "Pairs to doubt" in page.text
+    assert "Suspicious pairs" in page.text
     assert "A few pairs" in page.text
     assert "Scores</h2>" not in page.source
 
