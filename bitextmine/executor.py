@@ -159,8 +159,9 @@ def find_executor(value: str | Executor) -> Executor:
     settings: dict[str, Any] = {}
     for part in filter(None, query.split("&")):
         key, _, text = part.partition("=")
-        if key not in inspect.signature(make).parameters:
-            raise UsageError(f"executor {name!r} has no setting {key!r}")
+        if key not in (known := inspect.signature(make).parameters):
+            others = ", ".join([*known][1:])  # the first is the address
+            raise UsageError(f"executor {name!r} has no setting {key!r}; its settings are {others}")
         settings[key] = int(text) if text.isdecimal() and len(text) < 19 else text
     executor: Executor = make(address, **settings) if address else make(**settings)
     return executor

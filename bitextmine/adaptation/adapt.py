@@ -48,10 +48,10 @@ LOG = "adapt.jsonl"
 COLUMNS = {
     "round": "round",
     "pairs": "pairs mined",
-    "estimated_precision": "of these right, estimated",
+    "estimated_precision": "estimated precision",
     "precision_interval": "95% interval",
-    "p_at_1": "P@1 on pairs held out",
-    "p_at_1_half": "with half of their words",
+    "p_at_1": "P@1 on held-out pairs",
+    "p_at_1_half": "P@1 with half of their words",
 }
 # Fewer are not enough to learn from, or to measure by.
 FEWEST_PAIRS, FEWEST_HELD_OUT = 200, 50
@@ -389,7 +389,7 @@ class Adaptation:
         with replacing(self.out / LOG) as file:
             file.write("".join(f"{json.dumps(record)}\n" for record in self.rounds).encode())
         names = COLUMNS | {"better": "better"}
-        figures = [f"{name} {_cell(entry[key])}" for key, name in names.items() if key in entry]
+        figures = [f"{name}: {_cell(entry[key])}" for key, name in names.items() if key in entry]
         log.info("%s", "; ".join(figures))
 
     # --- parts -----------------------------------------------------------------------------------------------
@@ -420,4 +420,6 @@ def _measured(record: dict[str, Any]) -> Measured:
 def _cell(value: Any) -> str:
     if isinstance(value, list):
         return " to ".join(map(str, value))
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)

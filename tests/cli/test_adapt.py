@@ -66,7 +66,7 @@ def test_adapted_encoder(bitextmine, piles, weak_model, adapted):
     for entry in rounds:
         assert f"| {entry['round']} |" in card and f"| {entry['p_at_1']} | {entry['p_at_1_half']} |" in card
     assert f"| {low} to {high} |" in card and "round-0" not in card
-    assert "round 1; " in said
+    assert "round: 1; " in said and "better: yes" in said
     assert not (folder / "work").exists()
     assert (folder / SCORER).read_bytes() == (weak_model / SCORER).read_bytes()
     assert not list(piles.glob("*.npy"))  # embeddings beside the corpora belong to the first encoder

@@ -65,7 +65,7 @@ def test_an_executor_of_another_package(bitextmine, tmp_path, parallel_text, tin
         ("ray://head:70000", "found 'head:70000'"),
         ("ray://auto?cpus=0", "executor: cpus must be at least 1, found 0"),
         ("ray://auto?rows=many", "executor: rows: expected a whole number, found 'many'"),
-        ("ray://auto?memory=1", "executor 'ray' has no setting 'memory'"),
+        ("ray://auto?memory=1", "executor 'ray' has no setting 'memory'; its settings are cpus, gpus, rows"),
         ("slurm", "no executor is called 'slurm'"),
         ("tiles", "no executor is called 'tiles'"),
         ("", "found ''"),
