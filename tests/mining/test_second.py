@@ -99,7 +99,9 @@ def f1(pairs, gold):
 
 
 def run(sides, other=None, **options):
-    options = {"src_lang": "en", "tgt_lang": "fr", "device": "cpu", "second_budget": 0.6, **options}
+    options = {"src_lang": "en", "tgt_lang": "fr", "device": "cpu", **options}
+    if other is not None:
+        options.setdefault("second_budget", 0.6)
     return mine(*sides, second=other, **options)
 
 
