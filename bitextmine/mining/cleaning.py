@@ -5,7 +5,8 @@ Rules on lines, before the search, in this order; the first that matches counts:
     no_letters   no two letters together
     repeated     one character is over half of the line (of 8 or more without blanks), or one word (of 6 or more)
     boilerplate  the line occurs over 100 times, and makes up over a thousandth of its corpus
-    language     the line as a whole is in another language than its corpus
+    language     the line as a whole is in another language than its corpus, one of under 20 letters in that of the other
+                 corpus: of two languages, a few words show which one they are in
     copy         the other corpus has the same line, up to case, and neither is in a wrong language; it stays in the
                  corpus that its words are typical of
 
@@ -41,7 +42,7 @@ from bitextmine.mining.sides import Side, Sides
 log = logging.getLogger(__name__)
 
 # The version of the rules, for signatures.
-VERSION = "3"
+VERSION = "4"
 
 RULES = ("no_letters", "repeated", "boilerplate", "language", "copy")
 _NUMBER = {rule: number for number, rule in enumerate(RULES, start=1)}
@@ -61,7 +62,7 @@ _HEAVIEST = 3.0
 _AT_HOME = 1.0  # the lowest weight of a line that is clearly on its side
 _ELSEWHERE = -3.0
 _ENOUGH_WORDS = 8
-_ENOUGH_LETTERS = 20  # shorter lines have no identifiable language
+_ENOUGH_LETTERS = 20  # the language of shorter lines is one of two at best
 _UNLIKELY = 0.05  # Languages.share below which a line is in another language
 _MANY_OTHERS = 0.02  # the share of other languages in a sample from which all lines are identified
 _NEARLY_ALL = 0.9  # the share from which none is
@@ -129,26 +130,6 @@ def near_copies(
     return np.fromiter(copies, dtype=np.bool_, count=len(pairs))
 
 
-def in_one_language(pairs: ScoredPairs, sides: Sides) -> NDArray[np.bool_]:
-    """Return a mask (p,) of the pairs with a line that is clearly in the language of the other side.
-
-    Of two languages, lines of a few words show which one they are in. None are marked where the identifier is not
-    installed or does not know both languages, or where it marks most pairs: then a corpus is in another language.
-    """
-    marked = np.zeros(len(pairs), dtype=np.bool_)
-    identifier = Languages() if is_installed() else None
-    codes = [None if identifier is None else identifier.code(side.text.lang) for side in sides]
-    if identifier is None or codes[0] is None or codes[1] is None or codes[0] == codes[1]:
-        return marked
-    for side, own, (code, other) in zip(
-        sides, (pairs.src, pairs.tgt), ((codes[0], codes[1]), (codes[1], codes[0])), strict=True
-    ):
-        rows, place = np.unique(own, return_inverse=True)
-        lines = [_without_markup(line).lower() for line in side.text.take(side.unique.rows[rows])]
-        marked |= (identifier.share(lines, code, other) < _UNLIKELY)[place]
-    return marked if 2 * marked.sum() <= len(pairs) else np.zeros_like(marked)
-
-
 def _alike(both: tuple[str, str], one: list[str], other: list[str], fewest: int, share: float) -> bool:
     if one == other:
         numbers = ["".join(filter(str.isdigit, _without_markup(line))) for line in both]
@@ -195,7 +176,8 @@ def clean_sides(sides: Sides) -> tuple[Sides, str]:
     samples = [own.of_it(sample) for own, sample in zip(asked, samples, strict=True)]
     weights = _Weights(samples) if min(map(len, samples)) >= _LINES else None
     looked = [
-        _look(side, weights, number, one) for number, (side, one) in enumerate(zip(sides, asked, strict=True))
+        _look(side, weights, number, asked[number], asked[1 - number].code)
+        for number, side in enumerate(sides)
     ]
     copied = [_copies(*looked), _copies(*reversed(looked))]
     counts: list[dict[str, int]] = []
@@ -242,13 +224,17 @@ class _Asked:
             return list(sample)
         return [line for line, other in zip(self._sampled, self._others, strict=True) if not other]
 
-    def foreign(self, lines: Sequence[str]) -> NDArray[np.bool_]:
-        """Return a mask (n,) of the lines in another language."""
+    def foreign(self, lines: Sequence[str], other: str | None = None) -> NDArray[np.bool_]:
+        """Return a mask (n,) of the lines in another language, short ones in ``other``, if the identifier knows it."""
+        found = np.zeros(len(lines), dtype=bool)
+        if self._identifier is None or self.code is None:
+            return found
         long = np.fromiter(map(_is_long, lines), bool, len(lines))
-        if self._identifier is None or self.code is None or not long.any():
-            return np.zeros(len(lines), dtype=bool)
-        long[long] = self._identifier.share(list(itertools.compress(lines, long)), self.code) < _UNLIKELY
-        return long
+        found[long] = self._identifier.share(list(itertools.compress(lines, long)), self.code) < _UNLIKELY
+        if other is not None:
+            short = [_without_markup(line).lower() for line in itertools.compress(lines, ~long)]
+            found[~long] = self._identifier.share(short, self.code, other) < _UNLIKELY
+        return found
 
 
 class _Weights:
@@ -322,8 +308,8 @@ class _Looked:
     weight: NDArray[np.float64]
 
 
-def _look(side: Side, weights: _Weights | None, number: int, asked: _Asked) -> _Looked:
-    """Apply the rules that look at one line by itself."""
+def _look(side: Side, weights: _Weights | None, number: int, asked: _Asked, other: str | None) -> _Looked:
+    """Apply the rules that look at one line by itself; ``other``: the other side's language for the identifier."""
     rows = len(side.unique.rows)
     reason, key, weight = np.zeros(rows, np.int8), np.empty(rows, np.int64), np.zeros(rows)
     row = 0
@@ -346,7 +332,7 @@ def _look(side: Side, weights: _Weights | None, number: int, asked: _Asked) -> _
                 if weight[row + i] <= _ELSEWHERE or len(lows[i].split()) >= _ENOUGH_WORDS:
                     reason[row + i] = _NUMBER["language"]
         if asked.code is not None and doubtful:
-            foreign = asked.foreign([block[i] for i in doubtful])
+            foreign = asked.foreign([block[i] for i in doubtful], other)
             reason[row + np.array(doubtful)[foreign]] = _NUMBER["language"]
         row += len(block)
     return _Looked(reason, key, weight)

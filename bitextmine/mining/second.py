@@ -5,8 +5,7 @@ costs F1 about 1 / (pairs kept + true pairs). Those that are likeliest to be wro
 expected to cost less than `LEFT` (`doubtful`).
 
 Their log odds first heed what the first encoder does not see: rivals, of which at most one is true (`rivalled`), and
-how far the ratio of lengths is from the usual one (`length_penalty`). A line in the language of the other side, which a
-multilingual encoder puts nearest to its paraphrases there, makes a pair hopeless.
+how far the ratio of lengths is from the usual one (`length_penalty`).
 
 The second encoder's evidence is one number for each candidate: the cosine of its vectors less the means of their
 languages, plus twice its lead over the best rival of its ends among the lines that are encoded again. How much that
@@ -38,7 +37,7 @@ from bitextmine.embeddings.selection import Elsewhere, SelectedVectors
 from bitextmine.errors import BitextmineError
 from bitextmine.languages.clean import readable
 from bitextmine.mining.calibration import probability
-from bitextmine.mining.cleaning import in_one_language, near_copies
+from bitextmine.mining.cleaning import near_copies
 from bitextmine.mining.margin import BestBothWays, BestCandidates, rounded
 from bitextmine.mining.options import seconds_of
 from bitextmine.mining.pairing import ScoredPairs
@@ -412,15 +411,12 @@ def consult(
         some, first = pairs.take(among), rivalled(pairs)[among]
         found = second.evidence(some, sides)
         first -= length_penalty(some, sides, first)
-        same = in_one_language(some, sides)
-        apart = np.flatnonzero(~same)
-        fit = fit_evidence if judge is None else partial(judge, some.take(apart))
-        evidence = fit(first[apart], found[apart])
+        fit = fit_evidence if judge is None else partial(judge, some)
+        evidence = fit(first, found)
         after = first + evidence.log_odds(found)
         # An untranslated copy has the highest evidence there is.
         copies = near_copies(some, sides, fewest=1, share=_COPY_SHARE)
         after[copies] = np.minimum(after, some.score)[copies]
-        after[same] = np.minimum(after, FLOOR)[same]
         score[among] = rounded(after)
     lines = len(np.unique(some.src)), len(np.unique(some.tgt))
     chosen = _best_again(best, ScoredPairs(pairs.src, pairs.tgt, score)) if evidence.weight else best
