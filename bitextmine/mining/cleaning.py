@@ -5,8 +5,8 @@ Rules on lines, before the search, in this order; the first that matches counts:
     no_letters   no two letters together
     repeated     one character is over half of the line (of 8 or more without blanks), or one word (of 6 or more)
     boilerplate  the line occurs over 100 times, and makes up over a thousandth of its corpus
-    language     the line as a whole is in another language than its corpus, one of under 20 letters in that of the other
-                 corpus: of two languages, a few words show which one they are in
+    language     the line as a whole is in another language than its corpus, or if it has under 20 letters, in that of
+                 the other corpus: of two languages, a few words show which one they are in
     copy         the other corpus has the same line, up to case, and neither is in a wrong language; it stays in the
                  corpus that its words are typical of
 

@@ -155,7 +155,7 @@ def test_cleaning_keeps_line_numbers(bitextmine, tmp_path):
     precision = right / len(found["clean"])
     assert precision >= 0.95 and right / len(true) >= 0.93
     assert len(found["dirty"] & true) / len(found["dirty"]) < 0.85
-    assert "|clean:3-languages|" in details["clean"]["signature"]
+    assert "|clean:4-languages|" in details["clean"]["signature"]
     assert "|clean:none|" in details["dirty"]["signature"]
     taken = details["clean"]["rows"]["src"]["cleaned"]
     assert taken["boilerplate"] == 0 and taken["no_letters"] >= 302 and taken["repeated"] == 1

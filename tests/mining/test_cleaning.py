@@ -159,6 +159,16 @@ def test_other_languages_by_the_identifier():
     assert len(kept) >= len(gold) - 42, "none but the 40 that have a copy, and few others"
 
 
+@pytest.mark.skipif(not is_installed(), reason="needs the extra languages")
+def test_short_lines_in_the_language_of_the_other_corpus():
+    english = ["She sold the old boat because the harbour was far away.", "I did not do it.", "Good morning."]
+    spanish = ["Nadie sabía por qué la biblioteca estaba cerrada.", "No lo hice.", "Buenos días."]
+    src = [*english, "<b>Pero NO lo hice.</b>", "Pero no hace falta.", "Paris", "Ich weiß."]
+    tgt = [*spanish, "What is this?", "París", "Internet", "Ich weiß es."]
+    assert cleaned(src, tgt, ("en", "es"))[0] == [{3, 4}, {3}]
+    assert cleaned(src, tgt, ("en", "und"))[0] == [set(), set()]
+
+
 def test_equal_languages_are_not_told_apart():
     others = [*reversed(GERMAN), "Der Hund schläft."]
     _, _, identified = cleaned([*GERMAN, "Die Katze schläft."], others, ("de", "de-CH"))

@@ -18,7 +18,6 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.corpus import Corpus
 from bitextmine.mining import second
 from bitextmine.mining.calibration import probability
-from bitextmine.mining.cleaning import in_one_language
 from bitextmine.mining.dedup import unique_lines
 from bitextmine.mining.margin import BestBothWays, BestCandidates
 from bitextmine.mining.pairing import ScoredPairs
@@ -355,20 +354,3 @@ def test_lengths_far_from_the_usual_ratio_cost():
         "markup does not count"
     )
     assert length_penalty(pairs, sides, np.zeros(6))[3] == pytest.approx(4.5 * np.log(2) ** 2)
-
-
-def test_a_pair_in_one_language_is_hopeless(monkeypatch):
-    pytest.importorskip("py3langid")
-    src = ["Good morning.", "<b>pero no lo hice.</b>", "I did not do it.", "Paris"]
-    tgt = ["Buenos días.", "pero no ha hecho falta.", "What is this?", "París"]
-    sides = side_of(src, "en"), side_of(tgt, "es")
-    pairs = ScoredPairs(np.arange(4), np.arange(4), np.full(4, 3.0))
-    assert in_one_language(pairs, sides).tolist() == [False, True, True, False]
-    assert not in_one_language(pairs.take([1, 2, 3]), sides).any(), "a corpus is in another language"
-    assert not in_one_language(pairs, (side_of(src, "en"), side_of(tgt, "xx"))).any()
-    monkeypatch.setattr(second, "fit_evidence", lambda *args: Evidence(0.1, -9.0))
-    other = second.Second(encoder(str), 1.0, CPU)
-    none = BestCandidates(np.full(4, -1), np.full(4, -np.inf))
-    opinion = second.consult(other, sides, BestBothWays(none, none), pairs, np.arange(4))
-    found = opinion.best.forward.score
-    assert found[[1, 2]].tolist() == [second.FLOOR] * 2 and found[[0, 3]].min() > 2
