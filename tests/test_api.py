@@ -128,6 +128,10 @@ def test_a_result_does_not_replace_its_corpora(samples, encoder, tmp_path):
     for name in ("few.en", "few.de", "few.en.npy", "few.en.json"):
         with pytest.raises(UsageError, match="would replace"):
             found.write(tmp_path / name)
+    links = bitextmine.align(tmp_path / "few.en", tmp_path / "few.de", model=encoder)
+    for name in ("few.en", "few.{lang}"):
+        with pytest.raises(UsageError, match="is the input itself"):
+            links.write(tmp_path / name)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 

@@ -175,7 +175,8 @@ def align(src: Text, tgt: Text, *, options: AlignOptions, run: Run) -> AlignedDo
     ]
     work = _Work(options, langs, run)
     (document,) = work.align([DocumentPair(given[0].source.path.name, *given)])
-    return replace(document, langs=(langs[0], langs[1]), signature=work.signature)
+    inputs = tuple(each.source for each in given if each.lines is None)
+    return replace(document, langs=(langs[0], langs[1]), signature=work.signature, inputs=inputs)
 
 
 def _given(name: str, text: Text, run: Run) -> Document:

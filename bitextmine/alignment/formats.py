@@ -17,7 +17,8 @@ from bitextmine.console import counted
 from bitextmine.files.formats.blocks import DECIMALS, Added, Block, Outline, one_cell
 from bitextmine.files.formats.names import FORMATS
 from bitextmine.files.formats.table import open_pairs
-from bitextmine.files.output import Destination
+from bitextmine.files.output import Destination, keep_apart
+from bitextmine.files.source import Source
 from bitextmine.languages.clean import clean
 from bitextmine.languages.codes import join_sentences
 
@@ -60,6 +61,7 @@ class AlignedDocument:
         langs: their languages, "" if unknown.
         signature: how it was made.
         origins: of the lines of both sides; empty if they were not asked for.
+        inputs: the files of the documents, which `write` does not replace.
     """
 
     name: str
@@ -67,6 +69,7 @@ class AlignedDocument:
     langs: tuple[str, str] = ("", "")
     signature: str = ""
     origins: tuple[Sequence[str], Sequence[str]] = ((), ())
+    inputs: tuple[Source, ...] = ()
 
     @classmethod
     def of(
@@ -147,10 +150,12 @@ class AlignedDocument:
             format: a name in `options.FORMATS` (default: by the suffix, else tsv).
 
         Raises:
-            UsageError: `format` does not fit the suffix.
+            UsageError: `format` does not fit the suffix; the file is one of the documents.
             BitextmineError: the file cannot be written.
         """
         destination = Destination.of(output)
+        for source in self.inputs:
+            keep_apart(source, {"output": destination})
         format = choose_format(format, destination)
         if format in FORMATS:
             FORMATS[format].check_languages(self.langs, "src_lang and tgt_lang")

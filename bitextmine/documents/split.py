@@ -26,7 +26,7 @@ from bitextmine.documents.sources import File, documents, find_files, language_o
 from bitextmine.errors import BitextmineError, MissingPackage, UsageError
 from bitextmine.files.atomic import cannot_write, put_in_place
 from bitextmine.files.journal import Journal, journal_folder, remove_folder
-from bitextmine.files.output import Destination, keep_apart
+from bitextmine.files.output import Destination, Made, check_ours, keep_apart
 from bitextmine.files.source import ORIGIN, Location, Source, origin_path
 from bitextmine.languages.clean import cleaned
 from bitextmine.languages.codes import code_problem, same_code
@@ -497,6 +497,10 @@ class _Parts(Output):
         """Open the files of a language, empty but for what the last record covers."""
         if self._files and _PLACE not in self._output:
             raise _two_languages(self._output, next(iter(self._files)), lang)
+        if ORIGIN in self._endings:
+            origins = Destination.of(origin_path(Location.of(self._output.replace(_PLACE, lang))))
+            if not origins.is_stream:
+                check_ours(origins.path, Made.ORIGINS, "name another output (-o)", "--ids")
         names = [self._folder / f"{lang}{ending}" for ending in self._endings]
         kept = lang in self._sizes
         self._files[lang] = tuple(name.open("r+b" if kept and name.exists() else "w+b") for name in names)

@@ -215,6 +215,7 @@ class Made(Enum):
     INDEX = "an index manifest", "index"
     FAISS = "an index", b"I"  # FAISS marks indexes with four letters: IxFI, IwFl, IHNf
     SEARCH = "a search journal", rb'\{"journal": 1, "job": "search"'
+    ORIGINS = "the origins of a corpus", rb"[^\t\n]*(\Z|\t[^\t\n]*(\Z|\t\d+(\Z|\t\d+(\Z|\n))))"
 
     def __init__(self, words: str, mark: str | bytes) -> None:
         self.words, self.mark = words, mark
@@ -239,19 +240,19 @@ def is_ours(path: AnyPath, made: Made) -> bool:
     return False
 
 
-def check_ours(path: AnyPath, made: Made, instead: str) -> None:
+def check_ours(path: AnyPath, made: Made, instead: str, option: str = "--force") -> None:
     """Raise BitextmineError if a file has that name already and is not of that kind.
 
-    instead: an alternative to moving it away and to --force, for the message.
+    instead: an alternative to moving it away and to the option, for the message.
     """
     there = path.exists() if isinstance(path, Remote) else os.path.lexists(path)
     if there and not is_ours(path, made):
-        raise foreign(path, f"is not {made.words}", instead)
+        raise foreign(path, f"is not {made.words}", instead, option)
 
 
-def foreign(path: AnyPath, holds: str, instead: str) -> BitextmineError:
+def foreign(path: AnyPath, holds: str, instead: str, option: str = "--force") -> BitextmineError:
     """Return the error for a file of another program; the arguments complete its sentence."""
     return BitextmineError(
         f"{path}: already exists and {holds}, so it was not overwritten; move it away, {instead}, "
-        "or pass --force"
+        f"or pass {option}"
     )

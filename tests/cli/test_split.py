@@ -218,6 +218,18 @@ def test_pipes_and_links_stay_what_they_are(bm, bitextmine, tmp_path):
     ]
 
 
+def test_a_file_of_origins_replaces_no_other_file(bm, tmp_path):
+    (tmp_path / "book.en").write_text(TEXT)
+    (tmp_path / "out.en.origin.tsv").write_text("my notes\n")
+    message = bm.fails("split", "book.en", "-o", "out.{lang}")
+    assert "out.en.origin.tsv" in message and "--ids" in message
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["book.en", "out.en.origin.tsv"]
+    assert (tmp_path / "out.en.origin.tsv").read_text() == "my notes\n"
+    (tmp_path / "out.en.origin.tsv").write_text("old.en\t\t1\t1\n")
+    bm("split", "book.en", "-o", "out.{lang}")
+    assert (tmp_path / "out.en.origin.tsv").read_text().startswith("book.en\t\t1\t1\n")
+
+
 def test_an_edited_input_is_split_again(bm, tmp_path, monkeypatch):
     from bitextmine.documents import split
     from bitextmine.documents.kinds import SplitOptions
