@@ -81,9 +81,9 @@ from bitextmine.search.exact import search_both
 from bitextmine.search.options import SearchOptions
 checkpoint.SAVE_SECONDS, checkpoint._SHARE = 0.0, 0
 x, y = np.load("x.npy"), np.load("y.npy")
-with checkpoint.Checkpoint("search.part") as saved:
-    found = search_both(x, y, 4, SearchOptions(block_rows=60, threads=1), checkpoint=saved)
-    np.concatenate([found.fwd_id.ravel(), found.bwd_id.ravel()]).tofile("found.bin")
+saved = checkpoint.Checkpoint("search.part")
+found = search_both(x, y, 4, SearchOptions(block_rows=60, threads=1), checkpoint=saved)
+np.concatenate([found.fwd_id.ravel(), found.bwd_id.ravel()]).tofile("found.bin")
 checkpoint.remove_checkpoint("search.part")
 """
 
@@ -98,9 +98,9 @@ from bitextmine.search.options import SearchOptions
 checkpoint.SAVE_SECONDS, checkpoint._SHARE = 0.0, 0
 files = [VectorFile(name) for name in ("x.npy", "y.npy")]
 sides = [FileRows(file.path, file.manifest.vectors_blake2b, None, np.load(file.path)) for file in files]
-with checkpoint.Checkpoint("search.part") as saved:
-    found = search_tiles(Workers(100), *sides, 4, SearchOptions(), Path("x.tiles"), checkpoint=saved)
-    np.concatenate([found.fwd_id.ravel(), found.bwd_id.ravel()]).tofile("found.bin")
+saved = checkpoint.Checkpoint("search.part")
+found = search_tiles(Workers(100), *sides, 4, SearchOptions(), Path("x.tiles"), checkpoint=saved)
+np.concatenate([found.fwd_id.ravel(), found.bwd_id.ravel()]).tofile("found.bin")
 checkpoint.remove_checkpoint("search.part")
 """
 

@@ -1,6 +1,5 @@
 """Nearest neighbours of both sides, by exact search or through FAISS indexes."""
 
-import contextlib
 from pathlib import Path
 
 from bitextmine.console import Progress
@@ -90,19 +89,18 @@ def _exactly(sides: Sides, k: int, run: Run, progress: Progress, checkpoint: Pat
     from bitextmine.search.exact import search_both
     from bitextmine.search.options import SearchOptions
 
-    with contextlib.ExitStack() as stack:
-        saved = None if checkpoint is None else stack.enter_context(Checkpoint(checkpoint))
-        if run.executor.distributed:
-            options = SearchOptions(run.executor.device(run.device), run.memory)
-            workers = stack.enter_context(run.executor.open())
-            src, tgt = map(_file_rows, sides)
-            tiles = progress_path(sides, "tiles")
-            assert tiles is not None
+    saved = None if checkpoint is None else Checkpoint(checkpoint)
+    if run.executor.distributed:
+        options = SearchOptions(run.executor.device(run.device), run.memory)
+        src, tgt = map(_file_rows, sides)
+        tiles = progress_path(sides, "tiles")
+        assert tiles is not None
+        with run.executor.open() as workers:
             return search_tiles(workers, src, tgt, k, options, tiles, progress=progress, checkpoint=saved)
-        x, y = (side.vectors for side in sides)
-        memory = None if run.memory is None else max(1, run.memory - x.nbytes - y.nbytes)
-        options = SearchOptions(run.device_name, memory)
-        return search_both(x, y, k, options, progress=progress, checkpoint=saved)
+    x, y = (side.vectors for side in sides)
+    memory = None if run.memory is None else max(1, run.memory - x.nbytes - y.nbytes)
+    options = SearchOptions(run.device_name, memory)
+    return search_both(x, y, k, options, progress=progress, checkpoint=saved)
 
 
 def _file_rows(side: Side) -> FileRows:

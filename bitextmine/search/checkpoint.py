@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
+import json
 import logging
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import remove_left, replacing
-from bitextmine.files.journal import Journal, JournalBusyError
+from bitextmine.files.journal import read_head
 from bitextmine.files.output import Made, is_ours
 from bitextmine.search.neighbours import TopK
 
@@ -26,18 +23,12 @@ SAVE_SECONDS = 10.0  # between saves; a shorter search leaves no file
 _SHARE = 50  # saving takes at most one part in so many of the time
 
 
-def state_path(path: str | os.PathLike[str]) -> Path:
-    """Return the file of the state of a search whose journal is `path`."""
-    return Path(f"{path}.state")
-
-
 def remove_checkpoint(path: str | os.PathLike[str]) -> None:
-    """Remove the files of a search, unless another program made them."""
-    if is_ours(Path(path), Made.SEARCH):
-        state = state_path(path)
-        state.unlink(missing_ok=True)
-        remove_left(state.with_name(f".{state.name}.tmp"))  # of a kill while it was written
-        Path(path).unlink(missing_ok=True)
+    """Remove the file of a search, unless another program made it."""
+    path = Path(path)
+    remove_left(path.with_name(f".{path.name}.tmp"))  # of a kill while it was written
+    if is_ours(path, Made.SEARCH):
+        path.unlink(missing_ok=True)
 
 
 class Checkpoint:
@@ -45,26 +36,14 @@ class Checkpoint:
 
     `search_both` saves into it between blocks of rows, at most every ten seconds and for at most 2% of the time, and
     once more at the end if it saved before or took ten seconds. A search of the same vectors and k resumes from it,
-    with any engine, block size or memory; the state of another search is discarded. Each save replaces the file of the
-    state. A record of the journal (`path`) names its digest before that, so that a kill in between leaves the state of
-    the record before. A second process with the same journal searches without saving, and so does a search whose files
-    cannot be written.
+    with any engine, block size or memory; the state of another search is discarded. The file is a line, the head of a
+    journal that names the search, and the numbers; each save replaces it. Of two processes that save to one file, both
+    are right. A search whose file cannot be written goes on without saving.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._key = ""
-        self._journal: Journal | None = None
         self._off = False  # no saving, for good
-
-    def __enter__(self) -> Checkpoint:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Release the lock; the files stay."""
-        if self._journal is not None:
-            self._journal.close()
-            self._journal = None
 
     def resume(self, key: str, fwd: TopK, bwd: TopK) -> int:
         """Load the state of the search `key` into `fwd` and `bwd` (empty so far), which `save` then saves.
@@ -72,14 +51,14 @@ class Checkpoint:
         Returns the number of rows of x that are done.
         """
         self._key, self._fwd, self._bwd = key, fwd, bwd
-        self._saved = 0
         self._since, self._cost = time.monotonic(), 0.0
-        if self.path.exists() and (journal := self._open()) is not None:
-            self._saved = self._load({record["state"]: record["rows"] for record in journal})
-            if not self._saved:
+        self._saved = self._load() if self.path.exists() else 0
+        if self.path.exists() and not self._saved:
+            if is_ours(self.path, Made.SEARCH):
                 log.info("%s: of another search, or damaged: discarded", self.path)
                 remove_checkpoint(self.path)
-                self.__exit__()
+            else:
+                self._give_up("the file there is of another program")
         return self._saved
 
     def save(self, done: int, *, last: bool = False) -> bool:
@@ -88,16 +67,14 @@ class Checkpoint:
         due = now - self._since >= max(SAVE_SECONDS, _SHARE * self._cost)
         if self._off or done == self._saved or not (due or (last and self._saved)):
             return False
-        if (journal := self._open()) is None:
-            return False
-        digest = _digest()
+        parts, digest = self._parts(done), _digest()
+        for part in parts:
+            digest.update(part)
+        identity = {"key": self._key, "rows": done, "state": digest.hexdigest()}
         try:
-            with replacing(state_path(self.path)) as file:
-                for part in self._parts(done):
-                    data = part.reshape(-1).view(np.uint8).data
-                    digest.update(data)
-                    file.write(data)
-                journal.append({"rows": done, "state": digest.hexdigest()}, sync=True)
+            with replacing(self.path) as file:
+                file.write(json.dumps({"journal": 1, "job": "search", "identity": identity}).encode() + b"\n")
+                file.writelines(parts)
         except OSError as e:
             self._give_up(e.strerror or e)
             return False
@@ -105,32 +82,24 @@ class Checkpoint:
         self._cost = self._since - now
         return True
 
-    def _open(self) -> Journal | None:
-        """Return the journal, which is locked; None if that cannot be."""
-        if self._journal is None:
-            try:
-                self._journal = Journal(self.path, "search", {"key": self._key}).__enter__()
-            except JournalBusyError:
-                self._off = True
-                log.info("%s: another process runs the same search; this one saves nothing", self.path)
-            except BitextmineError as e:
-                self._give_up(e)
-        return self._journal
+    def _load(self) -> int:
+        """Read the state if it is of this search and whole; return its rows."""
+        head = read_head(self.path)
+        if head is None or head.identity["key"] != self._key:
+            return 0
+        with self.path.open("rb") as file:
+            start = len(file.readline())
+            done, state = head.identity.get("rows", 0), head.identity.get("state")
+            if hashlib.file_digest(file, _digest).hexdigest() != state:
+                return 0
+            file.seek(start)
+            for part in self._parts(done):
+                file.readinto(part)
+        return int(done)
 
-    def _load(self, rows_of: dict[str, int]) -> int:
-        """Read the state if a record names its digest; return its rows."""
-        with contextlib.suppress(OSError), open(state_path(self.path), "rb") as file:
-            done = rows_of.get(hashlib.file_digest(file, _digest).hexdigest(), 0)
-            parts = list(self._parts(done))
-            if done and os.fstat(file.fileno()).st_size == sum(part.nbytes for part in parts):
-                file.seek(0)
-                for part in parts:
-                    file.readinto(part.reshape(-1).view(np.uint8).data)
-                return done
-        return 0
-
-    def _parts(self, done: int) -> Iterator[NDArray[Any]]:
-        yield from (self._fwd.sim[:done], self._fwd.id[:done], self._bwd.sim, self._bwd.id)
+    def _parts(self, done: int) -> list[memoryview]:
+        arrays = self._fwd.sim[:done], self._fwd.id[:done], self._bwd.sim, self._bwd.id
+        return [part.reshape(-1).view(np.uint8).data for part in arrays]
 
     def _give_up(self, reason: object) -> None:
         self._off = True
