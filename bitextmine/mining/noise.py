@@ -69,16 +69,12 @@ def without_pairs(neighbours: Neighbours, pairs: ScoredPairs, k: int) -> Neighbo
 def _closed_up(
     sim: NDArray[Any], ids: NDArray[Any], own: NDArray[np.int64], other: NDArray[np.int64], k: int
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    partner = np.full(len(ids), -2, dtype=np.int64)
-    partner[own] = other
     new_sim, new_ids = sim[:, :k].copy(), ids[:, :k].copy()
-    rows, place = np.nonzero(ids[:, : k + 1] == partner[:, None])
-    for column in range(k):
-        at = rows[place <= column]
-        if column + 1 < ids.shape[1]:
-            new_sim[at, column], new_ids[at, column] = sim[at, column + 1], ids[at, column + 1]
-        else:
-            new_sim[at, column], new_ids[at, column] = -np.inf, -1
+    sim, ids = sim[own, : k + 1], ids[own, : k + 1]
+    gone = ids == other[:, None]
+    order = np.argsort(gone, axis=1, kind="stable")[:, :k]  # what goes stands last
+    new_sim[own] = np.take_along_axis(np.where(gone, -np.inf, sim), order, axis=1)
+    new_ids[own] = np.take_along_axis(np.where(gone, -1, ids), order, axis=1)
     return new_sim, new_ids
 
 
