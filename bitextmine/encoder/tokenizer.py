@@ -101,7 +101,9 @@ class Tokenizer:
         if max_pieces is None:
             return self._encode(lines, np.iinfo(np.int64).max, threads)
         limit = max_pieces * CHARACTERS_PER_PIECE
-        return self._encode([line[:limit] for line in lines], max_pieces, threads)
+        # Blanks have no pieces, and so would a line that begins with that many.
+        lines = [line if len(line) <= limit else line.lstrip()[:limit] for line in lines]
+        return self._encode(lines, max_pieces, threads)
 
     def _encode(self, lines: Sequence[str], most: int, threads: int) -> tuple[Pieces, int]:
         if not lines:

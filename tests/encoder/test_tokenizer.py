@@ -83,6 +83,12 @@ def test_a_huge_line_is_cut(tokenizer):
     assert cut == 1 and pieces.lengths[0] == 5 and pieces.lengths[1] == 0 < pieces.lengths[2]
 
 
+def test_any_number_of_blanks_may_stand_before_a_line(tokenizer):
+    line = "Hello, how are you today?"
+    padded, plain = lists(tokenizer.encode([" " * 100_000 + line, line], 200)[0])
+    assert padded == plain and plain
+
+
 def test_surrogates_are_replaced(tokenizer):
     pieces, _ = tokenizer.encode(["ok", "bad \ud800 end"])
     assert pieces.lengths.min() > 0
