@@ -16,21 +16,19 @@ In its configuration (mine/other-tools.md has one that runs):
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
-import numpy as np
 from opusfilter import CLEAN_HIGH, ConfigurationError, FilterABC
 
-from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError
-from bitextmine.files.formats.blocks import Block
+from bitextmine.mining.options import Margin
 from bitextmine.run import Run
-from bitextmine.scoring.columns.catalogue import COLUMNS, Request, Tools, column_names
+from bitextmine.scoring.columns.catalogue import COLUMNS, column_names
 from bitextmine.scoring.compute import PairRows, PairScorer
-from bitextmine.scoring.judge import Judge
-from bitextmine.scoring.options import WINDOW
+from bitextmine.scoring.options import WINDOW, ScoreOptions
 from bitextmine.scoring.rules import choose_rules
-from bitextmine.shipped import choose_model
+from bitextmine.scoring.score import open_scorer, request_of
 
 __all__ = ["BitextFilter"]
 
@@ -72,17 +70,24 @@ class BitextFilter(FilterABC):  # type: ignore[misc]  # the library has no types
         try:
             src, tgt = languages
             rules = choose_rules(preset, None, limits, None).rules
-            rules = tuple(rule for rule in rules if src or not COLUMNS[rule.column].languages)
-            names = dict.fromkeys([*(rule.column for rule in rules), *column_names(columns, False)])
-            self._request = Request(tuple(names), src, tgt, margin, k, window).checked()
+            self._rules = tuple(rule for rule in rules if src or not COLUMNS[rule.column].languages)
+            names = dict.fromkeys([*(rule.column for rule in self._rules), *column_names(columns, False)])
+            if texts := [rule for rule in self._rules if COLUMNS[rule.column].is_text]:
+                raise BitextmineError(f"rule {texts[0]}: the column {texts[0].column} holds text")
+            self._options = ScoreOptions(
+                columns=tuple(names), src=src, tgt=tgt, model=model, k=k, margin=Margin(margin), window=window
+            )
+            self._request, _notes = request_of(self._options, None)
         except KeyError as e:
             raise ConfigurationError(
                 f"BitextFilter: no column is called {e}; there are {', '.join(COLUMNS)}"
             ) from None
         except (BitextmineError, ValueError) as e:
             raise ConfigurationError(f"BitextFilter: {e}") from e
-        self._judge = Judge(rules, tuple(range(len(rules))), (0, 1), "none", keeps_values=False)
-        self._model, self._scorer = choose_model(model, (src, tgt)), PairScorer(self._request)
+
+    @cached_property
+    def _scorer(self) -> PairScorer:
+        return open_scorer(self._request, self._options, self._request.langs, "auto")
 
     def score(self, pairs: Iterable[Sequence[str]]) -> Iterator[dict[str, float | str]]:
         """Yield the columns of each pair, by name; NaN where there is no value."""
@@ -91,9 +96,7 @@ class BitextFilter(FilterABC):  # type: ignore[misc]  # the library has no types
 
     def accept(self, score: Mapping[str, Any]) -> bool:
         """Return True if all rules are passed; a pair without a value passes none on it."""
-        columns = [rule.column for rule in self._judge.rules]
-        row = Block(columns, [[score[column] for column in columns]])
-        return bool(self._judge.judge(row, Tools()).reason[0] < 0)
+        return all(rule.met(score[rule.column]) for rule in self._rules)
 
     def filter(self, pairs: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
         """Yield accepted pairs."""
@@ -107,14 +110,8 @@ class BitextFilter(FilterABC):  # type: ignore[misc]  # the library has no types
         self, pairs: Iterable[Sequence[str]]
     ) -> Iterator[tuple[Sequence[str], dict[str, float | str]]]:
         """Yield pairs with their columns, computed for a window of pairs at a time."""
-        if self._scorer.encoder is None and self._request.uses("encoder"):
-            self._scorer = PairScorer(self._request, load_encoder(self._model))
         rows = PairRows(("src", "tgt"), map(list, pairs))
         for block, added in self._scorer.scored(rows.blocks(self._request.window), rows.layout, Run()):
-            every = range(len(block))
-            cells = [
-                column.values.tolist() if isinstance(column.values, np.ndarray) else column.values
-                for column in added
-            ]
+            every, cells = range(len(block)), [column.values for column in added]
             for src, tgt, *values in zip(block.texts(0, every), block.texts(1, every), *cells, strict=True):
                 yield (src, tgt), dict(zip(self._request.names, values, strict=True))

@@ -33,8 +33,7 @@ from bitextmine.encoder import Encoder, load_encoder
 from bitextmine.files.source import iter_lines
 from bitextmine.languages.codes import usual_length
 from bitextmine.scoring.columns import evidence
-from bitextmine.scoring.columns.catalogue import PairTexts, Tools
-from bitextmine.scoring.columns.neighbourhood import Neighbourhood
+from bitextmine.scoring.columns.catalogue import PairTexts, Request, Tools
 from bitextmine.scoring.columns.quality import (
     BOTH_INPUTS,
     ENCODER_INPUTS,
@@ -290,7 +289,7 @@ EXAMPLES = ("x", "noise", "langs", "text")
 
 def inputs_of(encoder: Encoder, quality: Quality, rows: list[Row], langs: tuple[str, str]) -> np.ndarray:
     """Return INPUTS and PIECE_INPUTS (n, m) of a stream, float32."""
-    tools = Tools(encoder, Neighbourhood(), src_lang=langs[0], tgt_lang=langs[1])
+    tools = Tools(Request(("quality",), langs), encoder)
     tools.quality = quality
     parts = []
     for start in range(0, len(rows), 4096):

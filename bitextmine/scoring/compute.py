@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from functools import cached_property
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,7 +29,6 @@ from bitextmine.signature import signature
 
 if TYPE_CHECKING:
     from bitextmine.distributed.encoding import SentModel
-    from bitextmine.encoder import Encoder
     from bitextmine.executor import Kept
     from bitextmine.run import Run
 
@@ -80,33 +78,29 @@ def _texts(block: Block, sides: tuple[int, int]) -> _Texts:
 
 @dataclass
 class PairScorer:
-    """Computes the columns of a request for a stream of blocks.
+    """Computes the columns of a request, with its tools, for a stream of blocks."""
 
-    Attributes:
-        encoder: None if no column needs one.
-        second: a second encoder, if the request has one.
-    """
+    tools: Tools
 
-    request: Request
-    encoder: Encoder | None = None
-    second: Encoder | None = None
+    @property
+    def request(self) -> Request:
+        """Return the columns to compute."""
+        return self.tools.request
 
-    @cached_property
+    @property
     def signature(self) -> str:
         """Return the signature of the columns; BitextmineError if the networks of the column quality are damaged."""
-        request, encoder = self.request, self.encoder
+        request, encoder, second = self.request, self.tools.encoder, self.tools.second
         parts: dict[str, Any] = {"columns": ",".join(request.names), "model": encoder and encoder.hash}
-        if self.second is not None:
-            parts["second"] = self.second.hash
-        if encoder is not None and "quality" in request.names:
-            from bitextmine.scoring.columns.quality import Quality
-
-            parts["quality"] = Quality(encoder).digest
+        if second is not None:
+            parts["second"] = second.hash
+        if "quality" in request.names:
+            parts["quality"] = self.tools.quality.digest
         if request.uses("neighbours"):
             neighbours = f"window{request.window}"
             parts |= {"k": request.k, "margin": request.margin, "neighbours": neighbours}
-        if request.src_lang:
-            parts |= {"src": request.src_lang, "tgt": request.tgt_lang}
+        if all(request.langs):
+            parts |= dict(zip(("src", "tgt"), request.langs, strict=True))
         return signature(**parts)
 
     def scored(
@@ -120,20 +114,19 @@ class PairScorer:
 
     def _here(self, blocks: Iterable[Block], layout: Layout, run: Run) -> Iterator[tuple[Block, list[Any]]]:
         """Yield blocks with their columns; if there are several, copies of this process compute them."""
-        request, tools = self.request, self.request.tools(self.encoder, self.second)
-        blocks = iter(blocks)
+        tools, blocks = self.tools, iter(blocks)
         first = list(itertools.islice(blocks, 2))
         blocks = itertools.chain(first, blocks)
         if len(first) == 2 and run.thread_count > 1 and _can_fork():
             # Copies share what columns load when they are first computed: tables, models, patterns.
             src, tgt = _texts(first[0], (layout.src, layout.tgt))
-            _columns(request, tools, (), (src[:_SAMPLE], tgt[:_SAMPLE]))
+            _columns(tools, (), (src[:_SAMPLE], tgt[:_SAMPLE]))
             tasks = self._tasks(blocks, layout)
-            yield from mapped(lambda task: _columns(request, tools, *task), tasks, run.thread_count)
+            yield from mapped(lambda task: _columns(tools, *task), tasks, run.thread_count)
             return
         for block in blocks:
             pairs = read_pairs(block, (layout.src, layout.tgt), tools)
-            yield block, [pairs.column(name) for name in request.names]
+            yield block, [pairs.column(name) for name in self.request.names]
 
     def _tasks(
         self, blocks: Iterable[Block], layout: Layout
@@ -146,7 +139,7 @@ class PairScorer:
             while before and sum(len(src) for src, _ in list(before)[1:]) >= room:
                 before.popleft()
             yield block, (list(before), texts)
-            if self.request.looks_back:
+            if self.request.uses("neighbours"):
                 before.append(texts)
 
     def _remotely(
@@ -155,12 +148,14 @@ class PairScorer:
         """Yield the same, computed by workers."""
         from bitextmine.distributed.encoding import sent_model
 
-        request, device = self.request, run.executor.device(run.device)
+        tools, device = self.tools, run.executor.device(run.device)
         with run.executor.open() as workers:
-            models = [each and sent_model(each, device) for each in (self.encoder, self.second)]
+            models = [each and sent_model(each, device) for each in (tools.encoder, tools.second)]
             tasks = (
-                Task(f"{__name__}:columns_of", (request, models, *task), f"scoring block {number}", key=block)
-                for number, (block, task) in enumerate(self._tasks(blocks, layout), start=1)
+                Task(
+                    f"{__name__}:columns_of", (tools.request, models, *task), f"scoring block {n}", key=block
+                )
+                for n, (block, task) in enumerate(self._tasks(blocks, layout), start=1)
             )
             with workers.stage("score"):
                 for task, values in workers.map(tasks, ahead=workers.slots):
@@ -171,29 +166,27 @@ def columns_of(
     kept: Kept, request: Request, models: Sequence[SentModel | None], back: Sequence[_Texts], texts: _Texts
 ) -> list[Any]:
     """Compute the columns of some pairs, on a worker."""
-    if kept.get("request") != request:
+    if "tools" not in kept or kept["tools"].request != request:
         from bitextmine.distributed.encoding import encoder_of
 
-        encoder, second = (None if model is None else encoder_of(model) for model in models)
-        kept["tools"], kept["request"] = request.tools(encoder, second), request
-    return _columns(request, kept["tools"], back, texts)
+        kept["tools"] = Tools(request, *(None if model is None else encoder_of(model) for model in models))
+    return _columns(kept["tools"], back, texts)
 
 
-def _columns(request: Request, tools: Tools, back: Sequence[_Texts], texts: _Texts) -> list[Any]:
+def _columns(tools: Tools, back: Sequence[_Texts], texts: _Texts) -> list[Any]:
     """Compute the columns of some pairs.
 
     The blocks before them (`back`) are encoded as they were there: the composition of a batch decides the last bits.
     """
-    if request.looks_back:
+    request = tools.request
+    if request.uses("neighbours"):
         from bitextmine.scoring.columns.neighbourhood import Neighbourhood
 
-        for own in (tools, tools.second):
-            if own is None or own.encoder is None:
-                continue
-            window = own.neighbourhood = Neighbourhood(request.k, request.window)
+        for own in filter(None, (tools, tools.of_second)):
+            own.neighbourhood = Neighbourhood(request.k, request.window)
             for earlier in back:
                 pairs = PairTexts(*earlier, own)
-                window.remember(pairs.src, pairs.tgt, pairs.vectors)
+                own.neighbourhood.remember(pairs.src, pairs.tgt, pairs.vectors)
     pairs = PairTexts(*texts, tools)
     return [pairs.column(name) for name in request.names]
 

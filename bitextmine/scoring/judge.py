@@ -186,7 +186,7 @@ class Sieve:
         places = tuple(self._place(rule, bool(names)) for rule in self.rules)
         computed = [rule.column for rule, place in zip(self.rules, places, strict=True) if place is None]
         self.uses_languages = any(COLUMNS[column].languages for column in computed)
-        self._request = Request(tuple(dict.fromkeys(computed)), *langs).checked()
+        self._request = Request(tuple(dict.fromkeys(computed)), langs).checked()
         wanted = max([len(last), *(place + 1 for place in places if place is not None)])
         if not rows.empty and wanted > width:
             raise BitextmineError(
@@ -237,7 +237,7 @@ class Sieve:
             yield block, self._settle(block, judged)
 
     def _judged(self, blocks: Iterable[Block], _run: Run) -> Iterator[tuple[Block, Judged]]:
-        tools = self._request.tools()
+        tools = Tools(self._request)
         return ((block, self._judge.judge(block, tools)) for block in blocks)
 
     def _judged_remotely(self, blocks: Iterable[Block], run: Run) -> Iterator[tuple[Block, Judged]]:
@@ -323,6 +323,6 @@ def applicable(
 
 def judged(kept: Kept, judge: Judge, request: Request, block: Block) -> Judged:
     """Judge a block, on a worker."""
-    if kept.get("request") != request:
-        kept["tools"], kept["request"] = request.tools(), request
+    if "tools" not in kept or kept["tools"].request != request:
+        kept["tools"] = Tools(request)
     return judge.judge(block, kept["tools"])

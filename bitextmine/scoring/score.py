@@ -6,7 +6,6 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +19,10 @@ from bitextmine.files.source import Source
 from bitextmine.languages.clean import clean, readable
 from bitextmine.languages.identify import is_installed
 from bitextmine.run import Run
-from bitextmine.scoring.columns.catalogue import COLUMNS, Request, column_names, identifier
+from bitextmine.scoring.columns.catalogue import COLUMNS, Request, Tools, column_names, identifier
 from bitextmine.scoring.compute import PairScorer, good_rows
 from bitextmine.scoring.options import ScoreOptions
 from bitextmine.shipped import choose_model
-
-if TYPE_CHECKING:
-    from bitextmine.encoder import Encoder
 
 _SAMPLE = 200  # pairs examined for swapped columns
 _LOW = 0.5  # of the column lang: the pair is not in the stated languages
@@ -68,8 +64,8 @@ def request_of(options: ScoreOptions, batch_tokens: int | None) -> tuple[Request
         notes.append(
             f"-k {options.k}: at most {k:,} pairs are searched for neighbours (--window), so k is {k:,}"
         )
-    how = options.margin, k, options.window, batch_tokens
-    request = Request(names, options.src, options.tgt, *how, second=second)
+    langs = options.src, options.tgt
+    request = Request(names, langs, options.margin, k, options.window, batch_tokens, second)
     if second and not (request.uses("second") or "quality" in names):
         notes.append("--second changes nothing: none of the columns has a second encoder")
     return request.checked(), notes
@@ -125,7 +121,7 @@ def score(
                 lang = next(
                     (np.asarray(column.values)[good] for column in added if column.name == "lang"), None
                 )
-                notes += _doubts(str(source), request, scorer.encoder, src, tgt, lang)
+                notes += _doubts(str(source), scorer.tools, src, tgt, lang)
             malformed.add(block)
             if len(block) < options.window:  # the last one: nothing is printed of a file that is no table
                 malformed.finish()
@@ -147,12 +143,12 @@ def open_scorer(
 ) -> PairScorer:
     """Return the scorer with its encoders."""
     if not request.uses("encoder"):
-        return PairScorer(request)
+        return PairScorer(Tools(request))
     from bitextmine.encoder import load_encoder
 
     model = choose_model(options.model, langs)
     second = None if options.second is None else load_encoder(options.second, device)
-    return PairScorer(request, load_encoder(model, device), second)
+    return PairScorer(Tools(request, load_encoder(model, device), second))
 
 
 def _stated_languages(table: Table) -> tuple[str, str] | None:
@@ -179,48 +175,43 @@ def _replaced(table: Table, names: Sequence[str]) -> list[str]:
 
 
 def _doubts(
-    name: str,
-    request: Request,
-    encoder: Encoder | None,
-    src: Sequence[str],
-    tgt: Sequence[str],
-    lang: NDArray[np.float64] | None,
+    name: str, tools: Tools, src: Sequence[str], tgt: Sequence[str], lang: NDArray[np.float64] | None
 ) -> list[str]:
     """Return notes if the encoder does not know the first texts, or if they are of other languages than stated."""
     notes = []
+    request, encoder = tools.request, tools.encoder
     if encoder is not None:
-        from bitextmine.encoder.familiar import knows, sampled, warn_unfamiliar
+        from bitextmine.encoder.familiar import sampled, warn_unfamiliar
 
-        langs = request.src_lang, request.tgt_lang
         unknown = [
             warn_unfamiliar(encoder, f"{name}: {side}", lang, sampled(lines, len(lines)))
-            for side, lang, lines in zip(("source", "target"), langs, (src, tgt), strict=True)
+            for side, lang, lines in zip(("source", "target"), request.langs, (src, tgt), strict=True)
         ]
         if any(unknown) and "quality" in request.names:
             notes.append(
                 "warning: quality rejects most good pairs of languages that the encoder does not know; state these "
                 "(--src, --tgt), or filter with --preset cheap, which needs no encoder"
-                if all(knows(encoder, lang) for lang in langs)
+                if tools.knows_languages
                 else "warning: without the encoder, quality compares only lengths, numbers, copies and languages, and "
                 "is at most 0.5: a wrong translation that looks right passes"
             )
     if lang is not None and len(lang) and np.median(lang[:_SAMPLE]) < _LOW:
-        notes += _other_languages(request, src[:_SAMPLE], tgt[:_SAMPLE])
+        notes += _other_languages(*request.langs, src[:_SAMPLE], tgt[:_SAMPLE])
     return notes
 
 
-def _other_languages(request: Request, src: Sequence[str], tgt: Sequence[str]) -> list[str]:
+def _other_languages(src_lang: str, tgt_lang: str, src: Sequence[str], tgt: Sequence[str]) -> list[str]:
     """Return a note if the sides look swapped, or one for each side that looks like another language than stated."""
-    other = np.minimum(identifier().share(src, request.tgt_lang), identifier().share(tgt, request.src_lang))
+    other = np.minimum(identifier().share(src, tgt_lang), identifier().share(tgt, src_lang))
     share = float((other > _LOW).mean())
     if share > _LOW:
         return [
             f"warning: source and target look swapped: of the first {len(src):,} pairs {100 * share:.0f}% fit "
-            f"--src {request.tgt_lang} --tgt {request.src_lang}; exchange these, or name the columns with --scol and "
+            f"--src {tgt_lang} --tgt {src_lang}; exchange these, or name the columns with --scol and "
             "--tcol"
         ]
     notes = []
-    for option, lang, lines in (("--src", request.src_lang, src), ("--tgt", request.tgt_lang, tgt)):
+    for option, lang, lines in (("--src", src_lang, src), ("--tgt", tgt_lang, tgt)):
         guesses = Counter(identifier().guess(lines))
         guess, count = guesses.most_common(1)[0]
         if (

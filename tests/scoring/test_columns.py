@@ -23,7 +23,6 @@ from bitextmine.scoring.columns.catalogue import (
     pair_script,
 )
 from bitextmine.scoring.columns.evidence import unlike
-from bitextmine.scoring.columns.neighbourhood import Neighbourhood
 from bitextmine.scoring.columns.numbers import number_agreement, number_counts, roman_value, word_values
 from bitextmine.scoring.columns.quality import (
     BOTH_INPUTS,
@@ -287,7 +286,7 @@ def test_near_duplicates_share_a_key():
 
 def test_language():
     pytest.importorskip("py3langid")
-    tools = Request(("lang", "src_lang", "tgt_lang"), "en", "fr-CA").checked().tools()
+    tools = Tools(Request(("lang", "src_lang", "tgt_lang"), ("en", "fr-CA")).checked())
     src = [*["The committee will meet again next week."] * 2, "12", "The house"]
     tgt = [
         "Le comité se réunira à nouveau la semaine prochaine.",
@@ -314,7 +313,7 @@ def test_a_language_that_is_not_known_or_not_stated():
         (("", ""), "--src en --tgt fr"),
     ):
         with pytest.raises(BitextmineError, match=message):
-            Request(("lang",), *langs).checked()
+            Request(("lang",), langs).checked()
 
 
 def logistic(network, inputs):
@@ -362,7 +361,7 @@ TH = [
 @pytest.mark.parametrize(("lang", "right"), [("zh", ZH), ("th", TH)])
 def test_quality_of_languages_that_the_encoder_does_not_know_goes_by_the_texts(lang, right):
     pytest.importorskip("py3langid")
-    tools = Request(("quality",), "en", lang).tools(load_encoder("europe5"))
+    tools = Tools(Request(("quality",), ("en", lang)), load_encoder("europe5"))
     spoilt = [
         right[0].replace("2,000", "3,000"),
         right[0][:9],
@@ -379,7 +378,7 @@ def test_quality_of_languages_that_the_encoder_does_not_know_goes_by_the_texts(l
 def test_quality_tells_right_pairs_from_spoilt_ones(model, stated):
     pytest.importorskip("py3langid")
     langs = ("en", "fr") if stated else ("", "")
-    tools = Request(("quality",), *langs).tools(load_encoder(model))
+    tools = Tools(Request(("quality",), langs), load_encoder(model))
     right = PairTexts(EN, FR, tools).column("quality")
     spoilt = PairTexts([EN[0]] * len(SPOILT), SPOILT, tools).column("quality")
     assert right.min() > 0.5 and right.min() > spoilt.max()
@@ -412,7 +411,7 @@ def test_both_sides_of_a_translation_weigh_the_same(langs):
                     usual = math.sqrt(len(names[piece]) * norms[piece] / norms.mean())
                     totals[row] += usual * math.exp(tables["weights"][piece] / 32)
         logs.append(np.log(totals * math.exp(levels[language_number(lang)] if lang else 0) + 2))
-    ratio, apart = PairTexts(src, tgt, Request(("quality",), *langs).tools(encoder)).piece_inputs()[:, -2:].T
+    ratio, apart = PairTexts(src, tgt, Tools(Request(("quality",), langs), encoder)).piece_inputs()[:, -2:].T
     assert ratio == pytest.approx(logs[1] - logs[0], abs=1e-5)
     assert apart == pytest.approx(abs(ratio))
     assert apart[0] < 0.25 and apart[1] > 0.8
@@ -434,12 +433,12 @@ def test_negations_and_names_are_inputs():
         "Ich kenne die Antwort.",
         "Das Buch, das Lindgren schrieb, ist hier.",
     ]
-    tools = Request(("quality",), "en", "de").tools(load_encoder("europe5"))
+    tools = Tools(Request(("quality",), ("en", "de")), load_encoder("europe5"))
     names, spelled, apart = 1 + 2 * SIDE_INPUTS + np.array([1, 2, BOTH_INPUTS + NEGATION_INPUTS - 1])
     found = [PairTexts(src, tgt, tools).piece_inputs()[:, [names, spelled, apart]] for tgt in (right, wrong)]
     assert (found[0][:2, 2] < 0.4).all() and (found[1][:2, 2] > 0.4).all()
     assert (found[0][2, :2] < 0.3).all() and (found[1][2, :2] > 0.5).all()
-    unstated = PairTexts(src, wrong, Request(("quality",)).tools(load_encoder("europe5"))).piece_inputs()
+    unstated = PairTexts(src, wrong, Tools(Request(("quality",)), load_encoder("europe5"))).piece_inputs()
     assert not unstated[:, apart].any()
 
 
@@ -455,7 +454,7 @@ def test_a_name_that_usually_keeps_its_spelling_counts_more():
         return rows / np.maximum(1e-30, np.linalg.norm(rows, axis=1, keepdims=True))
 
     known = encoder.tokenizer.names()
-    found = PairTexts(src, tgt, Request(("quality",)).tools(encoder)).piece_inputs()
+    found = PairTexts(src, tgt, Tools(Request(("quality",)), encoder)).piece_inputs()
     largest = np.zeros((2, 2))
     for row, pair in enumerate(zip(src, tgt, strict=True)):
         ids = [encoder.tokenizer.encode([text], encoder.max_pieces)[0].ids.tolist() for text in pair]
@@ -500,7 +499,7 @@ def test_sentences_that_the_other_side_lacks_are_inputs(model):
     ]
     encoder = load_encoder(model)
     begin = 1 + 2 * SIDE_INPUTS + BOTH_INPUTS + NEGATION_INPUTS
-    found = PairTexts(src, tgt, Request(("quality",)).tools(encoder)).piece_inputs()
+    found = PairTexts(src, tgt, Tools(Request(("quality",)), encoder)).piece_inputs()
     found = found[:, begin : begin + 2 * SENTENCE_INPUTS].reshape(len(src), 2, SENTENCE_INPUTS)
     assert found[0, 0, 2] > 2 * found[0, 1, 2]  # the watch
     rows, norms = encoder.piece_rows()
@@ -540,7 +539,7 @@ def test_lengths_are_judged_by_the_corpus_where_no_usual_ratio_is_known():
     tgt[0] = "字" * 4
     for langs in (("en", "km"), ("", "")):
         vectors = Vectors(dict(zip(src + tgt, unit(np.random.default_rng(1), 2 * n), strict=True)))
-        tools = Tools(vectors, Neighbourhood(), src_lang=langs[0], tgt_lang=langs[1])
+        tools = Tools(Request(("quality",), langs), vectors)
         deviation = PairTexts(src, tgt, tools).inputs()[:, INPUTS.index("length")]
         assert deviation[1:].max() < 0.1 and deviation[0] > 0.6
 
@@ -572,11 +571,8 @@ def test_a_pair_with_nothing_around_it_is_judged_by_its_cosine():
     rng = np.random.default_rng(3)
     for n, by_margin in ((LEAST_AROUND - 1, False), (LEAST_AROUND, True)):
         src, tgt = [f"s{i}" for i in range(n)], [f"t{i}" for i in range(n)]
-        tools = Tools(
-            encoder=Vectors(dict(zip(src + tgt, unit(rng, 2 * n), strict=True))),
-            neighbourhood=Neighbourhood(4, 100),
-            margin="distance",
-        )
+        vectors = Vectors(dict(zip(src + tgt, unit(rng, 2 * n), strict=True)))
+        tools = Tools(Request(("quality",), margin="distance", window=100), vectors)
         pairs = PairTexts(src, tgt, tools)
         around = pairs.around
         ratio = pairs.column("cosine") / np.maximum((around.src + around.tgt) / 2, 0.01)
@@ -621,7 +617,7 @@ def test_window_margins_are_the_oracle(n, window, k):
         src[5], tgt[6] = src[4], tgt[2]  # repeated lines count once
         tgt[0] = src[3]  # and copies not at all
     vectors = dict(zip(src + tgt, unit(rng, 2 * n), strict=True))
-    tools = Tools(encoder=Vectors(vectors), neighbourhood=Neighbourhood(k, window))
+    tools = Tools(Request(("margin",), k=k, window=window), Vectors(vectors))
     got = np.concatenate(
         [
             PairTexts(src[i : i + window], tgt[i : i + window], tools).column("margin")
@@ -643,8 +639,8 @@ def test_all_columns_of_odd_pairs_are_in_their_range(tiny_model):
     pytest.importorskip("py3langid")
     odd = ["", " ", "\x00", "a", "12", "💥" * 50, "\u202eabc", "x\u2028y", "ﬁ½", "\ud800", "۳", "A" * 20_000]
     src, tgt = zip(*[(s, t) for s in odd for t in odd], strict=True)
-    request = Request(tuple(COLUMNS), "en", "fr", second=True).checked()
-    pairs = PairTexts(src, tgt, request.tools(load_encoder(tiny_model), load_encoder("europe5")))
+    request = Request(tuple(COLUMNS), ("en", "fr"), second=True).checked()
+    pairs = PairTexts(src, tgt, Tools(request, load_encoder(tiny_model), load_encoder("europe5")))
     for name, column in COLUMNS.items():
         values = pairs.column(name)
         assert len(values) == len(src)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bitextmine.scoring.columns.catalogue import PairTexts, Tools
+from bitextmine.scoring.columns.catalogue import PairTexts, Request, Tools
 from bitextmine.scoring.columns.evidence import (
     NAMES,
     copied_pairs,
@@ -182,7 +182,7 @@ def test_negation_counts_if_it_is_known_in_both_languages(lang, found):
 
 
 def signs(src, tgt, *langs):
-    pairs = PairTexts([src], [tgt], Tools(src_lang=langs[0], tgt_lang=langs[1]))
+    pairs = PairTexts([src], [tgt], Tools(Request(langs=langs)))
     return dict(zip(NAMES, evidence([src], [tgt], pairs.negated, pairs.number_counts)[0], strict=True))
 
 

@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.arguments import one_of, whole_number
 from bitextmine.errors import UsageError
 from bitextmine.languages.clean import readable
 from bitextmine.languages.codes import letters_of, script_code, usual_length
 from bitextmine.mining.dedup import line_key
-from bitextmine.mining.options import Margin
 from bitextmine.scoring.columns.evidence import evidence, looped, negations, tokens_of, words_of
 from bitextmine.scoring.columns.numbers import agreement, number_counts
 from bitextmine.scoring.options import WINDOW, default_columns
@@ -67,17 +65,86 @@ class Column:
     better_with_languages: bool = False
 
 
+@dataclass(frozen=True)
+class Request:
+    """Columns to compute.
+
+    Attributes:
+        names: columns of the catalogue.
+        langs: the languages that the sides should be in, both or neither ("").
+        margin, k, window: the margin, over the `k` nearest among the last `window` pairs.
+        batch_tokens: subword pieces encoded together.
+        second: there is a second encoder.
+    """
+
+    names: tuple[str, ...] = ()
+    langs: tuple[str, str] = ("", "")
+    margin: str = "ratio"
+    k: int = 4
+    window: int = WINDOW
+    batch_tokens: int | None = None
+    second: bool = False
+
+    def checked(self) -> Request:
+        """Return the request with codes that the language identifier knows, before the first row is read.
+
+        Raises:
+            BitextmineError: the language identifier is needed and missing.
+            UsageError: one language without the other, or one that cannot be identified; a column without its encoder.
+        """
+        src, tgt = self.langs
+        if bool(src) != bool(tgt):
+            given, missing = ("--src", "--tgt") if src else ("--tgt", "--src")
+            raise UsageError(f"{given} requires {missing}: give both languages, or neither")
+        if self.uses("languages") and not src:
+            raise UsageError(
+                "the column lang needs both languages: pass --src and --tgt, as in --src en --tgt fr"
+            )
+        if not self.second and (needy := [name for name in self.names if COLUMNS[name].second]):
+            raise UsageError(f"the column {needy[0]} needs a second encoder: pass --second")
+        if src and self.uses("languages", "better_with_languages"):
+            return replace(self, langs=(_known(src), _known(tgt)))
+        if self.uses("identifies"):
+            identifier()
+        return self
+
+    def uses(self, *needs: str) -> bool:
+        """Return True if any column has one of these needs (attributes of `Column`)."""
+        return any(getattr(COLUMNS[name], need) for name in self.names for need in needs)
+
+
+def _known(language: str) -> str:
+    code = identifier().code(language)
+    if code is None:
+        raise UsageError(
+            f"unsupported language code '{language}'; supported: {', '.join(sorted(identifier().codes))}"
+        )
+    return code
+
+
 @dataclass
 class Tools:
-    """The tools that columns are computed with; languages are "" if not stated. `second`: with a second encoder."""
+    """What the columns of a request are computed with.
 
+    Attributes:
+        encoder, second: the encoders; None if no column needs them.
+    """
+
+    request: Request = Request()
     encoder: Encoder | None = None
-    neighbourhood: Neighbourhood | None = None
-    margin: str = "ratio"
-    src_lang: str = ""
-    tgt_lang: str = ""
-    batch_tokens: int | None = None
-    second: Tools | None = None
+    second: Encoder | None = None
+
+    @cached_property
+    def of_second(self) -> Tools | None:
+        """Return the tools with the second encoder in place of the first; None without one."""
+        return None if self.second is None else Tools(self.request, self.second)
+
+    @cached_property
+    def neighbourhood(self) -> Neighbourhood:
+        """Return the pairs of the stream so far."""
+        from bitextmine.scoring.columns.neighbourhood import Neighbourhood
+
+        return Neighbourhood(self.request.k, self.request.window)
 
     @cached_property
     def quality(self) -> Quality:
@@ -93,7 +160,7 @@ class Tools:
         from bitextmine.encoder.familiar import knows
 
         assert self.encoder is not None
-        return knows(self.encoder, self.src_lang) and knows(self.encoder, self.tgt_lang)
+        return all(knows(self.encoder, lang) for lang in self.request.langs)
 
 
 @cache
@@ -120,7 +187,7 @@ class PairTexts:
         self, src: Sequence[str], tgt: Sequence[str], tools: Tools, *, is_readable: bool = False
     ) -> None:
         self.src, self.tgt = (src, tgt) if is_readable else (readable(src), readable(tgt))
-        self.tools = tools
+        self.tools, self.langs = tools, tools.request.langs
         self._columns: dict[str, Any] = {}
         self._first: PairTexts | None = None  # the same pairs with the first of two encoders
 
@@ -153,35 +220,33 @@ class PairTexts:
     @cached_property
     def vectors(self) -> PairVectors:
         """Return the unit vectors of both sides, (n, d) each."""
-        encoder, tokens = self.tools.encoder, self.tools.batch_tokens
+        encoder, tokens = self.tools.encoder, self.tools.request.batch_tokens
         assert encoder is not None
         return (encoder.encode(self.src, batch_tokens=tokens), encoder.encode(self.tgt, batch_tokens=tokens))
 
     @cached_property
     def around(self) -> Around:
         """Return the neighbourhoods of the pairs."""
-        assert self.tools.neighbourhood is not None
         return self.tools.neighbourhood.around(self.src, self.tgt, self.vectors)
 
     @cached_property
     def second(self) -> PairTexts:
         """Return the pairs as the second encoder sees them."""
-        assert self.tools.second is not None
-        again = PairTexts(self.src, self.tgt, self.tools.second, is_readable=True)
+        assert self.tools.of_second is not None
+        again = PairTexts(self.src, self.tgt, self.tools.of_second, is_readable=True)
         again._first = self
         return again
 
     @cached_property
     def number_counts(self) -> NDArray[np.int64]:
         """Return the counts (n, 3) of matched, lone and clashing numbers."""
-        langs = self.tools.src_lang, self.tools.tgt_lang
-        counts = [number_counts(src, tgt, langs) for src, tgt in zip(self.src, self.tgt, strict=True)]
+        counts = [number_counts(src, tgt, self.langs) for src, tgt in zip(self.src, self.tgt, strict=True)]
         return np.array(counts, dtype=np.int64).reshape(len(self), 3)
 
     @cached_property
     def negations(self) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
         """Return the number of negating words of the texts of each side (n,), None where no words are known."""
-        return negations(self.src, self.tools.src_lang), negations(self.tgt, self.tools.tgt_lang)
+        return negations(self.src, self.langs[0]), negations(self.tgt, self.langs[1])
 
     @cached_property
     def negated(self) -> NDArray[np.bool_]:
@@ -199,8 +264,7 @@ class PairTexts:
         """Return the INPUTS (n, m) of the networks of the column quality."""
         from bitextmine.scoring.columns.quality import COPIED, similarity
 
-        tools, ones = self.tools, np.ones(len(self))
-        stated = bool(tools.src_lang and tools.tgt_lang)
+        stated, ones = all(self.langs), np.ones(len(self))
         ratio = _margin(self, "ratio") if self.around.size >= LEAST_AROUND else None
         length = np.clip(_length(self), -2, 2)
         columns = [
@@ -220,9 +284,8 @@ class PairTexts:
 
     def piece_inputs(self) -> Floats:
         """Return the PIECE_INPUTS (n, m) of the network of the column quality that compares pieces."""
-        sides, langs = (self.src, self.tgt), (self.tools.src_lang, self.tools.tgt_lang)
         return self.tools.quality.piece_inputs(
-            sides, self.column("cosine"), langs, self.negated, self.negations
+            (self.src, self.tgt), self.column("cosine"), self.langs, self.negated, self.negations
         )
 
 
@@ -283,23 +346,18 @@ def _margin(pairs: PairTexts, kind: str | None = None) -> Floats:
     from bitextmine.mining.margin import margin
 
     around = pairs.around
-    return margin(pairs.column("cosine"), around.src, around.tgt, kind or pairs.tools.margin)
+    return margin(pairs.column("cosine"), around.src, around.tgt, kind or pairs.tools.request.margin)
 
 
 def _lang(pairs: PairTexts) -> Floats:
-    tools = pairs.tools
-    src = identifier().share(pairs.src, tools.src_lang)
-    return np.minimum(src, identifier().share(pairs.tgt, tools.tgt_lang)).astype(np.float64)
+    src, tgt = map(identifier().share, (pairs.src, pairs.tgt), pairs.langs)
+    return np.minimum(src, tgt).astype(np.float64)
 
 
 def _half_lang(pairs: PairTexts) -> Floats:
     """Return how far each half of both sides is in its own language and not in the other's, the least of four."""
     least = np.ones(len(pairs))
-    tools = pairs.tools
-    for texts, own, other in (
-        (pairs.src, tools.src_lang, tools.tgt_lang),
-        (pairs.tgt, tools.tgt_lang, tools.src_lang),
-    ):
+    for texts, own, other in ((pairs.src, *pairs.langs), (pairs.tgt, *pairs.langs[::-1])):
         halves = list(map(_halves, texts))
         distinct = list(dict.fromkeys(half for both in halves for half in both))
         share = dict(zip(distinct, identifier().share(distinct, own, other).tolist(), strict=True))
@@ -315,7 +373,7 @@ def _halves(text: str) -> tuple[str, str]:
 
 def _length(pairs: PairTexts) -> Floats:
     """Return the logarithm of target over source length, against the ratio usual for the languages or in the block."""
-    usual = usual_length(pairs.tools.src_lang, pairs.tools.tgt_lang)
+    usual = usual_length(*pairs.langs)
     src, tgt = pairs.lengths
     if usual is None:
         enough = len(pairs) >= LEAST_AROUND
@@ -336,8 +394,7 @@ def _quality(pairs: PairTexts) -> Floats:
 def _own_quality(pairs: PairTexts) -> Floats:
     quality, known = pairs.tools.quality, pairs.tools.knows_languages
     more = pairs.piece_inputs() if known and quality.by_pieces else None
-    langs = pairs.tools.src_lang, pairs.tools.tgt_lang
-    p = quality.probabilities(pairs.inputs(), more, langs, known=known)
+    p = quality.probabilities(pairs.inputs(), more, pairs.langs, known=known)
     return np.where(np.minimum(*pairs.lengths) > 0, p, 0.0)  # the networks never saw an empty side
 
 
@@ -363,83 +420,6 @@ _COMPUTED = (
     Column("key", lambda pairs: list(map(pair_key, pairs.src, pairs.tgt)), is_text=True),
 )
 COLUMNS = {column.name: column for column in _COMPUTED}
-
-
-@dataclass(frozen=True)
-class Request:
-    """Columns to compute.
-
-    Attributes:
-        names: columns of the catalogue.
-        src_lang, tgt_lang: the languages that the sides should be in, both or neither ("").
-        margin, k, window: the margin, over the `k` nearest among the last `window` pairs.
-        batch_tokens: subword pieces encoded together.
-        second: there is a second encoder.
-    """
-
-    names: tuple[str, ...] = ()
-    src_lang: str = ""
-    tgt_lang: str = ""
-    margin: str = "ratio"
-    k: int = 4
-    window: int = WINDOW
-    batch_tokens: int | None = None
-    second: bool = False
-
-    def checked(self) -> Request:
-        """Return the request with codes that the language identifier knows, before the first row is read.
-
-        Raises:
-            BitextmineError: the language identifier is needed and missing.
-            UsageError: a bad value, one language without the other, or a language that cannot be identified.
-        """
-        one_of("margin", self.margin, tuple(Margin))
-        whole_number("k", self.k)
-        whole_number("window", self.window)
-        if bool(self.src_lang) != bool(self.tgt_lang):
-            given, missing = ("--src", "--tgt") if self.src_lang else ("--tgt", "--src")
-            raise UsageError(f"{given} requires {missing}: give both languages, or neither")
-        columns = [COLUMNS[name] for name in self.names]
-        if any(column.languages for column in columns) and not self.src_lang:
-            raise UsageError(
-                "the column lang needs both languages: pass --src and --tgt, as in --src en --tgt fr"
-            )
-        if not self.second and (needy := [column.name for column in columns if column.second]):
-            raise UsageError(f"the column {needy[0]} needs a second encoder: pass --second")
-        if self.src_lang and self.uses("languages", "better_with_languages"):
-            return replace(self, src_lang=_known(self.src_lang), tgt_lang=_known(self.tgt_lang))
-        if self.uses("identifies"):
-            identifier()
-        return self
-
-    def uses(self, *needs: str) -> bool:
-        """Return True if any column has one of these needs (attributes of `Column`)."""
-        return any(getattr(COLUMNS[name], need) for name in self.names for need in needs)
-
-    @property
-    def looks_back(self) -> bool:
-        """Return True if a block is compared with the pairs before it."""
-        return self.uses("neighbours")
-
-    def tools(self, encoder: Encoder | None = None, second: Encoder | None = None) -> Tools:
-        """Return the tools that compute the columns."""
-        tools = Tools(encoder, None, self.margin, self.src_lang, self.tgt_lang, self.batch_tokens)
-        if second is not None:
-            tools.second = self.tools(second)
-        if encoder is not None and self.uses("neighbours"):
-            from bitextmine.scoring.columns.neighbourhood import Neighbourhood
-
-            tools.neighbourhood = Neighbourhood(self.k, self.window)
-        return tools
-
-
-def _known(language: str) -> str:
-    code = identifier().code(language)
-    if code is None:
-        raise UsageError(
-            f"unsupported language code '{language}'; supported: {', '.join(sorted(identifier().codes))}"
-        )
-    return code
 
 
 def column_names(
