@@ -40,10 +40,10 @@ from bitextmine.mining.threshold import tune
 from bitextmine.run import Run
 from bitextmine.search.exact import search_both
 from bitextmine.search.neighbours import Neighbours
-from bitextmine.training.data.cache import PairCache, find_corpora, open_caches
+from bitextmine.training.data.cache import PairCache, open_caches
 from bitextmine.training.data.sampling import with_ngrams
 from bitextmine.training.options import Fitting
-from bitextmine.training.recipe import Recipe
+from bitextmine.training.recipe import Recipe, resolve_corpora
 
 # Neighbours among which the network learns to choose, and held-out sentences of each side.
 NEAREST, ASKED = 10, 300
@@ -122,7 +122,7 @@ def fit_scorer(
         raise BitextmineError(f"{target}: the file exists; name another one, or pass --force to overwrite it")
     destination = Destination.of(target)
     destination.check()
-    recipe = find_corpora(recipe)
+    recipe = resolve_corpora(recipe)
     encoder = load_encoder(model, "cpu")
     comparing = PieceFeatures(*encoder.piece_rows())
     tokenizer, own = Tokenizer(root / TOKENIZER, recipe.model.transliterate), encoder.tokenizer

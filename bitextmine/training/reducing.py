@@ -24,11 +24,10 @@ SENTENCES = 20_000
 PAIRS = 5_000
 
 
-def principal_axes(moments: NDArray[np.float64], dim: int) -> tuple[NDArray[np.float32], float]:
-    """Return the eigenvectors (d, dim) of the largest eigenvalues of ``moments`` (d, d), and their share of the sum."""
-    values, axes = np.linalg.eigh(moments)
-    values, axes = values[::-1], axes[:, ::-1][:, :dim]
-    return axes.astype(np.float32), float(values[:dim].sum() / values.sum())
+def principal_axes(moments: NDArray[np.float64], dim: int) -> NDArray[np.float32]:
+    """Return the eigenvectors (d, dim) of the largest eigenvalues of ``moments`` (d, d)."""
+    _, axes = np.linalg.eigh(moments)
+    return axes[:, ::-1][:, :dim].astype(np.float32)
 
 
 def with_norm_power(vectors: NDArray[np.float32], power: float) -> NDArray[np.float32]:
@@ -43,9 +42,7 @@ def with_norm_power(vectors: NDArray[np.float32], power: float) -> NDArray[np.fl
     return vectors * factor
 
 
-def finished_model(
-    training: TrainingRun, run: Run | None = None
-) -> tuple[EncoderConfig, Mapping[str, np.ndarray]]:
+def finished_model(training: TrainingRun, run: Run) -> tuple[EncoderConfig, Mapping[str, np.ndarray]]:
     """Return the configuration and the weights to save, reduced as the recipe says."""
     model = finished(training.model)
     weights = {name: value.detach().cpu().numpy() for name, value in model.state_dict().items()}
@@ -57,7 +54,7 @@ def finished_model(
     made = plan.applied(model.config)
     if not plan.dim:
         return made, weights
-    axes, _ = principal_axes(_moments(training, model, run or Run()), made.piece_dim)
+    axes = principal_axes(_moments(training, model, run), made.piece_dim)
     return made, {**weights, PIECES: weights[PIECES] @ axes}
 
 

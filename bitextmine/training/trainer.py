@@ -1,7 +1,7 @@
 """Train an encoder: from a recipe to a model folder; a killed run resumes at its last checkpoint."""
 
 import dataclasses
-import functools
+import errno
 import hashlib
 import json
 import logging
@@ -15,17 +15,17 @@ from bitextmine.console import counted, markdown
 from bitextmine.device import pick_device
 from bitextmine.encoder.folder import CONFIG, write_folder
 from bitextmine.errors import BitextmineError
-from bitextmine.files.atomic import FULL_DISK, cannot_write, replacing
+from bitextmine.files.atomic import cannot_write, replacing
 from bitextmine.files.journal import Journal, JournalBusyError, read_head
 from bitextmine.run import Run
 from bitextmine.signature import signature
 from bitextmine.system import keep_freed_memory
-from bitextmine.training.data.cache import DROPPED, check_corpora, find_corpora, open_caches
+from bitextmine.training.data.cache import DROPPED, check_corpora, open_caches
 from bitextmine.training.data.vocabulary import check_unknown, open_vocabulary, unknown_shares
 from bitextmine.training.model.start import open_start
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.papers.stages import Planned, make_student, stages
-from bitextmine.training.recipe import Recipe, check_objectives
+from bitextmine.training.recipe import Recipe, check_objectives, resolve_corpora
 from bitextmine.training.reducing import finished_model
 from bitextmine.training.teacher import open_lessons, open_teacher
 from bitextmine.training.training_run import SMALLEST_POOL, NotFinite, TrainingRun
@@ -41,22 +41,17 @@ FEW_STEPS = 100
 def train(recipe: Recipe, out: Path, run: Run | None = None, *, force: bool = False) -> Path:
     """Train an encoder into the folder ``out`` and return it.
 
-    The folder gets config.json, model.safetensors, tokenizer.model, README.md (the model card), recipe.json and
-    log.jsonl.
-
     Calling this again with the same recipe resumes a killed run at its last checkpoint; on one CPU with the same
     number of threads it ends in the same weights, and the same log except for the pairs per second, as an unbroken
-    run. ``out/work`` holds the token cache and the checkpoint, and may be removed afterwards.
-
-    ``force`` overwrites a finished model without its checkpoint, a checkpoint of another recipe, and files of other
-    programs.
+    run. ``out/work`` holds the token cache and the checkpoint, and may be removed afterwards. ``force`` overwrites
+    a finished model without its checkpoint, a checkpoint of another recipe, and files of other programs.
 
     Raises:
         BitextmineError: the recipe, the corpora or the disk are at fault, the checkpoint is of another recipe, or the
             loss is no longer finite (the last good checkpoint stays).
     """
     run = run or Run()
-    recipe = find_corpora(dataclasses.replace(recipe, max_line=run.max_line, errors=run.errors))
+    recipe = resolve_corpora(dataclasses.replace(recipe, max_line=run.max_line, errors=run.errors))
     planned = stages(recipe, out) if recipe.distil.epochs else [Planned(recipe, out)]
     for plan in planned:
         check_objectives(plan.recipe)
@@ -134,18 +129,16 @@ class Job:
 
     def _prepare(self, journal: Journal) -> TrainingRun:
         """Return the training at its last checkpoint, or before the first step."""
-        recipe, start, cache = self.recipe, self.start, self.work / "cache"
+        recipe, start, teacher, cache = self.recipe, self.start, self.teacher, self.work / "cache"
         saved = load_checkpoint(self.checkpoint) if self.checkpoint.exists() else None
         tokenizer = open_vocabulary(recipe, self.work, start, journal)
         caches = open_caches(cache, recipe, tokenizer, self.run)
         if start is not None and saved is None:
             check_unknown(start, unknown_shares(caches, tokenizer))
-        lessons = None
-        if self.teacher is not None and any(OBJECTIVES[name].taught for name in recipe.train.objective):
-            lessons = functools.cache(
-                functools.partial(open_lessons, cache, recipe, caches, tokenizer, self.teacher, self.run)
-            )
-        training = TrainingRun(recipe, caches, tokenizer, self.device, start, self.teacher, lessons)
+        lessons = []
+        if teacher is not None and any(OBJECTIVES[name].taught for name in recipe.train.objective):
+            lessons = open_lessons(cache, recipe, caches, tokenizer, teacher, self.run)
+        training = TrainingRun(recipe, caches, tokenizer, self.device, start, teacher, lessons)
         if saved is not None:
             training.restore(saved)
             log.info("%s: resuming after step %d of %d", self.checkpoint, training.step, training.steps)
@@ -178,10 +171,10 @@ class Job:
             self.run.progress(training.steps, "train", "steps") as bar,
         ):
             if not training.step:
-                corpora = [
+                counts = (
                     {"corpus": c.corpus.name, **c.counts, "sentences cut": c.cut} for c in training.caches
-                ]
-                print(json.dumps({"step": 0, "corpora": corpora}), file=log_file)
+                )
+                print(json.dumps({"step": 0, "corpora": list(counts)}), file=log_file)
             bar.update(training.step)
             for entry in training.entries():
                 bar.update(1)
@@ -191,10 +184,8 @@ class Job:
                     progress = f"loss {entry['loss']:.3f}{measured}"
                     bar.set_postfix_str(progress)
                     if bar.disable and "p_at_1" in entry:
-                        rate = entry["pairs_per_second"]
-                        log.info(
-                            "step %d of %d: %s, %.0f pairs/s", training.step, training.steps, progress, rate
-                        )
+                        steps, rate = f"step {training.step} of {training.steps}", entry["pairs_per_second"]
+                        log.info("%s: %s, %.0f pairs/s", steps, progress, rate)
                 waited = time.monotonic() - last_saved > self.recipe.train.checkpoint_seconds
                 if waited or training.step == training.steps:
                     training.check_weights()
@@ -203,14 +194,13 @@ class Job:
                     last_saved = time.monotonic()
 
     def _write_model(self, training: TrainingRun) -> None:
-        out, ngrams, storage = self.out, training.ngram_names, self.recipe.model.storage
+        ngrams, storage, tokenizer = training.ngram_names, self.recipe.model.storage, training.tokenizer
         config, weights = finished_model(training, self.run)
-        with replacing(out / CARD) as file:
+        with replacing(self.out / CARD) as file:
             file.write(model_card(training).encode())
-        tokenizer = training.tokenizer
-        write_folder(out, config, weights, tokenizer.path, ngrams=ngrams, dtype=storage)
-        more = f", {len(ngrams)} n-grams" if self.recipe.model.ngrams else ""
-        log.info("%s: a model of %d pieces%s and %d dimensions", out, tokenizer.vocab_size, more, config.dim)
+        write_folder(self.out, config, weights, tokenizer.path, ngrams=ngrams, dtype=storage)
+        size = f"{tokenizer.vocab_size} pieces" + (f", {len(ngrams)} n-grams" if ngrams else "")
+        log.info("%s: a model of %s and %d dimensions", self.out, size, config.dim)
 
 
 # --- the log -------------------------------------------------------------------------------------------------
@@ -245,12 +235,12 @@ def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
     try:
         with replacing(path) as file:
             torch.save(content, file)
-    except (OSError, RuntimeError) as e:
-        # torch reports a failed write as a RuntimeError of its archive writer.
-        why = "the disk is full; make room and run the same command again to go on"
-        if isinstance(e, OSError) and e.errno not in FULL_DISK:
-            why = e.strerror or str(e)
-        raise BitextmineError(f"{path}: cannot write: {why}") from e
+    except (
+        OSError,
+        RuntimeError,
+    ) as e:  # torch reports a failed write as a RuntimeError of its archive writer
+        problem = e if isinstance(e, OSError) else OSError(errno.ENOSPC, "the disk is full")
+        raise cannot_write(problem, path) from e
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
@@ -270,17 +260,14 @@ def _warn_of_little(training: TrainingRun) -> None:
     """Warn if a run is too short to learn much (unless train.steps asks for that), and if P@1 cannot be measured."""
     t, pairs = training.recipe.train, sum(len(cache.train) for cache in training.caches)
     if training.untaught < FEW_STEPS and not t.steps:
+        size = f"{counted(pairs, 'pair')}, train.batch {t.batch}, train.epochs {t.epochs:g}"
         log.warning(
-            "only %s (%s, train.batch %d, train.epochs %g), in which an encoder learns little: give more pairs, or "
-            "lower --batch or raise --epochs",
+            "only %s (%s), in which an encoder learns little: give more pairs, or lower --batch or raise --epochs",
             counted(training.untaught, "step"),
-            counted(pairs, "pair"),
-            t.batch,
-            t.epochs,
+            size,
         )
-    if training.recipe.data.valid_pairs and all(
-        len(cache.valid) < SMALLEST_POOL for cache in training.caches
-    ):
+    largest = max(len(cache.valid) for cache in training.caches)
+    if training.recipe.data.valid_pairs and largest < SMALLEST_POOL:
         log.warning(
             "P@1 is not measured: no corpus has %d held-out pairs (at most data.valid_pairs and a twentieth of a "
             "corpus are held out): give one of %s pairs or more",
@@ -301,7 +288,7 @@ def model_card(training: TrainingRun) -> str:
     if start:
         made += f", continuing from the encoder {start.folder.name} (hash {start.hash})"
     if training.lessons and teacher:
-        pairs = sum(len(source.train) for source in training.lessons())
+        pairs = sum(len(source.train) for source in training.lessons)
         made += f", taught by {teacher.name} (hash {teacher.hash}) on {pairs:,} pairs"
     dropped = [why for why in DROPPED if any(cache.counts[why] for cache in caches)]
     rows = []

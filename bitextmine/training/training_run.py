@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -72,39 +72,35 @@ class TrainingRun:
         device: torch.device = CPU,
         start: Start | None = None,
         teacher: Encoder | None = None,
-        lessons: Callable[[], list[PairSource]] | None = None,
+        lessons: Sequence[PairSource] = (),
     ) -> None:
-        """Make the training before its first step; lessons are called before the first step that needs them."""
-        t, pieces = recipe.train, tokenizer.pieces()
+        pieces = tokenizer.pieces()
         self.recipe, self.caches, self.tokenizer, self.device = recipe, caches, tokenizer, device
         self.start, self.teacher, self.lessons = start, teacher, lessons
         self.model, self.ngram_names = _make_model(recipe, caches, pieces, start)
         self.model.to(self.device).train()
         self.ngrams = Ngrams(self.ngram_names, pieces) if self.ngram_names else None
-        setup = Setup(t, self.model.config, pieces, caches, teacher)
+        setup = Setup(recipe.train, self.model.config, pieces, caches, teacher)
         self.objectives = Objectives(setup).to(self.device)
-        self.optimizer = make_optimizer(self.model, self.objectives, t)
+        self.optimizer = make_optimizer(self.model, self.objectives, recipe.train)
         if isinstance(self.model.embedding, SpelledVectors):
             self.model.embedding.catch_up = self.optimizer.catch_up
         self.learned = [*self.model.parameters(), *self.objectives.parameters()]
         self._plan_steps()
         self._make_samplers()
-        if lessons and not self.taught_from:
-            self._begin_lessons()
         self.step = self.pairs = 0
         self.scores: dict[str, float] = {}
         self.ends: list[torch.Tensor] = []  # with train.cycles: the sum of the weights at the ends of cycles
         self.losses: list[dict[str, float]] = []  # of the steps since the last entry of the log
 
     def _plan_steps(self) -> None:
-        t, teacher, lessons = self.recipe.train, self.recipe.teacher, self.lessons
+        t, teacher = self.recipe.train, self.recipe.teacher
         # If the teacher's pairs are all that is learned from, they make up the passes.
         self.only_taught = all(OBJECTIVES[name].taught for name in t.objective)
-        per_pass, size = sum(len(cache.train) for cache in self.caches), t.batch
-        if self.only_taught and lessons:
-            per_pass, size = sum(len(taught.train) for taught in lessons()), teacher.batch
+        size, sources = (teacher.batch, self.lessons) if self.only_taught else (t.batch, self.caches)
+        per_pass = sum(len(source.train) for source in sources)
         self.untaught = t.steps or max(1, math.ceil(t.epochs * per_pass / size))
-        taught = math.ceil(teacher.epochs * per_pass / size) if lessons else 0
+        taught = math.ceil(teacher.epochs * per_pass / size) if self.lessons else 0
         self.taught_from = self.untaught if taught else 0
         self.steps = self.untaught + taught
         self.cycle = math.ceil(self.untaught / t.cycles)
@@ -125,18 +121,12 @@ class TrainingRun:
             drawn += join_languages(self.caches, lang, share)
         phases = Phases(split_steps, easy=round(self.untaught * t.hard_from))
         self.sampler = Sampler(drawn, recipe, splits, phases, self.ngrams, edits)
-        self.lesson_sampler: Sampler | None = None
-
-    def _begin_lessons(self) -> Sampler:
-        """Return the sampler of the taught pairs; the first call opens them."""
-        recipe, t, sampler = self.recipe, self.recipe.train, self.sampler
-        if self.lesson_sampler is None:
-            assert self.lessons is not None
+        self.lesson_sampler = None
+        if self.lessons:
             own = dataclasses.replace(t, batch=recipe.teacher.batch, seed=hash_seed(t.seed, LESSONS))
+            late = Phases(frozenset(step - self.taught_from for step in split_steps))
             settings = dataclasses.replace(recipe, train=own)
-            late = Phases(frozenset(step - self.taught_from for step in sampler.phases.split))
-            self.lesson_sampler = Sampler(self.lessons(), settings, sampler.splits, late, self.ngrams)
-        return self.lesson_sampler
+            self.lesson_sampler = Sampler(self.lessons, settings, splits, late, self.ngrams)
 
     # --- state -----------------------------------------------------------------------------------------------
 
@@ -159,8 +149,8 @@ class TrainingRun:
             getattr(self, name).load_state_dict(saved[name])
         self.ends = [end.to(self.device) for end in saved["ends"]]
         self.sampler.skip(self.step)
-        if self.lessons and self.step >= self.taught_from:
-            self._begin_lessons().skip(self.step - self.taught_from)
+        if self.lesson_sampler:
+            self.lesson_sampler.skip(max(0, self.step - self.taught_from))
 
     def check_weights(self) -> None:
         """Raise NotFinite if a weight is not finite: such weights must not become a checkpoint."""
@@ -184,17 +174,15 @@ class TrainingRun:
                 entry: dict[str, Any] = {"step": self.step}
                 measure = self.step == self.steps or self.step % every == 0
                 if measure or self.step % LOG_EVERY == 0:
-                    rates = t.learning_rate, t.embedding_learning_rate
-                    names = dict.fromkeys(name for losses in self.losses for name in losses)
-                    entry |= {
-                        name: sum(losses.get(name, 0.0) for losses in self.losses) / len(self.losses)
-                        for name in names
-                    }
+                    for name in dict.fromkeys(name for losses in self.losses for name in losses):
+                        entry[name] = sum(losses.get(name, 0.0) for losses in self.losses) / len(self.losses)
                     seconds = max(1e-9, time.monotonic() - started)
                     entry["pairs_per_second"] = round((self.pairs - before) / seconds, 1)
-                    entry |= {"learning_rate": share * rates[0], "embedding_learning_rate": share * rates[1]}
+                    for name in ("learning_rate", "embedding_learning_rate"):
+                        entry[name] = share * getattr(t, name)
                     if measure:
-                        self._measure()
+                        self.optimizer.catch_up_all()
+                        self.scores = validate(self.model, self.caches, self.recipe, self.ngrams)
                         entry["p_at_1"] = self.scores
                     self.losses, started, before = [], time.monotonic(), self.pairs
                 yield entry
@@ -203,7 +191,7 @@ class TrainingRun:
         """Return a step's batch and the taught pairs; None where no objective learns from them."""
         batch = None if self.only_taught else self.sampler.draw(step)
         lesson = step - self.taught_from
-        return batch, self._begin_lessons().draw(lesson) if self.lessons and lesson >= 0 else None
+        return batch, self.lesson_sampler.draw(lesson) if self.lesson_sampler and lesson >= 0 else None
 
     def learn(
         self, batch: TokenPairs | None, share: float, lesson: TokenPairs | None = None
@@ -212,7 +200,8 @@ class TrainingRun:
         t = self.recipe.train
         # Dropout depends on the step, so that a run resumes without the generators' states.
         torch.manual_seed(hash_seed(t.seed, self.step, 0))
-        set_rates(self.optimizer, share)
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["peak"] * share
         self.optimizer.zero_grad(set_to_none=True)
         parts = self.objectives(self.model, batch, self.step, lesson)
         weights = self.objectives.weights
@@ -258,10 +247,6 @@ class TrainingRun:
             for total, weight in zip(self.ends, self.learned, strict=True):
                 weight.copy_(total / self.recipe.train.cycles)
             self.ends = []
-
-    def _measure(self) -> None:
-        self.optimizer.catch_up_all()
-        self.scores = validate(self.model, self.caches, self.recipe, self.ngrams)
 
 
 # --- the model -----------------------------------------------------------------------------------------------
@@ -318,7 +303,8 @@ def validate(
     with torch.inference_mode():
         for cache in (cache for cache in caches if len(cache.valid) >= SMALLEST_POOL):
             pairs = cache.valid.take(np.arange(len(cache.valid)), recipe.model.max_pieces)
-            src, tgt = (_units(model, side, recipe, ngrams) for side in (pairs.src, pairs.tgt))
+            seen = (with_ngrams(side, ngrams, recipe.model.max_pieces) for side in (pairs.src, pairs.tgt))
+            src, tgt = (unit_vectors(sentence_vectors(model, side)) for side in seen)
             similar = src @ tgt.T
             keys = torch.from_numpy(pairs.keys.astype(np.int64)).to(similar.device)
             right = torch.arange(len(pairs), device=similar.device)
@@ -334,12 +320,6 @@ def validate(
     return scores
 
 
-def _units(model: SentenceModel, pieces: Pieces, recipe: Recipe, ngrams: Ngrams | None) -> torch.Tensor:
-    """Return the unit vectors (n, d) of sentences."""
-    seen = with_ngrams(pieces, ngrams, recipe.model.max_pieces)
-    return unit_vectors(sentence_vectors(model, seen))
-
-
 def layer_parameters(model: SentenceModel, objectives: nn.Module) -> list[nn.Parameter]:
     """Return all learned parameters except the piece vectors; shared ones come once."""
     rest = [p for name, p in model.named_parameters() if not name.startswith("embedding.")]
@@ -348,14 +328,9 @@ def layer_parameters(model: SentenceModel, objectives: nn.Module) -> list[nn.Par
 
 def make_optimizer(model: SentenceModel, objectives: nn.Module, training: Training) -> RowAdamW:
     """Return Adam without weight decay; piece vectors have a learning rate of their own."""
-    groups = [
-        {"params": params, "peak": peak}
-        for params, peak in (
-            (list(model.embedding.parameters()), training.embedding_learning_rate),
-            (layer_parameters(model, objectives), training.learning_rate),
-        )
-        if params
-    ]
+    pieces = {"params": list(model.embedding.parameters()), "peak": training.embedding_learning_rate}
+    layers = {"params": layer_parameters(model, objectives), "peak": training.learning_rate}
+    groups = [group for group in (pieces, layers) if group["params"]]
     return RowAdamW(groups, lr=training.learning_rate, weight_decay=0.0, fused=True)
 
 
@@ -376,9 +351,3 @@ def rate_share(step: int, steps: int, training: Training) -> float:
 def falling(top: float, floor: float, progress: float) -> float:
     """Fall from `top` to `floor` as half a period of a cosine while `progress` goes from 0 to 1."""
     return floor + (top - floor) * 0.5 * (1 + math.cos(math.pi * progress))
-
-
-def set_rates(optimizer: torch.optim.Optimizer, share: float) -> None:
-    """Set the learning rate of each group to ``share`` of its peak."""
-    for group in optimizer.param_groups:
-        group["lr"] = group["peak"] * share

@@ -1,27 +1,19 @@
 """What an encoder promises: unit rows, zero rows for empty lines, the same whatever the batch."""
 
 import json
-import multiprocessing
 import pickle
 import shutil
-from functools import cache
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
-from safetensors.numpy import load_file
 
 from bitextmine.encoder import load_encoder
 from bitextmine.encoder.encoder import load_same
 from bitextmine.encoder.folder import WEIGHTS, folder_hash, read_folder
 from bitextmine.encoder.network import Transformer
-from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import TOP_SHARES, pack_rows, read_weights, unpack_rows
 from bitextmine.errors import BitextmineError
-from bitextmine.languages.clean import readable
 from bitextmine.shipped import SHIPPED, shipped_folder
 
 LINES = ["the cat sat on the mat", "", "le chat", "   ", "a " * 900, "le chat", "naïve café — 12,5 %", "\x00"]
@@ -32,18 +24,6 @@ def folder(request, make_folder, tmp_path):
     return make_folder(tmp_path / "model", request.param)
 
 
-def oracle(folder, line):
-    """One sentence at a time, in float64, for models without layers: the sum of its pieces' vectors."""
-    import sentencepiece
-
-    state = load_file(str(folder / "model.safetensors"))
-    table = state["embedding.weight"].astype(np.float64) * state["embedding.scale"][:, None]
-    ids = sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model")).encode(line)[:50]
-    total = table[ids].sum(0) if ids else np.zeros(table.shape[1])
-    length = np.linalg.norm(total)
-    return total / length if length else total
-
-
 def test_rows_are_unit_or_zero_and_never_nan(folder):
     vectors = load_encoder(folder, "cpu").encode(LINES)
     assert vectors.dtype == np.float32 and vectors.shape == (len(LINES), 16)
@@ -52,12 +32,6 @@ def test_rows_are_unit_or_zero_and_never_nan(folder):
     assert lengths[1] == lengths[3] == 0, "empty and blank lines get the zero row"
     np.testing.assert_allclose(lengths[[0, 2, 4, 5, 6]], 1, atol=1e-5)
     assert (vectors[2] == vectors[5]).all(), "the same line has the same vector"
-
-
-def test_mean_of_pieces_agrees_with_the_oracle(make_folder, tmp_path):
-    folder = make_folder(tmp_path / "model", 0)
-    expected = np.stack([oracle(folder, line) for line in readable(LINES)])
-    np.testing.assert_allclose(load_encoder(folder).encode(LINES), expected, atol=1e-5)
 
 
 def test_company_and_budget_do_not_change_a_vector(folder):
@@ -125,24 +99,11 @@ def test_a_few_bits_are_the_nearest_levels_of_the_best_scale(bits, dim):
 def test_the_packaged_encoders_find_translations(name):
     encoder = load_encoder(name)
     en = ["The council adopted the budget.", "My sister plays the piano.", "It rained all night long."]
-    others = {
-        "de": [
-            "Der Rat hat den Haushalt angenommen.",
-            "Meine Schwester spielt Klavier.",
-            "Es regnete die ganze Nacht.",
-        ],
-        "fr": ["Le conseil a adopté le budget.", "Ma sœur joue du piano.", "Il a plu toute la nuit."],
-    }
+    others = {"fr": ["Le conseil a adopté le budget.", "Ma sœur joue du piano.", "Il a plu toute la nuit."]}
     if name == "world56":
-        others["pl"] = ["Rada przyjęła budżet.", "Moja siostra gra na pianinie.", "Całą noc padał deszcz."]
         others["ru"] = ["Совет принял бюджет.", "Моя сестра играет на пианино.", "Всю ночь шёл дождь."]
         others["zh"] = ["理事会通过了预算。", "我妹妹弹钢琴。", "雨下了一整夜。"]
         others["ar"] = ["اعتمد المجلس الميزانية.", "أختي تعزف على البيانو.", "هطل المطر طوال الليل."]
-        others["sw"] = [
-            "Baraza lilipitisha bajeti.",
-            "Dada yangu anapiga piano.",
-            "Mvua ilinyesha usiku kucha.",
-        ]
     assert set(encoder.languages) >= {"en", *others}
     for lines in others.values():
         assert (encoder.encode(en) @ encoder.encode(lines).T).argmax(1).tolist() == [0, 1, 2]
@@ -196,14 +157,6 @@ def test_damaged_folder_names_the_file(make_folder, tmp_path, damage, said):
     assert said in str(e.value)
 
 
-def test_a_pool_of_processes_takes_an_encoder(folder):
-    encoder = load_encoder(folder)
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        found = pool.map(encoder.encode, [LINES[:3], LINES[3:]])
-    # The other process multiplies in bfloat16 where the processor can.
-    np.testing.assert_allclose(np.concatenate(found), encoder.encode(LINES), atol=0.02)
-
-
 def test_a_pickle_is_not_loaded_from_a_folder_that_changed(make_folder, tmp_path):
     content = pickle.dumps(load_encoder(make_folder(tmp_path / "model", 0)))
     assert len(content) < 1000
@@ -214,31 +167,3 @@ def test_a_pickle_is_not_loaded_from_a_folder_that_changed(make_folder, tmp_path
         pickle.loads(content)
     with pytest.raises(pickle.PicklingError, match="load_encoder did not make it"):
         pickle.dumps(load_encoder("precomputed"))
-
-
-SCRIPTS = {
-    "zh": "委员会今天通过了预算。会议明天上午九点继续举行",
-    "ja": "委員会は本日、予算案を可決した。会議は明日の午前九時に再開される",
-    "th": "คณะกรรมการได้อนุมัติงบประมาณวันนี้ การประชุมจะดำเนินต่อในวันพรุ่งนี้",
-}
-
-
-@cache
-def europe5():
-    return load_encoder("europe5")
-
-
-@given(st.lists(st.text(st.sampled_from("".join(SCRIPTS.values()) + " a1"), max_size=60), max_size=8))
-def test_text_without_spaces(lines):
-    """Pieces, n-grams and the columns for length and order are those of SentencePiece's own pieces."""
-    encoder = europe5()
-    vectors = encoder.encode(lines)
-    lengths = np.linalg.norm(vectors, axis=1)
-    tokenizer = encoder.tokenizer
-    assert isinstance(tokenizer, Tokenizer)
-    pieces, _ = tokenizer.encode(lines)
-    own = Pieces.join([Pieces.from_lists([]), *(tokenizer._cut([line]) for line in lines)])
-    for i, line in enumerate(lines):
-        assert lengths[i] == (pytest.approx(1, abs=1e-5) if line.strip() else 0)
-        names = sorted(pieces.ids[pieces.offsets[i] : pieces.offsets[i + 1]])
-        assert names == sorted(own.ids[own.offsets[i] : own.offsets[i + 1]])

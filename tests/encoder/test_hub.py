@@ -25,7 +25,6 @@ REPOSITORY, COMMIT = "some-org/tiny.model-v1.5", "b" * 40
         ("a/b/c", None),
         ("./a/b", None),
         ("org/name@", None),
-        ("org name/x", None),
         ("here/there", None),
         ("here/missing", None),
         ("here/missing@main", ("here/missing", "main")),

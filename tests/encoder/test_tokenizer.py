@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from bitextmine import compiled
 from bitextmine.encoder import tokenizer as words
 from bitextmine.encoder.folder import TOKENIZER
-from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.tokenizer import Tokenizer, Words
+from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.shipped import shipped_folder
 
 from .test_pieces import lists
@@ -101,27 +100,6 @@ def test_forgetting_does_not_change_what_is_found(monkeypatch):
     tokenizer = Tokenizer(PACKAGED)
     assert [lists(tokenizer.encode(part)[0]) for part in lines] == expected
     assert tokenizer._words is not None and len(tokenizer._words) < 200
-
-
-@given(st.lists(st.text(alphabet="ab \u00e9", max_size=12), min_size=1, max_size=8), st.integers(1, 4))
-def test_compiled_words_are_plain_words(lines, most):
-    library = compiled.library("encoder")
-    if library is None:
-        pytest.skip("not compiled")
-    results = []
-    for empty in (words.CompiledTable(library), words.PlainTable()):
-        table = Words()
-        table._state = empty, Pieces.from_lists([])
-        for text in (lines, lines[::-1]):
-            pieces, cut = table.encode(
-                "\n".join(text),
-                len(text),
-                most,
-                lambda new: Pieces.from_lists([[ord(c) for c in w] for w in new]),
-            )
-            results.append((type(empty), lists(pieces), cut))
-    assert [x[1:] for x in results[:2]] == [x[1:] for x in results[2:]]
-    assert results[0][1] == [[ord(c) for c in line if c != " "][:most] for line in lines]
 
 
 def test_a_vocabulary_whose_pieces_cross_spaces_is_asked_for_whole_lines(tmp_path):

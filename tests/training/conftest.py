@@ -9,14 +9,6 @@ import sys
 import numpy as np
 import pytest
 
-LINES = [
-    "the sitting is closed",
-    "la séance est levée",
-    "a",
-    "the vote will take place tomorrow at noon",
-    "non",
-]
-
 TINY = {
     "vocabulary.size": 150,
     "model.dim": 16,
@@ -142,9 +134,3 @@ def full_disk():
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
     return limit
-
-
-@pytest.fixture
-def lines():
-    """A few sentences."""
-    return list(LINES)

@@ -79,12 +79,6 @@ def test_patterns_stand_for_files_of_their_languages(tmp_path):
         (GOOD + "[tarin]\n", "unknown key 'tarin'"),
         (GOOD + '[train]\nbatch = "many"\n', "train.batch: found 'many': expected `int`, got `str`"),
         ("train = 5\n" + GOOD, "train: found 5: expected `object`"),
-        (GOOD + "[train]\ntemperature = 0.0\n", "train.temperature"),
-        (
-            GOOD + "[model]\nlayers = 2\ndim = 100\nheads = 8\n",
-            "model: heads must divide dim, found heads 8 and dim 100",
-        ),
-        (GOOD + '[train]\nschedule = "steep"\n', "train.schedule: found 'steep'"),
         ("[train]\nbatch = 4\n", "data.corpora: names no corpus"),
         ('[[data.corpora]]\nlangs = ["en", "fr"]\n', "data.corpora 1"),
         ('[[data.corpora]]\npairs = "a"\n', "langs"),
@@ -215,7 +209,7 @@ model.layers = 2; distil.epochs = [0, 1, 1, 1] -> distil.epochs: found [0.0, 1.0
 model.layers = 2; distil.epochs = [1, 1, 1, 1] -> teacher.model: found none, but it teaches
 model.layers = 2; distil.epochs = [1, 1, 1, 1]; distil.layers = 3 -> found 3, but the assistant has model.layers 2
 model.layers = 2; model.recurrent = 2; distil.epochs = [1, 1, 1, 1]; distil.layers = 1 -> not divide distil.layers 1
-distil.contrast = "hard" -> distil.contrast: found 'hard'
+model.layers = 2; model.dim = 100; model.heads = 8 -> model: heads must divide dim, found heads 8 and dim 100
 model.layers = 2; model.recurrent = 3 -> model: 3 recurrent of 2 layers
 model.layers = 2; model.bottleneck = 16 -> model: bottleneck 16 with dim 16
 model.ngrams = 5 -> model.ngrams: found 5 without model.spelling

@@ -10,6 +10,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.journal import Journal
 from bitextmine.training.objectives.cosines import Contrastive
 from bitextmine.training.trainer import read_log, train
+from bitextmine.training.training_run import rate_share
 
 
 @pytest.mark.parametrize(("layers", "smaller"), [(0, 0), (2, 1)])
@@ -29,13 +30,16 @@ def test_training_learns_to_find_translations(make_recipe, tmp_path, p_at_1, lay
     encoder = load_encoder(folder)
     assert encoder.languages == ("en", "fr")
     assert p_at_1(encoder.encode) > 0.9
-    entries = read_log(folder / "log.jsonl")
-    assert entries[-1]["step"] == 90 and entries[-1]["p_at_1"]["mean"] > 80
-    assert entries[-1]["loss"] < entries[1]["loss"]
-    assert entries[0]["corpora"][0]["read"] == 1600
+    corpora, *entries = read_log(folder / "log.jsonl")
+    assert corpora["corpora"][0]["read"] == 1600
+    assert [entry["step"] for entry in entries] == [30, 50, 60, 90] and entries[-1]["p_at_1"]["mean"] > 80
+    assert entries[-1]["loss"] < entries[0]["loss"] and entries[-1]["pairs_per_second"] > 0
+    rate = entries[1]["learning_rate"]
+    assert rate == pytest.approx(2e-3 * rate_share(49, 90, recipe.train))
     said = encoder.describe()
     assert (said.get("bottleneck", 0), said.get("recurrent", 0)) == (12 * smaller, smaller)
-    assert "pairs.en-fr.tsv | en-fr | 1,600 | 1,600" in (folder / "README.md").read_text()
+    card = (folder / "README.md").read_text()
+    assert "pairs.en-fr.tsv | en-fr | 1,600 | 1,600" in card and "Signature: `" in card
 
 
 @pytest.mark.timeout(900)  # five processes, however busy the machine

@@ -72,7 +72,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(make_recipe, tmp_path, monkeypat
             full.enter_context(full_disk(2000))
         return losses
 
-    said = r"checkpoint\.pt: cannot write: the disk is full; make room and run the same command again"
+    said = r"checkpoint\.pt: cannot write: .*free some space and run the same command again to go on"
     with monkeypatch.context() as patch, full, pytest.raises(BitextmineError, match=said):
         patch.setattr(TrainingRun, "learn", then_full)
         train(recipe, tmp_path / "out")
@@ -94,24 +94,6 @@ def test_the_learning_rate_rises_then_falls_as_the_schedule_says(schedule):
     assert shares[110] == pytest.approx(0.525, abs=0.01)
 
 
-def test_log_and_card(make_recipe, tmp_path):
-    objective = {"contrastive": 1.0, "ugt": 0.5}
-    recipe = make_recipe(train__objective=objective, train__learning_rate=2e-3)
-    folder = train(recipe, tmp_path / "out")
-    entries = read_log(folder / "log.jsonl")
-    entries = [entry for entry in entries if "loss" in entry]
-    assert [entry["step"] for entry in entries] == [20, 40]
-    for entry in entries:
-        assert entry["loss"] == pytest.approx(entry["contrastive"] + 0.5 * entry["ugt"], rel=1e-4)
-        assert entry["pairs_per_second"] > 0
-        assert 0 <= entry["p_at_1"]["mean"] <= 100
-        share = rate_share(entry["step"] - 1, 40, recipe.train)
-        assert entry["learning_rate"] == pytest.approx(2e-3 * share)
-    card = (folder / "README.md").read_text()
-    for words in ("| pairs.en-fr.tsv | en-fr | 1,600 |", '"contrastive": 1.0,', "Signature: `"):
-        assert words in card, card
-
-
 def test_p_at_1_is_measured_without_dropout_and_training_goes_on_with_it(make_recipe, begin):
     recipe = make_recipe(**LAYER, model__dropout=0.5)
     run = begin(recipe)
@@ -124,17 +106,11 @@ def test_p_at_1_is_measured_without_dropout_and_training_goes_on_with_it(make_re
 
 def test_the_precision_of_the_layers(monkeypatch):
     cpu, gpu = torch.device("cpu"), torch.device("cuda")
-    assert layer_precision("auto", cpu) == torch.float32
-    assert layer_precision("bfloat16", cpu) == torch.bfloat16
-    assert layer_precision("float32", gpu) == torch.float32
+    assert [layer_precision(name, cpu) for name in ("auto", "bfloat16")] == [torch.float32, torch.bfloat16]
     for native, wanted in ((True, torch.bfloat16), (False, torch.float32)):
         monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda native=native, **_: native)
-        assert layer_precision("auto", gpu) == wanted
-        assert product_precision("auto", gpu) == wanted
-    assert product_precision("float32", gpu) == torch.float32
-    on_cpu = product_precision("auto", cpu)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert product_precision("auto", cpu) == on_cpu
+        assert layer_precision("auto", gpu) == product_precision("auto", gpu) == wanted
+    assert layer_precision("float32", gpu) == product_precision("float32", gpu) == torch.float32
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")

@@ -28,7 +28,7 @@ from bitextmine.files.source import Source, TwoFiles
 from bitextmine.run import Run
 from bitextmine.system import ahead, processors
 from bitextmine.training.data.pairfile import PairFile, PairWriter, TokenPairs, choose, sentence_keys
-from bitextmine.training.recipe import PairCorpus, Recipe, resolve_corpora
+from bitextmine.training.recipe import PairCorpus, Recipe
 
 log = logging.getLogger(__name__)
 
@@ -186,23 +186,6 @@ def _rows(source: Source, langs: tuple[str, str] | None, size: int) -> Iterator[
         if not table.format.lines:
             sources, targets = list(map(one_cell, sources)), list(map(one_cell, targets))
         yield sources, targets
-
-
-def find_corpora(recipe: Recipe) -> Recipe:
-    """Return the recipe with its patterns resolved.
-
-    Raises BitextmineError if files are missing, before hours of work on the others.
-    """
-    recipe = resolve_corpora(recipe)
-    files = [file for corpus in recipe.data.corpora for file in map(recipe.corpus, corpus.files)]
-    missing = [file for file in files if not file.path.exists()]
-    if missing:
-        more = f"; {len(missing)} of {len(files)} are missing" if len(missing) > 1 else ""
-        raise BitextmineError(
-            f"{missing[0]}: no such file{more}; the recipe's corpora are looked for in {recipe.path('.')}: --data "
-            "FOLDER names another folder, train --pairs FILE other corpora"
-        )
-    return recipe
 
 
 def check_corpora(recipe: Recipe) -> None:

@@ -218,15 +218,13 @@ def split_pieces(pieces: Pieces, splits: Splits, share: float, rng: np.random.Ge
 # --- piece frequencies ---------------------------------------------------------------------------------------
 
 
-def piece_frequencies(
-    caches: Sequence[PairCache], vocab_size: int, pairs: int = PAIRS_PER_CORPUS
-) -> np.ndarray:
-    """Return (vocab_size,) float64, above 0, sum 1: the share of each piece in the text drawn in training.
+def piece_frequencies(caches: Sequence[PairCache], vocab_size: int) -> np.ndarray:
+    """Return (vocab_size,) float64, above 0, sum 1: the share of each piece in a sample of the text drawn in training.
 
-    Estimated on up to ``pairs`` pairs of each corpus. A piece that they lack counts as seen half a time.
+    A piece that is not in it counts as seen half a time.
     """
     total = np.zeros(vocab_size)
-    for sides, weight in sample_pieces(caches, pairs):
+    for sides, weight in sample_pieces(caches):
         for side in sides:
             total += weight * np.bincount(side.ids, minlength=vocab_size)
     total[total == 0] = total[total > 0].min(initial=1.0) / 2

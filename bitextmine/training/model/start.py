@@ -1,6 +1,7 @@
 """The encoder that a training continues from: its weights as parameters of the model to train."""
 
 import dataclasses
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from bitextmine.encoder.folder import WEIGHTS, folder_hash, read_folder, read_ng
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.weights import PIECES, SCALE, piece_vectors, read_weights
 from bitextmine.training.recipe import Recipe
-from bitextmine.training.recipe.load import shaped, start_encoder
+from bitextmine.training.recipe.load import start_encoder
 
 # Training pairs from which a language that is added to an encoder counts as known: with 2,000 it finds three in five
 # translations, with 20,000 nine in ten (train/new-language.md).
@@ -38,17 +39,10 @@ class Start:
 
         pairs: those to train on by language, which is known if the encoder knew it, or from ENOUGH_PAIRS.
         """
-        total = {
-            lang: self.config.pairs.get(lang, 0) + pairs.get(lang, 0)
-            for lang in sorted({*self.config.pairs, *pairs})
-        }
+        total = dict(sorted((Counter(self.config.pairs) + Counter(pairs)).items()))
         known = {lang for lang, count in total.items() if count >= ENOUGH_PAIRS}
-        return dataclasses.replace(
-            self.config,
-            languages=tuple(sorted({*self.config.languages, *known})),
-            pairs=total,
-            dropout=dropout,
-        )
+        languages = tuple(sorted({*self.config.languages, *known}))
+        return dataclasses.replace(self.config, languages=languages, pairs=total, dropout=dropout)
 
     def load_into(self, model: SentenceModel) -> None:
         """Load the encoder's weights into a model.
@@ -68,11 +62,10 @@ class Start:
 
 
 def open_start(recipe: Recipe) -> Start | None:
-    """Return the encoder of model.start_from, if any; BitextmineError if it is damaged or of another shape."""
+    """Return the encoder of model.start_from, if any; BitextmineError if it is damaged."""
     if not recipe.model.start_from:
         return None
-    folder, config = start_encoder(recipe, recipe.model.start_from)
-    shaped(recipe, config, recipe.model.start_from)
+    folder, config = start_encoder(recipe)
     read_folder(folder)  # refuses a damaged vocabulary
     ngrams = tuple(read_ngrams(folder, config.ngrams))
     return Start(recipe.model.start_from, folder, config, ngrams, folder_hash(folder))

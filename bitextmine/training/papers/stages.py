@@ -99,7 +99,7 @@ def make_student(recipe: Recipe, assistant: Path, work: Path, run: Run) -> None:
         caches = open_caches(work / "cache", recipe, tokenizer, run)
         frequencies = piece_frequencies(caches, tokenizer.vocab_size)
         wide = vectors.astype(np.float64)
-        axes, _ = principal_axes(wide.T @ (wide * frequencies[:, None]), m.bottleneck)
+        axes = principal_axes(wide.T @ (wide * frequencies[:, None]), m.bottleneck)
         vectors, weights[BOTTLENECK] = vectors @ axes, axes
     weights[PIECES] = vectors
     made = dataclasses.replace(config, layers=m.layers, bottleneck=m.bottleneck, recurrent=m.recurrent)

@@ -79,9 +79,8 @@ def load_recipe(
         content["teacher"].pop("corpora", None)
     try:
         loaded = _recipe(content, overrides)
-        data = dataclasses.replace(loaded.data, corpora=tuple(map(_with_langs, loaded.data.corpora)))
-        if corpora:
-            data = dataclasses.replace(data, corpora=corpora)
+        corpora = corpora or tuple(map(_with_langs, loaded.data.corpora))
+        data = dataclasses.replace(loaded.data, corpora=corpora)
         loaded = dataclasses.replace(loaded, data=data, base=base if folder is None else folder)
         given = {f"{section}.{name}" for section in SECTIONS for name in content.get(section, {})}
         given |= {*overrides}
@@ -152,7 +151,8 @@ def resolve_corpora(recipe: Recipe) -> Recipe:
     """Return the recipe with each pattern as the files that match it, and with the languages that file names tell.
 
     A file belongs to the first entry that matches it. Of a pattern's files those of other languages than
-    data.languages are left out. Raises BitextmineError if none is left.
+    data.languages are left out. Raises BitextmineError if none is left, or a file is missing: before hours of work on
+    the others.
     """
     known, corpora = set(recipe.data.languages), dict[str, PairCorpus]()
     for corpus in recipe.data.corpora:
@@ -168,6 +168,13 @@ def resolve_corpora(recipe: Recipe) -> Recipe:
         for name in names:
             corpora.setdefault(name or corpus.name, _with_langs(dataclasses.replace(corpus, pairs=name)))
     data = dataclasses.replace(recipe.data, corpora=tuple(corpora.values()))
+    files = [file for corpus in data.corpora for file in map(recipe.corpus, corpus.files)]
+    if missing := [file for file in files if not file.path.exists()]:
+        more = f"; {len(missing)} of {len(files)} are missing" if len(missing) > 1 else ""
+        raise BitextmineError(
+            f"{missing[0]}: no such file{more}; the recipe's corpora are looked for in {recipe.path('.')}: --data "
+            "FOLDER names another folder, train --pairs FILE other corpora"
+        )
     return check_recipe(dataclasses.replace(recipe, data=data))
 
 
@@ -202,11 +209,9 @@ def start_name(name: str | os.PathLike[str]) -> str:
     return text if text in encoders.PACKAGED else str(Path(text).absolute())
 
 
-def start_encoder(recipe: Recipe, name: str) -> tuple[Path, EncoderConfig]:
-    """Return folder and configuration of an encoder; BitextmineError if it cannot be trained on.
-
-    Only encoders of 'bitextmine train' can.
-    """
+def start_encoder(recipe: Recipe) -> tuple[Path, EncoderConfig]:
+    """Return folder and configuration of model.start_from; BitextmineError if it cannot be trained on."""
+    name = recipe.model.start_from
     folder = shipped_folder(name) if name in encoders.PACKAGED else recipe.path(name)
     config, key = folder / encoders.CONFIG, "model.start_from (--from)"
     if not folder.is_dir():
@@ -222,19 +227,6 @@ def start_encoder(recipe: Recipe, name: str) -> tuple[Path, EncoderConfig]:
     return folder, EncoderConfig.from_json(read_json(config), str(config))
 
 
-def shaped(recipe: Recipe, config: EncoderConfig, of: str, given: Collection[str] | None = None) -> Recipe:
-    """Return the recipe with the keys of SHAPE of an encoder; BitextmineError if one disagrees."""
-    shape = {name: getattr(config, name) for name in SHAPE}
-    for name, there in shape.items():
-        asked = getattr(recipe.model, name)
-        if asked != there and (given is None or f"model.{name}" in given):
-            raise BitextmineError(
-                f"recipe: model.{name} is {asked}, but that of {of} is {there}: leave it out (--from with --pairs "
-                "alone, without a recipe, takes the encoder's shape)"
-            )
-    return dataclasses.replace(recipe, model=dataclasses.replace(recipe.model, **shape))
-
-
 def with_start(recipe: Recipe, given: Collection[str]) -> Recipe:
     """Return the recipe with the shape and storage of the encoder it starts from, if any, and RATES as defaults.
 
@@ -243,12 +235,17 @@ def with_start(recipe: Recipe, given: Collection[str]) -> Recipe:
     """
     if not recipe.model.start_from:
         return recipe
-    folder, config = start_encoder(recipe, recipe.model.start_from)
-    continued = shaped(recipe, config, recipe.model.start_from, given)
+    folder, config = start_encoder(recipe)
+    kept: dict[str, Any] = {name: getattr(config, name) for name in SHAPE}
+    for name, there in kept.items():
+        asked = getattr(recipe.model, name)
+        if asked != there and f"model.{name}" in given:
+            raise BitextmineError(
+                f"recipe: model.{name} is {asked}, but that of {recipe.model.start_from} is {there}: leave it out "
+                "(--from with --pairs alone, without a recipe, takes the encoder's shape)"
+            )
     if "model.storage" not in given:
-        storage: Any = storage_of(folder / encoders.WEIGHTS)
-        continued = dataclasses.replace(
-            continued, model=dataclasses.replace(continued.model, storage=storage)
-        )
+        kept["storage"] = storage_of(folder / encoders.WEIGHTS)
     rates = {name: value for name, value in RATES.items() if f"train.{name}" not in given}
-    return dataclasses.replace(continued, train=dataclasses.replace(recipe.train, **rates))
+    model, training = dataclasses.replace(recipe.model, **kept), dataclasses.replace(recipe.train, **rates)
+    return dataclasses.replace(recipe, model=model, train=training)

@@ -1,9 +1,5 @@
 """Batches are the same wherever a run is resumed; dropped and split pieces; piece frequencies."""
 
-import dataclasses
-from types import SimpleNamespace
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -26,7 +22,7 @@ from bitextmine.training.data.sampling import (
     split_pieces,
     split_table,
 )
-from bitextmine.training.recipe import Data, PairCorpus, Recipe, Training
+from bitextmine.training.recipe import PairCorpus, Recipe, Training
 
 
 @given(st.integers(1, 3000), st.integers(0, 2**32 - 1))
@@ -60,24 +56,24 @@ def test_a_sampler_resumes_anywhere_and_passes_visit_every_pair(make_recipe, pre
         assert (again.keys == batches[step].keys).all() and (again.src.ids == batches[step].src.ids).all()
 
 
-class Joined:
-    """Pairs of another source: those of a corpus with keys of their own."""
+class Numbered:
+    """As a PairFile of n pairs, all with one key."""
 
-    def __init__(self, train):
-        self.train = train
+    def __init__(self, n, key):
+        self.n, self.key = n, key
 
     def __len__(self):
-        return 3 * len(self.train)
+        return self.n
 
-    def take(self, rows, most):
-        found = self.train.take(rows % len(self.train), most)
-        return dataclasses.replace(found, keys=np.zeros_like(found.keys))
+    def take(self, rows, max_pieces=None):
+        pieces = Pieces.from_lists([[1]] * len(rows))
+        return TokenPairs(pieces, pieces, np.full((2, len(rows)), self.key, dtype=np.uint64))
 
 
 def test_the_easy_steps_have_neither_edited_copies_nor_joined_pairs(make_recipe, prepare):
     recipe = make_recipe(train__batch=100)
     tokenizer, caches = prepare(recipe)
-    sources = [*caches, PairSource(caches[0].corpus, Joined(caches[0].train))]
+    sources = [*caches, PairSource(caches[0].corpus, Numbered(3 * len(caches[0].train), 0))]
     edits = Edits(tokenizer.pieces())
     whole, late = (Sampler(sources, recipe, phases=Phases(easy=10), edits=edits) for _ in range(2))
     batches = [whole.draw(step) for step in range(30)]
@@ -105,31 +101,12 @@ def test_pieces_come_in_halves_until_the_last_steps(make_recipe, prepare):
             assert (again.draw(step).tgt.ids == b.tgt.ids).all()
 
 
-class Numbered:
-    """As a PairFile of n pairs, all with one key."""
-
-    def __init__(self, n, key):
-        self.n, self.key = n, key
-
-    def __len__(self):
-        return self.n
-
-    def take(self, rows, max_pieces=None):
-        pieces = Pieces.from_lists([[1]] * len(rows))
-        return TokenPairs(pieces, pieces, np.full((2, len(rows)), self.key, dtype=np.uint64))
-
-
 def test_weights_are_how_often_a_pair_is_drawn():
-    corpora = [
-        PairCorpus(("en", "fr"), pairs=name, weight=weight)
-        for name, weight in (("a", 1), ("b", 3), ("c", 0.5))
+    sources = [
+        PairSource(PairCorpus(("en", "fr"), weight=weight), Numbered(n, i))
+        for i, (weight, n) in enumerate(((1, 400), (3, 200), (0.5, 800)))
     ]
-    recipe = Recipe(data=Data(corpora=tuple(corpora)), train=Training(batch=10))
-    caches: list[Any] = [
-        SimpleNamespace(corpus=c, train=Numbered(n, i))
-        for i, (c, n) in enumerate(zip(corpora, (400, 200, 800), strict=True))
-    ]
-    sampler = Sampler(caches, recipe)
+    sampler = Sampler(sources, Recipe(train=Training(batch=10)))
     drawn = np.zeros(3)
     for step in range(3000):
         batch = sampler.draw(step)

@@ -21,10 +21,6 @@ def _dense(weight, grads):
     return w
 
 
-def _optimizer(p):
-    return RowAdamW([p], lr=0.01, weight_decay=0.0, fused=True)
-
-
 def _gradients(share):
     rng = np.random.default_rng(3)
     drawn = [np.flatnonzero(rng.random(SHAPE[0]) < share) for _ in RATES]
@@ -54,7 +50,7 @@ def test_rows_end_where_adamw_over_all_rows_has_them(share, compiled, monkeypatc
     monkeypatch.setenv("BITEXTMINE_COMPILED", compiled)
     weight, grads, drawn = _gradients(share)
     p = nn.Parameter(torch.from_numpy(weight.copy()))
-    optimizer = _optimizer(p)
+    optimizer = RowAdamW([p], lr=0.01, weight_decay=0.0, fused=True)
     for n, (grad, rows) in enumerate(zip(grads, drawn, strict=True)):
         _step(optimizer, p, n, grad, rows)
     untouched = sorted(set(range(SHAPE[0])) - set(np.concatenate(drawn)))
@@ -63,26 +59,6 @@ def test_rows_end_where_adamw_over_all_rows_has_them(share, compiled, monkeypatc
     moved = np.abs(expected - weight).max()
     np.testing.assert_allclose(p.detach().numpy(), expected, rtol=0, atol=1e-4 * moved)
     np.testing.assert_array_equal(p.detach().numpy()[untouched], weight[untouched])
-
-
-def test_it_goes_on_from_its_checkpoint_to_the_bit(tmp_path):
-    weight, grads, drawn = _gradients(0.2)
-
-    def finish(p, optimizer, start):
-        for n in range(start, len(RATES)):
-            _step(optimizer, p, n, grads[n], drawn[n])
-        optimizer.catch_up_all()
-        return p.detach().numpy()
-
-    p = nn.Parameter(torch.from_numpy(weight.copy()))
-    optimizer = _optimizer(p)
-    for n in range(60):
-        _step(optimizer, p, n, grads[n], drawn[n])
-    torch.save(optimizer.state_dict(), tmp_path / "state.pt")
-    again = nn.Parameter(p.detach().clone())
-    resumed = _optimizer(again)
-    resumed.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
-    np.testing.assert_array_equal(finish(again, resumed, 60), finish(p, optimizer, 60))
 
 
 def test_means_of_bags_and_their_gradient_are_those_of_torch():

@@ -54,40 +54,37 @@ def vectors_of(run, tokenizer, lines):
     return np.asarray(found.detach().numpy())
 
 
-def test_before_the_first_step_the_vectors_are_those_of_the_packaged_encoder(make_recipe, tmp_path, lines):
+LINES = [
+    "la séance est levée",
+    "a",
+    "Les commissaires se réunissent à Strasbourg.",
+    "Donaudampfschifffahrt",
+    "",
+]
+
+
+def test_before_the_first_step_the_vectors_are_those_of_the_packaged_encoder(make_recipe, tmp_path):
     """europe5: four bits, n-grams of two, columns for order and length."""
     run = begun(from_(make_recipe, tmp_path, "europe5"), tmp_path / "work")
-    sentences = [
-        *lines,
-        "Les commissaires européens se réunissent à Strasbourg.",
-        "Donaudampfschifffahrt",
-        "",
-    ]
-    found = vectors_of(run, Tokenizer(shipped_folder("europe5") / TOKENIZER), sentences)
-    np.testing.assert_allclose(found, load_encoder("europe5").encode(sentences), atol=2e-6)
+    found = vectors_of(run, Tokenizer(shipped_folder("europe5") / TOKENIZER), LINES)
+    np.testing.assert_allclose(found, load_encoder("europe5").encode(LINES), atol=2e-6)
     assert run.model.config.order_columns == load_encoder("europe5").describe()["order_columns"]
 
 
 @pytest.mark.parametrize("layers", [0, 1])
-def test_what_training_made_can_be_trained_on(make_recipe, tmp_path, p_at_1, lines, layers):
+def test_what_training_made_can_be_trained_on(make_recipe, tmp_path, p_at_1, layers):
     """Hardly trained first; the second training finds its shape in the encoder, and makes it better."""
     first = train(
         make_recipe(model__layers=layers, model__heads=2, model__ffn=32, train__steps=10), tmp_path / "a"
     )
-    recipe = from_(
-        make_recipe,
-        tmp_path,
-        str(first),
-        train__steps=150,
-        train__embedding_learning_rate=6e-3,
-        train__learning_rate=2e-3,
-    )
+    rates = {"train__embedding_learning_rate": 6e-3, "train__learning_rate": 2e-3}
+    recipe = from_(make_recipe, tmp_path, str(first), train__steps=150, **rates)
     assert (recipe.model.dim, recipe.model.layers) == (16, layers)
     run = begun(recipe, tmp_path / "work")
     with pytest.MonkeyPatch.context() as patch:  # where the processor has bfloat16, too
         patch.setattr("bitextmine.encoder.network.pick_precision", lambda kind: "float32")
-        expected = load_encoder(first, "cpu").encode(lines)
-    np.testing.assert_allclose(vectors_of(run, Tokenizer(first / TOKENIZER), lines), expected, atol=2e-3)
+        expected = load_encoder(first, "cpu").encode(LINES)
+    np.testing.assert_allclose(vectors_of(run, Tokenizer(first / TOKENIZER), LINES), expected, atol=2e-3)
     second = train(recipe, tmp_path / "b")
     assert (second / TOKENIZER).read_bytes() == (first / TOKENIZER).read_bytes()
     assert "continuing from the encoder a" in (second / "README.md").read_text()
@@ -103,12 +100,6 @@ def test_what_disagrees_with_the_encoder_is_named(make_recipe, tmp_path):
         from_(make_recipe, tmp_path, "europe5", model__layers=2)
     with pytest.raises(BitextmineError, match=r"nosuch: no such model folder.*europe5"):
         from_(make_recipe, tmp_path, "nosuch")
-    # A recipe made by hand, whose shape nobody filled in.
-    recipe = from_(make_recipe, tmp_path, "europe5")
-    wrong = dataclasses.replace(recipe, model=dataclasses.replace(recipe.model, dim=dim + 4))
-    with pytest.raises(BitextmineError, match=rf"model\.dim is {dim + 4}"):
-        train(wrong, tmp_path / "out")
-    assert not (tmp_path / "out" / "config.json").exists()
 
 
 def test_an_encoder_of_another_kind_is_refused(make_recipe, tmp_path):
@@ -149,11 +140,7 @@ def test_a_language_is_known_from_enough_pairs_on(make_recipe, tmp_path):
 def test_text_that_the_vocabulary_does_not_know_is_named(tmp_path, caplog):
     # Any letters will do: Chinese ones are unknown, Estonian-like words are cut into known pieces.
     rng = random.Random(3)
-    english = [
-        "the vote will take place tomorrow at noon",
-        "the sitting is closed",
-        "we thank the rapporteur",
-    ]
+    english = ["the vote will take place tomorrow at noon", "we thank the rapporteur"]
     for lang, line in (
         ("zh", lambda: "".join(rng.choices("会议明天中午投票我们感谢报告员", k=12))),
         ("et", lambda: " ".join("".join(rng.choices("äüktsvaeiu", k=8)) for _ in range(5))),

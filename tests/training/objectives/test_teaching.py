@@ -236,7 +236,7 @@ def test_a_teacher_with_passes_of_its_own_teaches_in_these_from_its_first_lesson
     teacher = open_teacher(recipes[1])
     lessons = lessons_module.open_lessons(tmp_path, recipes[1], caches, tokenizer, teacher)
     alone, early, late, again = (
-        TrainingRun(recipe, caches, tokenizer, teacher=teacher, lessons=None if i == 0 else lambda: lessons)
+        TrainingRun(recipe, caches, tokenizer, teacher=teacher, lessons=() if i == 0 else lessons)
         for i, recipe in enumerate(recipes)
     )
 

@@ -23,8 +23,7 @@ from bitextmine.training.trainer import train
 
 SHAPE = {"dim": 32, "layers": 2, "heads": 4, "ffn": 48, "recurrent": 1, "bottleneck": 12}
 RECIPE = (
-    '[[data.corpora]]\npairs = "pairs.en-fr.tsv"\nlangs = ["en", "fr"]\n'
-    "[data]\nvalid_pairs = 60\n[vocabulary]\nsize = 150\n"
+    '[data]\nvalid_pairs = 60\ncorpora = [{{ pairs = "pairs.en-fr.tsv" }}]\n[vocabulary]\nsize = 150\n'
     "[model]\n" + "".join(f"{key} = {value}\n" for key, value in SHAPE.items()) + "[train]\nsteps = {steps}\n"
     "batch = 64\nlearning_rate = 2e-3\nvalid_every = 1000\ncheckpoint_seconds = 0.0\n"
     '[teacher]\nmodel = "{teacher}"\nlines = 300\nbatch = 32\n[distil]\nepochs = [1, 1, 1, 1]\n'
@@ -33,10 +32,7 @@ RECIPE = (
 
 def write_recipe(folder, teacher, steps):
     path = folder / "recipe.toml"
-    # The first two tables are of one: TOML wants the corpora after it.
-    corpora, rest = RECIPE.format(teacher=teacher, steps=steps).split("[data]\n")
-    data, others = rest.split("[vocabulary]")
-    path.write_text(f"[data]\n{data}{corpora}[vocabulary]{others}", encoding="utf-8")
+    path.write_text(RECIPE.format(teacher=teacher, steps=steps), encoding="utf-8")
     return path
 
 
