@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +16,7 @@ from bitextmine.alignment.anchors import fixed_points
 from bitextmine.alignment.documents import match_documents
 from bitextmine.alignment.evidence import PieceEvidence
 from bitextmine.alignment.formats import AlignedDocument, Content, open_links
-from bitextmine.alignment.inputs import (
-    Document,
-    DocumentPair,
-    DocumentSentences,
-    Reader,
-    document_name,
-    documents_of,
-)
+from bitextmine.alignment.inputs import Document, DocumentPair, Reader, document_name, documents_of
 from bitextmine.alignment.options import AlignOptions, choose_format
 from bitextmine.alignment.second import SecondJudge
 from bitextmine.alignment.windows import make_windows
@@ -169,19 +161,21 @@ def align(src: Text, tgt: Text, *, options: AlignOptions, run: Run) -> AlignedDo
     given = [_given(name, text, run) for name, text in (("src", src), ("tgt", tgt))]
     if options.documents:
         raise UsageError("align: documents is for the command; call align for each document")
-    langs = [
-        lang or language_of(document.source) or ""
-        for lang, document in zip(options.langs, given, strict=True)
-    ]
+    stated = [language_of(side) if isinstance(side, Source) else None for side in given]
+    langs = [lang or of_name or "" for lang, of_name in zip(options.langs, stated, strict=True)]
     work = _Work(options, langs, run)
-    (document,) = work.align([DocumentPair(given[0].source.path.name, *given)])
-    inputs = tuple(each.source for each in given if each.lines is None)
+    sides = (
+        work.reader.read(text, side) if isinstance(text, Source) else text for side, text in enumerate(given)
+    )
+    inputs = tuple(text for text in given if isinstance(text, Source))
+    name = given[0].path.name if isinstance(given[0], Source) else "src"
+    (document,) = work.align([DocumentPair(name, *sides)], 1)
     return replace(document, langs=(langs[0], langs[1]), signature=work.signature, inputs=inputs)
 
 
-def _given(name: str, text: Text, run: Run) -> Document:
+def _given(name: str, text: Text, run: Run) -> Source | Document:
     if isinstance(text, (str, os.PathLike)):
-        return Document(Source.of(text, run))
+        return Source.of(text, run)
     if not isinstance(text, Iterable):
         raise UsageError(f"{name}: expected the path of a document or its sentences, found {text!r}")
     lines = tuple(text)
@@ -189,12 +183,10 @@ def _given(name: str, text: Text, run: Run) -> Document:
         raise UsageError(
             f"{name}: expected the path of a document or its sentences, found {wrong[0]!r} among them"
         )
-    return Document(Source(name), lines)
+    return Document(name, lines)
 
 
-def align_files(
-    src: str, tgt: str, output: str = "-", options: AlignOptions | None = None, run: Run | None = None
-) -> Summary:
+def align_files(src: str, tgt: str, output: str, options: AlignOptions, run: Run) -> Summary:
     """Align two files or two folders, and write the links; documents are cut into sentences where they are not.
 
     An output file is complete or missing; the same call resumes an interrupted one.
@@ -203,7 +195,6 @@ def align_files(
         UsageError: arguments that do not go together.
         BitextmineError: unreadable files, documents without a partner, or a single pair of which one has no text.
     """
-    options, run = options or AlignOptions(), run or Run()
     if src == tgt == "-":
         raise UsageError("only one of the two can be standard input")
     destination = Destination.of(output)
@@ -218,25 +209,24 @@ def align_files(
     both = Source.of(src, run), Source.of(tgt, run)
     sides = documents_of(*both, matched=options.documents)
     langs = [
-        [lang or language_of(document.source) or "" for document in documents]
-        for lang, documents in zip(options.langs, sides, strict=True)
+        [lang or language_of(file) or "" for file in files]
+        for lang, files in zip(options.langs, sides, strict=True)
     ]
     stated = langs[0][0], langs[1][0]
     if format in FORMATS:
         FORMATS[format].check_languages(stated, "--src-lang and --tgt-lang")
-    for document in itertools.chain(*sides):
-        keep_apart(document.source, {"-o": destination})
+    for file in itertools.chain(*sides):
+        keep_apart(file, {"-o": destination})
     work = _Work(options, itertools.chain(*langs), run)
     summary = Summary(signature=work.signature)
     if options.documents:
         tasks, summary.alone = work.match(sides)
     else:
-        pairs = zip(*sides, strict=True)
-        tasks = [DocumentPair(document_name(one.source), one, other) for one, other in pairs]
+        tasks = [(document_name(one), one, other) for one, other in zip(*sides, strict=True)]
     with work.journal(destination, tasks) as journal:
         content = Content(options.ids, both[0].path.is_dir(), options.origin, options.normalize)
         with open_links(destination, format, content, stated if all(stated) else ("", "")) as write:
-            for aligned in work.align(tasks, journal):
+            for aligned in work.align(work.read(tasks), len(tasks), journal):
                 write(aligned)
                 summary.add(aligned)
         if journal is not None:
@@ -248,17 +238,7 @@ def align_files(
     return summary
 
 
-class _ReadPair(NamedTuple):
-    """Two documents to align, and their sentences."""
-
-    name: str
-    src: DocumentSentences
-    tgt: DocumentSentences
-
-    def digest(self) -> str:
-        sides = self.src, self.tgt
-        more = [str(each) for side in sides for each in (*side.times, *side.paragraphs)]
-        return line_digest([str(len(self.src.lines)), *self.src.lines, *self.tgt.lines, *more])
+Task = tuple[str, Source, Source]  # the name of a pair of documents, and their files
 
 
 class _Work:
@@ -273,7 +253,7 @@ class _Work:
     def __init__(self, options: AlignOptions, langs: Iterable[str | None], run: Run) -> None:
         self.options, self.run = options, run
         self.encoder = load_encoder(choose_model(options.model, langs), run.device)
-        self.reader = Reader(options.langs, options.presplit, run, options.origin)
+        self.reader = Reader(options, run)
         second = (
             None if options.second is None else SecondJudge(load_encoder(options.second, run.device), run)
         )
@@ -289,7 +269,7 @@ class _Work:
         return signature(task="align", **self._hashes, max_size=self.options.max_size, **more)
 
     def journal(
-        self, output: Destination, tasks: Sequence[DocumentPair]
+        self, output: Destination, tasks: Sequence[Task]
     ) -> contextlib.AbstractContextManager[Journal | None]:
         """Return the journal beside an output file; None for a stream, storage by URL, and a single pair."""
         path = output.path
@@ -302,22 +282,20 @@ class _Work:
             "max_size": self.options.max_size,
             "anchors": self.options.anchors,
             "presplit": self.options.presplit,
-            "names": line_digest(task.name for task in tasks),
+            "names": line_digest(name for name, *_ in tasks),
             "batch_tokens": self.run.batch_tokens,
         }
         path = Path(os.path.realpath(output))
         return Journal(path.with_name(f".{path.name}.align"), "align", identity)
 
-    def match(
-        self, sides: tuple[Sequence[Document], Sequence[Document]]
-    ) -> tuple[list[DocumentPair], list[str]]:
+    def match(self, sides: tuple[Sequence[Source], Sequence[Source]]) -> tuple[list[Task], list[str]]:
         """Return the documents that belong together, and the names of the others."""
         src, tgt = sides
         windows = []
         with self.run.progress(len(src) + len(tgt), "matching", "documents") as bar:
-            for side, documents in enumerate(sides):
-                for document in documents:
-                    lines = [line for line in self.reader.read(document, side).lines if line.strip()]
+            for side, files in enumerate(sides):
+                for file in files:
+                    lines = [line for line in self.reader.read(file, side).lines if line.strip()]
                     windows += make_windows(self.encoder, [lines], 1, self.run.batch_tokens)
                     bar.update(1)
         matched = match_documents(windows[: len(src)], windows[len(src) :])
@@ -326,72 +304,61 @@ class _Work:
                 f"no document of the {len(src)} fits one of the {len(tgt)}: are they translations, in languages of the "
                 "encoder?"
             )
-        names = [[document.source.path.name for document in documents] for documents in sides]
-        tasks = [DocumentPair(f"{names[0][i]} {names[1][j]}", src[i], tgt[j]) for i, j in matched]
+        names = [[file.path.name for file in files] for files in sides]
+        tasks = [(f"{names[0][i]} {names[1][j]}", src[i], tgt[j]) for i, j in matched]
         paired = [{pair[side] for pair in matched} for side in (0, 1)]
         return tasks, [name for side in (0, 1) for i, name in enumerate(names[side]) if i not in paired[side]]
 
+    def read(self, tasks: Iterable[Task]) -> Iterator[DocumentPair]:
+        """Yield the documents of each task."""
+        for name, src, tgt in tasks:
+            yield DocumentPair(name, self.reader.read(src, 0), self.reader.read(tgt, 1))
+
     def align(
-        self, tasks: Sequence[DocumentPair], journal: Journal | None = None
+        self, pairs: Iterable[DocumentPair], count: int, journal: Journal | None = None
     ) -> Iterator[AlignedDocument]:
-        """Yield one result per task in order, reusing and extending the journal.
+        """Yield one result per pair in order, of `count`, reusing and extending the journal.
 
         A record of the journal counts as long as the digest of its documents is the same.
         """
-        many = len(tasks) > 1
-        total, unit = (len(tasks), "documents") if many else (None, "sentences")
+        many = count > 1
+        total, unit = (count, "documents") if many else (None, "sentences")
         with (
             ThreadPoolExecutor(self.run.thread_count) as pool,
             self.run.progress(total, "aligning", unit) as bar,
         ):
             done = 0
-            for batch in self._batches(tasks):
+            for batch in _batches(pairs):
                 if not done:
                     self._warn_unfamiliar(batch)
                 if journal is not None:
                     while batch and done < len(journal) and journal[done]["digest"] == batch[0].digest():
-                        yield AlignedDocument.of(
-                            batch[0].name, journal[done]["links"], batch[0].src, batch[0].tgt
-                        )
-                        del batch[0]
+                        yield AlignedDocument.of(batch.pop(0), journal[done]["links"])
                         done += 1
                         bar.update(1)
                     if batch:
                         journal.truncate(done)
                 if not many:
-                    bar.total = len(batch[0].src.lines) + len(batch[0].tgt.lines)
+                    for text in batch[0][1:]:
+                        if not any(map(str.strip, text.lines)):
+                            raise BitextmineError(f"{text.source}: empty: there is no line to align")
+                    bar.total = _size(batch[0])
                 for pair, links in self._align(batch, pool, silent if many else bar.update):
                     if journal is not None:
                         journal.append({"digest": pair.digest(), "links": links})
                     done += 1
                     bar.update(1 if many else 0)
-                    yield AlignedDocument.of(pair.name, links, pair.src, pair.tgt)
+                    yield AlignedDocument.of(pair, links)
 
-    def _warn_unfamiliar(self, batch: Sequence[_ReadPair]) -> None:
+    def _warn_unfamiliar(self, batch: Sequence[DocumentPair]) -> None:
         """Log a warning if the encoder does not know the languages of the first documents."""
         for side, (name, lang) in enumerate(zip(("source", "target"), self.options.langs, strict=True)):
             lines = (line for pair in batch for line in (pair.src, pair.tgt)[side].lines)
             warn_unfamiliar(self.encoder, f"{name} documents", lang or "", sampled(lines))
 
-    def _batches(self, tasks: Sequence[DocumentPair]) -> Iterator[list[_ReadPair]]:
-        batch: list[_ReadPair] = []
-        size = 0
-        for task in tasks:
-            pair = _ReadPair(task.name, self.reader.read(task.src, 0), self.reader.read(task.tgt, 1))
-            for document, text in ((task.src, pair.src), (task.tgt, pair.tgt)):
-                if len(tasks) == 1 and not any(map(str.strip, text.lines)):
-                    raise BitextmineError(f"{document.source}: empty: there is no line to align")
-            batch.append(pair)
-            size += len(pair.src.lines) + len(pair.tgt.lines)
-            if size >= _BATCH_SENTENCES or len(batch) == _BATCH_DOCUMENTS:
-                yield batch
-                batch, size = [], 0
-        if batch:
-            yield batch
-
     def _align(
-        self, batch: Sequence[_ReadPair], pool: ThreadPoolExecutor, tick: Progress
-    ) -> Iterator[tuple[_ReadPair, list[Link]]]:
+        self, batch: Sequence[DocumentPair], pool: ThreadPoolExecutor, tick: Progress
+    ) -> Iterator[tuple[DocumentPair, list[Link]]]:
         """Yield the links of each pair, by the numbers of its lines."""
         texts = [text for pair in batch for text in (pair.src, pair.tgt)]
         rows = [[i for i, line in enumerate(text.lines) if line.strip()] for text in texts]
@@ -405,27 +372,25 @@ class _Work:
             begins = [[text.begins(i) for i in kept] for text, kept in zip(texts, rows, strict=True)]
             marked = list(zip(lines, begins, strict=True))
             fixed = [fixed_points(*sides) for sides in zip(marked[::2], marked[1::2], strict=True)]
+        apply = map if len(batch) == 1 else pool.map  # alone in this thread, where Ctrl-C stops it at once
         names = [pair.name for pair in batch]
-        align = self.aligner.align
-        if len(batch) == 1:  # in this thread, where Ctrl-C stops it at once
-            futures = []
-            alignments = iter([align(windows[0], windows[1], tick, names[0], fixed[0])])
-        else:
-            futures = [
-                pool.submit(align, src, tgt, silent, name, points)
-                for src, tgt, name, points in zip(windows[::2], windows[1::2], names, fixed, strict=True)
-            ]
-            alignments = (future.result() for future in futures)
+        aligned = apply(self.aligner.align, windows[::2], windows[1::2], itertools.repeat(tick), names, fixed)
         del windows
-        try:
-            for pair, src, tgt, links in zip(batch, rows[::2], rows[1::2], alignments, strict=True):
-                yield (
-                    pair,
-                    [
-                        Link(tuple(src[i] for i in link.src), tuple(tgt[j] for j in link.tgt), link.score)
-                        for link in links
-                    ],
-                )
-        finally:
-            for future in futures:  # interrupted
-                future.cancel()
+        for pair, src, tgt, links in zip(batch, rows[::2], rows[1::2], aligned, strict=True):
+            numbered = [(tuple(src[i] for i in x), tuple(tgt[j] for j in y), score) for x, y, score in links]
+            yield pair, [Link(*link) for link in numbered]
+
+
+def _batches(pairs: Iterable[DocumentPair]) -> Iterator[list[DocumentPair]]:
+    batch: list[DocumentPair] = []
+    for pair in pairs:
+        batch.append(pair)
+        if len(batch) == _BATCH_DOCUMENTS or sum(map(_size, batch)) >= _BATCH_SENTENCES:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _size(pair: DocumentPair) -> int:
+    return len(pair.src.lines) + len(pair.tgt.lines)

@@ -55,7 +55,6 @@ class Aligner:
 
     Attributes:
         max_size: the most sentences in one link, of both sides together.
-        vectors, pieces: prices without and with the evidence of pieces.
         radius: half the width of the band around a coarser path, in nodes.
         whole: documents up to this product of lengths are searched without a band.
         dense: likewise for the first path, by steps of one to one.
@@ -64,8 +63,6 @@ class Aligner:
     max_size: int = 6
     evidence: PieceEvidence | None = None
     second: SecondJudge | None = None
-    vectors: Prices = VECTORS
-    pieces: Prices = PIECES
     radius: int = 6
     whole: int = 1 << 14
     dense: int = 1 << 18
@@ -100,13 +97,13 @@ class Aligner:
         costs = Costs(src, tgt, kinds(self.max_size))
         first = self.first(costs, tick)
         if fixed is not None and trusted(fixed, first.path.x, first.path.y):
-            costs.fix(fixed)
+            costs.fixed = fixed
             first = self._refine(costs, through(centre_of(first.path), fixed), self.radius)
         band = around(centre_of(first.path), n, m, max(_NEAR, self.max_size // _NEAR_SHARE))
         distances = columns(first.lattice.band, band, first.distances)
-        prices, missed = self.vectors, None
+        prices, missed = VECTORS, None
         if self.evidence is not None and src.pieces is not None and tgt.pieces is not None:
-            prices, missed = self.pieces, missed_by_steps(self.evidence, src, tgt, costs, band)
+            prices, missed = PIECES, missed_by_steps(self.evidence, src, tgt, costs, band)
         level = level_of(first.path, of_steps(first.path, first.lattice, first.distances))
         lattice = costs.lattice(band, distances, prices, level, missed)
         if self.second is not None:
@@ -158,7 +155,7 @@ class Aligner:
 
     def _search(self, costs: Costs, band: Band, tick: Progress = silent) -> Search:
         distances = costs.distances(band, tick)
-        lattice = costs.lattice(band, distances, self.vectors, USUAL_LEVEL)
+        lattice = costs.lattice(band, distances, VECTORS, USUAL_LEVEL)
         return Search(cheapest(lattice), lattice, distances)
 
 

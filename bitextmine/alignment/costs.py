@@ -95,19 +95,24 @@ def _log_ratio(x_ends: NDArray[np.int64], y_ends: NDArray[np.int64]) -> float:
 
 
 class Costs:
-    """Costs of the steps between two documents."""
+    """Costs of the steps between two documents.
+
+    Attributes:
+        fixed: points (k, 3) that no link crosses; see `anchors.fixed_points`.
+    """
+
+    fixed: NDArray[np.int64] | None = None
 
     def __init__(self, src: Windows, tgt: Windows, steps: list[Step]) -> None:
         self.sides, self.steps = (src, tgt), steps
         means = _mean(tgt), _mean(src)
         opposite = _different(tgt), _different(src)
-        largest = [max((step[side] for step in steps), default=1) for side in (0, 1)]
+        self._largest = largest = [max((step[side] for step in steps), default=1) for side in (0, 1)]
         self._far = [
             [_far(side, size, mean, count) for size in range(1, most + 1)]
             for side, most, mean, count in zip(self.sides, largest, means, opposite, strict=True)
         ]
         self._spans: list[list[tuple[Times, Times]]] | None = None
-        self._fixed: NDArray[np.int64] | None = None
         self._lengths: list[list[Floats]] | None = None
         if src.characters is not None and tgt.characters is not None:
             ends = [np.append(0, np.cumsum(c)) for c in (src.characters, tgt.characters)]
@@ -126,15 +131,8 @@ class Costs:
         """Compare the times of both sides too, those of the source by the target's clock."""
         src, tgt = (side.times for side in self.sides)
         assert src is not None and tgt is not None
-        largest = [max((step[side] for step in self.steps), default=1) for side in (0, 1)]
-        self._spans = [spans(times, most) for times, most in zip((clock.of(src), tgt), largest, strict=True)]
-
-    def fix(self, points: NDArray[np.int64]) -> None:
-        """Keep links from crossing fixed points, and make them begin at those whose lines correspond.
-
-        points: (k, 3), see `anchors.fixed_points`.
-        """
-        self._fixed = points
+        times = clock.of(src), tgt
+        self._spans = [spans(side, most) for side, most in zip(times, self._largest, strict=True)]
 
     def distances(self, band: Band, tick: Progress = silent) -> Floats:
         """Return the distance of the two runs of each step from each node of a band.
@@ -213,8 +211,8 @@ class Costs:
                 cost[..., k] += np.float32(prices.ending) * (src != tgt)
         if missed is not None:
             cost += missed * np.float32(prices.missed)
-        if self._fixed is not None:
-            self._bind(self._fixed, band, cost)
+        if self.fixed is not None:
+            self._bind(self.fixed, band, cost)
         return Lattice(band, self.steps, cost, prices.skip)
 
     def _bind(self, fixed: NDArray[np.int64], band: Band, cost: Floats) -> None:
@@ -225,7 +223,7 @@ class Costs:
             for points, side in zip(fixed.T[:2], self.sides, strict=True)
         ]
         of = [
-            [side[np.clip(node + i, 0, len(side) - 1)] for i in range(max(map(max, self.steps), default=1))]
+            [side[np.clip(node + i, 0, len(side) - 1)] for i in range(max(self._largest))]
             for side, node in zip(part, (x, y), strict=True)
         ]
         for k, (s, t) in enumerate(self.steps):

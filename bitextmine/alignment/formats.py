@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bitextmine.alignment.aligner import probability
-from bitextmine.alignment.inputs import DocumentSentences
+from bitextmine.alignment.inputs import DocumentPair
 from bitextmine.alignment.options import LINK_FORMATS, choose_format
 from bitextmine.console import counted
 from bitextmine.files.formats.blocks import DECIMALS, Added, Block, Outline, one_cell
@@ -72,24 +72,14 @@ class AlignedDocument:
     inputs: tuple[Source, ...] = ()
 
     @classmethod
-    def of(
-        cls, name: str, links: Iterable[Sequence[Any]], src: DocumentSentences, tgt: DocumentSentences
-    ) -> AlignedDocument:
+    def of(cls, pair: DocumentPair, links: Iterable[Sequence[Any]]) -> AlignedDocument:
         """Attach the lines of two documents to links, each a `Link` or a list of its parts."""
-        return cls(
-            name,
-            [
-                LinkedText(
-                    score,
-                    [i + 1 for i in x],
-                    [j + 1 for j in y],
-                    [src.lines[i] for i in x],
-                    [tgt.lines[j] for j in y],
-                )
-                for x, y, score in links
-            ],
-            origins=(src.origins, tgt.origins),
-        )
+        name, src, tgt = pair
+        linked = []
+        for x, y, score in links:
+            texts = [src.lines[i] for i in x], [tgt.lines[j] for j in y]
+            linked.append(LinkedText(score, [i + 1 for i in x], [j + 1 for j in y], *texts))
+        return cls(name, linked, origins=(src.origins, tgt.origins))
 
     @property
     def mean_score(self) -> float:

@@ -3,9 +3,10 @@
 import itertools
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
+from bitextmine.alignment.options import AlignOptions
 from bitextmine.documents.kinds import SUFFIXES, DocumentFormat
 from bitextmine.documents.sentences import paragraphs, sentences, unmarked
 from bitextmine.documents.sources import HEAD, check_text, kind_of, language_of
@@ -14,7 +15,7 @@ from bitextmine.documents.subtitles import passages, read_subtitles
 from bitextmine.errors import BitextmineError, UsageError, explained
 from bitextmine.files.corpus import Corpus
 from bitextmine.files.formats.names import first_bytes
-from bitextmine.files.source import ORIGIN, Source
+from bitextmine.files.source import ORIGIN, Source, line_digest
 from bitextmine.languages.clean import cleaned
 from bitextmine.languages.codes import UNDETERMINED, is_code
 from bitextmine.run import Run
@@ -36,31 +37,17 @@ _MARKED_UP = (
 )
 
 
-@dataclass(frozen=True)
-class Document:
-    """A file, or the sentences that Python gave."""
-
-    source: Source
-    lines: tuple[str, ...] | None = None
-
-
-class DocumentPair(NamedTuple):
-    """Two documents to align."""
-
-    name: str
-    src: Document
-    tgt: Document
-
-
-class DocumentSentences(NamedTuple):
+class Document(NamedTuple):
     """The sentences of a document.
 
     Attributes:
+        source: the name of its file, for messages.
         origins: where they are from, if that is wanted.
         times: when they begin and end, in seconds, in subtitles.
         paragraphs: True for sentences that begin one, in a document that was cut.
     """
 
+    source: str
     lines: Sequence[str]
     origins: Sequence[str] = ()
     times: Sequence[tuple[float, float]] = ()
@@ -73,34 +60,39 @@ class DocumentSentences(NamedTuple):
         return line > 0 and not self.lines[line - 1].strip()
 
 
+class DocumentPair(NamedTuple):
+    """Two documents to align."""
+
+    name: str
+    src: Document
+    tgt: Document
+
+    def digest(self) -> str:
+        """Return a hash of the sentences and of what else decides on their links."""
+        sides = self.src, self.tgt
+        more = [str(each) for side in sides for each in (*side.times, *side.paragraphs)]
+        return line_digest([str(len(self.src.lines)), *self.src.lines, *self.tgt.lines, *more])
+
+
 class Reader:
     """Reads documents, and cuts those into sentences that do not have one on each line.
-
-    Args:
-        langs: the languages of both sides (None: as the file names tell).
-        presplit: take each line as a sentence.
-        run: treatment of invalid UTF-8.
-        origin: also find where sentences are from.
 
     Attributes:
         cut: the names of the documents that were cut.
     """
 
-    def __init__(
-        self, langs: tuple[str | None, str | None], presplit: bool, run: Run, origin: bool = False
-    ) -> None:
-        self._langs, self._presplit, self._run, self._origin = langs, presplit, run, origin
+    def __init__(self, options: AlignOptions, run: Run) -> None:
+        self._options, self._run = options, run
         self.cut: dict[str, None] = {}
 
-    def read(self, document: Document, side: int) -> DocumentSentences:
+    def read(self, source: Source, side: int) -> Document:
         """Return a document of side 0, the source, or 1, the target.
 
         BitextmineError if its origins are wanted, and it was not cut and `split` wrote none beside it.
         """
-        source = document.source
-        if document.lines is not None or self._presplit:
-            return self._uncut(source, source.lines() if document.lines is None else document.lines)
-        lang = self._langs[side] or language_of(source) or "en"
+        if self._options.presplit:
+            return self._uncut(source, source.lines())
+        lang = self._options.langs[side] or language_of(source) or "en"
         kinds = SUFFIXES.get(source.suffix), kind_of(first_bytes(source))
         name = source.path.name
         # Texts, origins, True at the beginning of paragraphs, and times in subtitles.
@@ -137,15 +129,16 @@ class Reader:
         if DocumentFormat.SUBTITLES not in kinds and (sentence := unmarked(lang)):
             log.warning("%s: warning: %s", source, sentence)
         texts, origins, begins, times = map(list, zip(*rows, strict=True)) if rows else ([], [], [], [])
-        return DocumentSentences(texts, origins if self._origin else [], list(filter(None, times)), begins)
+        origins = origins if self._options.origin else []
+        return Document(str(source), texts, origins, list(filter(None, times)), begins)
 
-    def _uncut(self, source: Source, lines: Iterable[str]) -> DocumentSentences:
+    def _uncut(self, source: Source, lines: Iterable[str]) -> Document:
         texts = list(lines)
-        if not self._origin:
-            return DocumentSentences(texts)
+        if not self._options.origin:
+            return Document(str(source), texts)
         if source.is_stream:
             raise BitextmineError("--origin: standard input has no file of origins beside it; name a file")
-        return DocumentSentences(texts, list(Corpus(source, UNDETERMINED).places(range(len(texts)))))
+        return Document(str(source), texts, list(Corpus(source, UNDETERMINED).places(range(len(texts)))))
 
 
 def _is_cut(lines: Sequence[str], lang: str) -> bool:
@@ -159,8 +152,8 @@ def _is_cut(lines: Sequence[str], lang: str) -> bool:
     return whole and several <= _SEVERAL and sum(counts) < _PER_LINE * len(sample)
 
 
-def documents_of(src: Source, tgt: Source, *, matched: bool) -> tuple[list[Document], list[Document]]:
-    """Return the documents of two files, or of two folders: those of one name at the same place, unless `matched`.
+def documents_of(src: Source, tgt: Source, *, matched: bool) -> tuple[list[Source], list[Source]]:
+    """Return the files of two files, or of two folders: those of one name at the same place, unless `matched`.
 
     Raises:
         UsageError: a file and a folder, or two files to be `matched` by content.
@@ -172,9 +165,9 @@ def documents_of(src: Source, tgt: Source, *, matched: bool) -> tuple[list[Docum
     if not src.path.is_dir():
         if matched:
             raise UsageError("--documents takes two folders")
-        return [Document(src)], [Document(tgt)]
+        return [src], [tgt]
     sides = _read_folder(src), _read_folder(tgt)
-    alone = [str(sides[i][name].source) for i in (0, 1) for name in sides[i] if name not in sides[1 - i]]
+    alone = [str(sides[i][name]) for i in (0, 1) for name in sides[i] if name not in sides[1 - i]]
     if alone and not matched:
         more = f" and {len(alone) - 3} more" if len(alone) > 3 else ""
         raise BitextmineError(
@@ -192,9 +185,9 @@ def document_name(file: Source) -> str:
     return ".".join(parts)
 
 
-def _read_folder(folder: Source) -> dict[str, Document]:
+def _read_folder(folder: Source) -> dict[str, Source]:
     """Return the documents of a folder by name, in order; subfolders are skipped."""
-    documents: dict[str, Document] = {}
+    documents: dict[str, Source] = {}
     with explained(f"{folder}: cannot list the folder"):
         paths = sorted(path for path in folder.path.iterdir() if path.is_file())
     for path in paths:
@@ -204,9 +197,9 @@ def _read_folder(folder: Source) -> dict[str, Document]:
         name = document_name(file)
         if name in documents:
             raise BitextmineError(
-                f"{folder}: {documents[name].source.path.name} and {path.name} are both called '{name}'; remove one"
+                f"{folder}: {documents[name].path.name} and {path.name} are both called '{name}'; remove one"
             )
-        documents[name] = Document(file)
+        documents[name] = file
     if not documents:
         raise BitextmineError(f"{folder}: the folder has no files; name one with a file per document")
     return documents
