@@ -159,17 +159,16 @@ class EmbeddingWriter:
         manifest = dataclasses.replace(manifest, rows=self.rows, dim=self.dim, vectors_blake2b=digest)
         final = store.manifest_path(self.npy_path)
         try:
-            # First whatever takes space, then only names. The old manifest goes before the new vectors come: a kill
-            # between the two must not leave it describing vectors that it does not know.
-            self._journal.append({"rows": self.rows, "digest": digest}, sync=True)
+            # First whatever takes space, then only names. The old vectors go before the new manifest comes: a kill must
+            # not leave it beside vectors that it does not describe.
             with staging(Path(f"{store.part_path(self.npy_path)}.manifest")) as (staged, file):
                 file.write(json_bytes(manifest.to_json()))
                 sync_file(file)
-                final.unlink(missing_ok=True)
-                sync_folder(final.parent)
-                put_in_place(self.part_path, self._target)
+                self._target.unlink(missing_ok=True)
+                sync_folder(self._target.parent)
                 staged.replace(final)
                 sync_folder(final.parent)
+                put_in_place(self.part_path, self._target)
             self._journal.remove()
         except OSError as e:
             raise self._failed(e) from None
@@ -208,15 +207,8 @@ class EmbeddingWriter:
 
     def _resume(self) -> None:
         """Open the part and continue after its safe rows, or start it afresh."""
-        record = self._journal[-1] if len(self._journal) else {"rows": 0}
-        left = self.part_path.exists() or store.manifest_path(self.npy_path).exists()
-        if "digest" in record and not left and self.npy_path.exists():
-            # A kill came between the vectors' final name and their manifest's: they are a part again.
-            with contextlib.suppress(BitextmineError):  # else they are other vectors, and stay
-                if store.vectors_digest(self.npy_path) == record["digest"]:
-                    self._target.replace(self.part_path)
         self._fd = os.open(self.part_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        done = int(record["rows"])
+        done = int(self._journal[-1]["rows"]) if len(self._journal) else 0
         if (
             not 0 < done <= self.rows
             or os.fstat(self._fd).st_size != self._size

@@ -227,20 +227,6 @@ def test_killed_at_any_moment_the_next_run_gives_the_same_bytes(tmp_path, no_fsy
     assert set(resumed) == {0, 2, 4, 6, ROWS}
 
 
-def test_vectors_of_somebody_else_are_not_taken_for_half_a_finish(tmp_path):
-    npy = tmp_path / "c.fr.npy"
-    with EmbeddingWriter(npy, ROWS, DIM, {"text": "A"}) as writer:
-        identity = writer.identity
-    for other in (np.zeros((ROWS, DIM), np.float16), np.zeros(3)):
-        Path(f"{npy}.part").unlink()
-        with Journal(f"{npy}.part.journal", JOB, identity) as journal:
-            journal.append({"rows": ROWS, "digest": "0" * 64})
-        np.save(npy, other)
-        with EmbeddingWriter(npy, ROWS, DIM, {"text": "A"}) as writer:
-            assert writer.resume_row == 0
-            np.testing.assert_array_equal(np.load(npy), other)
-
-
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(runs=st.lists(st.tuples(st.sampled_from("AB"), st.integers(0, 60)), max_size=5))
 def test_any_row_of_kills_and_identities_ends_well(tmp_path_factory, no_fsync, reference, runs):
