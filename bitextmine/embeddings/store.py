@@ -12,6 +12,7 @@ folder names also hold digits of the text's digest, so that corpora of one name 
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import hashlib
 import io
@@ -202,24 +203,6 @@ def vectors_layout(npy_path: str | os.PathLike[str]) -> tuple[tuple[int, int], i
     return (rows, dim), offset
 
 
-def open_vectors(npy_path: str | os.PathLike[str]) -> NDArray[np.float16]:
-    """Map the vectors of an ``.npy``, float16 (rows, dim), read-only; its manifest is not needed.
-
-    A file that is truncated while it is mapped ends the process (SIGBUS). `VectorFile` reads without a map, for
-    searches.
-
-    Raises:
-        BitextmineError: as for `vectors_layout`.
-    """
-    shape, offset = vectors_layout(npy_path)
-    if 0 in shape:  # nothing to map
-        return np.empty(shape, DTYPE)
-    try:
-        return np.memmap(npy_path, dtype=DTYPE, mode="r", offset=offset, shape=shape)
-    except (OSError, ValueError) as e:  # the file changed since its header was read
-        raise BitextmineError(f"{npy_path}: cannot read: {e}") from None
-
-
 def vectors_digest(npy_path: str | os.PathLike[str]) -> str:
     """Return the BLAKE2b-256 (64 hexadecimal digits) of the rows' bytes, without the header (see `vectors_layout`)."""
     _, offset = vectors_layout(npy_path)
@@ -239,6 +222,8 @@ class VectorFile:
     """
 
     nbytes = 0  # in memory
+    _lines: NDArray[np.int64] | None = None
+    _whole: VectorFile | None = None  # whose descriptor is in use
 
     def __init__(self, npy_path: str | os.PathLike[str]) -> None:
         self.path = Path(npy_path)
@@ -255,10 +240,18 @@ class VectorFile:
         """Return the manifest beside the file; BitextmineError if it is missing, damaged or of other vectors."""
         return open_embedding(self.path)[1]
 
+    def only(self, lines: NDArray[np.int64]) -> VectorFile:
+        """Return some of the rows, by number, which are read like the file itself."""
+        some = copy.copy(self)
+        some._whole, some._lines, some.shape = self, lines, (len(lines), self.shape[1])
+        return some
+
     def __len__(self) -> int:
         return self.shape[0]
 
     def __getitem__(self, rows: slice | NDArray[np.int64]) -> NDArray[np.float16]:
+        if self._lines is not None:
+            rows = self._lines[rows]
         if isinstance(rows, slice):
             start, stop, step = rows.indices(len(self))
             return self._read(start, stop)[::step]
@@ -295,37 +288,28 @@ class VectorFile:
         )
 
 
-class SomeRows:
-    """Some rows of an embedding's file, by number, read like the file itself."""
-
-    nbytes = 0  # in memory
-
-    def __init__(self, file: VectorFile, rows: NDArray[np.int64]) -> None:
-        self._file, self._rows = file, rows
-        self.shape, self.dtype, self.ndim = (len(rows), file.shape[1]), file.dtype, 2
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __getitem__(self, which: slice | NDArray[np.int64]) -> NDArray[np.float16]:
-        return self._file[self._rows[which]]
-
-
 def open_embedding(npy_path: str | os.PathLike[str]) -> tuple[NDArray[np.float16], Manifest]:
     """Open a finished embedding: its vectors, float16 (rows, dim) as a read-only map, and its manifest.
+
+    A file that is truncated while it is mapped ends the process (SIGBUS). `VectorFile` reads without a map, for
+    searches.
 
     Raises:
         BitextmineError: the ``.npy`` is missing, truncated or foreign, its manifest is missing or damaged, or the
             numbers disagree.
     """
-    vectors = open_vectors(npy_path)
+    shape, offset = vectors_layout(npy_path)
+    try:
+        vectors = np.memmap(npy_path, DTYPE, "r", offset, shape) if 0 not in shape else np.empty(shape, DTYPE)
+    except (OSError, ValueError) as e:  # the file changed since its header was read
+        raise BitextmineError(f"{npy_path}: cannot read: {e}") from None
     where = manifest_path(npy_path)
     if not where.exists():
         raise BitextmineError(f"{where}: no such manifest; run embed again")
     manifest = Manifest.from_json(read_json(where), where)
-    if (manifest.rows, manifest.dim) != vectors.shape:
+    if (manifest.rows, manifest.dim) != shape:
         raise BitextmineError(
-            f"{npy_path}: {vectors.shape[0]:,} rows of {vectors.shape[1]} numbers, but {where.name} says "
+            f"{npy_path}: {shape[0]:,} rows of {shape[1]} numbers, but {where.name} says "
             f"{manifest.rows:,} rows of {manifest.dim}; the two do not belong together, run embed again"
         )
     return vectors, manifest
@@ -351,15 +335,6 @@ def check_vectors_path(npy_path: str | os.PathLike[str]) -> None:
         check_ours(part, Made.VECTORS, instead)
     if npy.exists() and npy.stat().st_size and not manifest.exists() and not left:
         raise foreign(npy, f"has no {manifest.name} beside it that says what it is", instead)
-
-
-def check_rows(npy_path: str | os.PathLike[str], manifest: Manifest, rows: int) -> None:
-    """Raise BitextmineError if an embedding has not one row for each line of its text."""
-    if rows != manifest.rows:
-        raise BitextmineError(
-            f"{npy_path}: {manifest.rows:,} rows, but the text has {rows:,} lines; "
-            "the text changed, run embed again"
-        )
 
 
 def check_fresh(npy_path: str | os.PathLike[str], text_sha256: str, model_hash: str) -> str | None:

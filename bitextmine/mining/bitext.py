@@ -94,10 +94,7 @@ class Bitext(Shown):
         """Return the pair at a place, 0 for the best, or the pairs of a slice."""
         if isinstance(place, slice):
             return list(self._pairs(place))
-        try:
-            at = range(len(self))[place]
-        except IndexError:
-            raise IndexError(f"no pair has number {place}: there are {len(self):,}") from None
+        at = range(len(self))[place]
         return next(self._pairs(slice(at, at + 1)))
 
     def _pairs(self, part: slice) -> Iterator[MinedPair]:

@@ -39,11 +39,9 @@ _MEMBERS = 256  # of a group of nearly equal lines are compared
 
 @dataclass(frozen=True)
 class Unique:
-    """The rows of a corpus after deduplication.
+    """The rows of a corpus after deduplication, ascending, by the number (from 0) of their first line, (u,).
 
-    Attributes:
-        rows: int64 (u,), ascending; the number (from 0) of the first line of each row.
-        line_to_row: int64 (n,); the row of each line, -1 for a line that is never mined (empty or blank).
+    `line_to_row` (n,) is the row of each line, -1 for a line that is never mined (empty or blank).
     """
 
     rows: NDArray[np.int64]

@@ -69,7 +69,11 @@ class GoldRows:
         """Return the gold of two sides; BitextmineError for a line number beyond the end of a corpus."""
         ends = []
         for side, lines in zip(sides, (gold.src, gold.tgt), strict=True):
-            check_line_numbers(gold.path, lines, side.text.name, side.unique.lines)
+            if (last := int(lines.max(initial=-1))) >= side.unique.lines:
+                raise BitextmineError(
+                    f"{gold.path}: line number {last + 1:,}, but {side.text.name} has "
+                    f"{counted(side.unique.lines, 'line')}; these files do not belong together"
+                )
             ends.append(side.unique.line_to_row[lines])
         (src, tgt), width = ends, len(sides[1].unique.rows)
         lost = (src < 0) | (tgt < 0)
@@ -80,15 +84,6 @@ class GoldRows:
         """Return two masks (p,): the pairs that gold has, and those with a line that it mentions."""
         correct = np.isin(pair_codes(pairs.src, pairs.tgt, self.width), self.codes)
         return correct, np.isin(pairs.src, self.ends[0]) | np.isin(pairs.tgt, self.ends[1])
-
-
-def check_line_numbers(where: str, lines: NDArray[np.int64], text: str, there: int) -> None:
-    """Raise BitextmineError if a line number of the file `where`, from 0, is beyond the `there` lines of a corpus."""
-    if len(lines) and (last := int(lines.max())) >= there:
-        raise BitextmineError(
-            f"{where}: line number {last + 1:,}, but {text} has {counted(there, 'line')}; these files do not belong "
-            "together"
-        )
 
 
 def pair_codes(src: NDArray[np.int64], tgt: NDArray[np.int64], width: int) -> NDArray[np.int64]:

@@ -24,11 +24,9 @@ _BLOCK = 1 << 18
 
 @dataclass(frozen=True)
 class Formula:
-    """A margin of cosines a over neighbourhood means b, arrays of one shape.
+    """A margin of cosines a over neighbourhood means b: finite for finite cosines, never falling when these rise.
 
-    Attributes:
-        score: the margin; finite for finite cosines, and never falling when the cosine rises.
-        neutral: the margin of a pair that does not stand out from its neighbourhood.
+    `neutral` is the margin of a pair that does not stand out from its neighbourhood.
     """
 
     score: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]

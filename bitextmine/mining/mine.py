@@ -139,13 +139,13 @@ def mine(
 
 def mine_texts(
     texts: Pair,
-    options: MiningOptions | None = None,
-    work: WorkOptions | None = None,
+    options: MiningOptions,
+    work: WorkOptions,
     *,
     model: str | os.PathLike[str] | Encoder = "auto",
 ) -> Bitext:
     """Mine one pair of corpora, as `mine_all`."""
-    [bitext] = mine_all([texts], [None], options or MiningOptions(), work or WorkOptions(), model=model)
+    [bitext] = mine_all([texts], [None], options, work, model=model)
     return bitext
 
 
@@ -160,15 +160,9 @@ def mine_all(
     """Yield the pairs of sentences of each pair of corpora; each corpus is embedded once.
 
     Embeddings of corpora in files lie beside them; those that are missing, or of another text or model, are made now.
-    Lines in memory are embedded there. Exact search that takes more than seconds keeps its progress in a file beside
-    the source's embedding, from which an interrupted run resumes; `Bitext.discard_checkpoint` removes it.
-
-    Args:
-        pairs: source and target of each.
-        outputs: the later outputs, or None, to refuse them before the work if they would destroy an input.
-        options: the definition of a pair.
-        work: how the work is done.
-        model: an encoder, or the name of one for `load_encoder`; auto: that of `shipped.choose_model`.
+    Exact search that takes more than seconds keeps its progress in a file beside the source's embedding, from which an
+    interrupted run resumes; `Bitext.discard_checkpoint` removes it. `outputs` are those of later, or None: they are
+    refused before the work if they would destroy an input.
 
     Raises:
         BitextmineError: corpora are missing, the same file, or without a line to mine; gold does not fit them; files of
@@ -204,11 +198,10 @@ def mine_all(
         for texts in pairs:
             sides, cleaning = _cleaned_sides(texts, [embeddings[text] for text in texts], options, work)
             try:
-                bitext = _mine_pair(sides, options, work, scoring, gold, second, (model_hash, cleaning))
+                yield _mine_pair(sides, options, work, scoring, gold, second, (model_hash, cleaning))
             except SecondFailed as e:
                 yield e.first
                 raise
-            yield bitext
 
 
 def _check_inputs(
@@ -237,12 +230,11 @@ def _embed_all(
 
     options = EmbedOptions(cache=work.cache, force=work.force, keep_pieces=keep_pieces)
     texts = list(dict.fromkeys(text for pair in pairs for text in pair))
-    for text in texts:
-        if text.source is not None:
-            check_embedding(text.source, encoder, options, lang=text.lang)
-    for text in texts:  # before the first is embedded
-        if text.source is not None:
-            check_lines(text, text.name)
+    files = [(text, text.source) for text in texts if text.source is not None]
+    for text, source in files:
+        check_embedding(source, encoder, options, lang=text.lang)
+    for text, _ in files:  # before the first is embedded
+        check_lines(text, text.name)
     with encoding_of(work.run, encoder) as encoding:
         return {
             text: embed_lines(text, encoder, work.run, keep_pieces)
@@ -347,16 +339,9 @@ def mine_sides(
     second: Second | None = None,
     made_by: Mapping[str, object] | None = None,
 ) -> Bitext:
-    """Do everything after the search.
+    """Do everything after the search; `made_by` are parts for the head of the signature.
 
-    Args:
-        sides: both corpora.
-        neighbours: of their rows, options.k, and one more to rescore or to estimate a threshold.
-        options: the definition of a pair.
-        rescorer: gives log odds in place of margins.
-        gold: known pairs to tune the threshold on.
-        second: an encoder for the pairs in doubt.
-        made_by: parts for the head of the signature.
+    The sides have options.k neighbours, and one more to rescore or to estimate a threshold.
 
     Raises:
         BitextmineError: the options ask for a threshold that cannot be had.
@@ -432,15 +417,9 @@ def find_candidates(sides: Sides, neighbours: Neighbours, options: MiningOptions
 
 @dataclass(frozen=True)
 class Scored:
-    """The retrieved pairs, best first, by margin or by calibrated log odds.
+    """The retrieved pairs, best first, by margin or by a rescorer's calibrated log odds.
 
-    Attributes:
-        of: the candidates.
-        pairs: the pairs.
-        rescorer: gave their log odds; None by margin.
-        calibration: that of the log odds; None by margin.
-        best: the best candidates of all rows, with these scores.
-        opinion: that of a second encoder, if it was asked.
+    `best` are the best candidates of all rows, with these scores; `opinion` is a second encoder's, if it was asked.
     """
 
     of: Candidates

@@ -25,7 +25,7 @@ def progress_path(sides: Sides, ending: str = "part") -> Path | None:
     return None if src is None or tgt is None else src.with_name(f"{src.stem}-{tgt.stem}.search.{ending}")
 
 
-def find_neighbours(sides: Sides, k: int, work: WorkOptions | None = None) -> tuple[Neighbours, str]:
+def find_neighbours(sides: Sides, k: int, work: WorkOptions) -> tuple[Neighbours, str]:
     """Return the k nearest neighbours of both sides' rows, and the kind of search, for the signature.
 
     Indexes beside the embeddings are used by this process, or built if they are missing or of other vectors.
@@ -35,7 +35,6 @@ def find_neighbours(sides: Sides, k: int, work: WorkOptions | None = None) -> tu
     Raises:
         UsageError: an index or a cluster is asked for, but the lines are in memory.
     """
-    work = work or WorkOptions()
     run, checkpoint, tiles = work.run, progress_path(sides), progress_path(sides, "tiles")
     if work.search == SearchWay.INDEX and checkpoint is None:
         raise UsageError(

@@ -128,11 +128,8 @@ def fit_mixture(
 ) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
     """Tell true pairs from noise, as the module describes; return the probability that a pair is true, by its score.
 
-    Args:
-        s1: the best score of each line with its pair, float64 (n,); -inf for none.
-        s2: the same without the pair.
-        decoys: makes the decoys of both languages, where they are needed.
-        pool: lines of the other side.
+    s1 and s2 (n,) are the best score of each line with its pair and without, -inf for none. `decoys` makes those of
+    both languages, where they are needed; `pool` are the lines of the other side.
     """
     both = np.concatenate([s1, s2])
     finite = both[np.isfinite(both)]
@@ -225,22 +222,13 @@ def counts_source(n: int, m: int, retrieval: str) -> bool:
 
 
 def fit_null(
-    neighbours: Neighbours,
-    best: BestBothWays,
-    decoys: Callable[[], Sequence[Decoys]],
-    options: MiningOptions | None = None,
+    neighbours: Neighbours, best: BestBothWays, decoys: Callable[[], Sequence[Decoys]], options: MiningOptions
 ) -> Estimate:
     """Return the pair's margin of each line, and the probability that it is true, as the module describes.
 
-    Lines are source lines for ``forward``, target lines for ``backward``, else those of the shorter side.
-
-    Args:
-        neighbours: with at least k + 1 columns.
-        best: their `candidates`.
-        decoys: makes the decoys of both sides, for when translations are few.
-        options: k, margin and retrieval.
+    Lines are source lines for ``forward``, target lines for ``backward``, else those of the shorter side. The
+    neighbours have at least k + 1 columns, `best` are their `candidates`, and `decoys` makes those of both sides.
     """
-    options = options or MiningOptions()
     k, margin, retrieval = options.k, options.margin, options.retrieval
     n, m = len(best.forward.id), len(best.backward.id)
     by_source = counts_source(n, m, retrieval)

@@ -75,15 +75,8 @@ def candidate_features(
 
     The features are the ratio margin and its logarithm, the distance of the pair's cosine from that of the next best
     neighbour of the source and of the target (0 without one), and the size of the corpora (log10 of the geometric
-    mean): in smaller corpora neighbours are farther away, and margins of wrong pairs higher.
-
-    Args:
-        src: source rows.
-        tgt: target rows.
-        cosine: of the pairs.
-        neighbours: of both sides.
-        k: the nearest neighbours that count.
-        sizes: rows of both corpora (default: those of the neighbours).
+    mean): in smaller corpora neighbours are farther away, and margins of wrong pairs higher. The k nearest neighbours
+    count; `sizes` are the rows of both corpora, if not those of the neighbours.
     """
     means, gaps = [], []
     for rows, others, sim, ids in (
@@ -151,13 +144,9 @@ class ScorerNetwork:
 
 @dataclasses.dataclass(frozen=True)
 class Scorer:
-    """The networks of a scorer.
+    """The networks of a scorer: `pieces` scores candidates again whose score by `margin` reaches `cut` (log odds).
 
-    Attributes:
-        margin: scores a candidate by CANDIDATE_FEATURES.
-        pieces: scores it by FEATURES more, if the first score reaches `cut`.
-        cut: log odds.
-        share: the share of true pairs among the candidates for which the log odds hold.
+    The log odds hold where a `share` of the candidates are true.
     """
 
     margin: ScorerNetwork
@@ -203,13 +192,7 @@ def packaged_scorer(name: str = "default") -> Scorer:
 class Rescorer:
     """Rescores the candidates of two sides; each pair's pieces are compared once.
 
-    Attributes:
-        pieces: compares sentences.
-        src: the sentences of the source rows that are mined.
-        tgt: those of the target rows.
-        scorer: the networks.
-        progress: gets the numbers of pairs that are compared.
-        sizes: as for `candidate_features`.
+    `progress` gets the numbers of pairs that are compared; `sizes` are those of `candidate_features`.
     """
 
     pieces: PieceFeatures
@@ -234,9 +217,8 @@ class Rescorer:
         both = np.concatenate([src, others[1]]), np.concatenate([others[0], tgt])
         found = self.scores(*both, np.concatenate([forward, backward]), neighbours, k)
         sides = []
-        for side, rows, scores in (
-            (best.forward, src, found[: len(src)]),
-            (best.backward, tgt, found[len(src) :]),
+        for side, rows, scores in zip(
+            (best.forward, best.backward), (src, tgt), np.split(found, [len(src)]), strict=True
         ):
             score = np.full(len(side.id), -np.inf)
             score[rows] = scores
@@ -311,12 +293,9 @@ class Scoring:
 def open_scoring(
     encoder: Encoder, model: str | os.PathLike[str] | Encoder, wanted: bool | None = None
 ) -> Scoring | None:
-    """Return the means of rescoring, or None if it is not wanted.
+    """Return the means of rescoring, or None if it is not wanted; `wanted` None: if there is a scorer in its folder.
 
-    Args:
-        encoder: the encoder; if it is not on the CPU, it is loaded again from `model`.
-        model: its name, or itself.
-        wanted: None if the encoder has a scorer in its folder. An encoder without one gets that of the default encoder.
+    An encoder without one gets that of the default encoder. One that is not on the CPU is loaded again from `model`.
 
     Raises:
         BitextmineError: rescoring is wanted, but the encoder has no vectors of pieces; the scorer cannot be read.

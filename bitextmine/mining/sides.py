@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import counted
-from bitextmine.embeddings.store import SomeRows, VectorFile, check_rows
+from bitextmine.embeddings.store import VectorFile
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus
 from bitextmine.mining.dedup import Unique, unique_lines
@@ -26,13 +26,10 @@ _BLOCK = 1 << 14
 
 @dataclass(frozen=True)
 class Side:
-    """One corpus as mining sees it.
+    """One corpus as mining sees it: `unique` are the lines that are mined, none with a zero vector.
 
-    Attributes:
-        unique: the lines that are mined, none with a zero vector.
-        matrix: float16 (lines, d), the embedding of all lines.
-        cleaned: the lines that each rule of `cleaning` left out.
-        in_memory: the most bytes of vectors of a file to hold in memory.
+    `matrix`, float16 (lines, d), is the embedding of all lines, of which `in_memory` bytes are held in memory at most;
+    `cleaned` the number of lines that each rule of `cleaning` left out.
     """
 
     text: Corpus
@@ -96,19 +93,18 @@ def load_side(
         BitextmineError: the embedding is of another text, or no line can be mined.
     """
     matrix = embedding if isinstance(embedding, np.ndarray) else VectorFile(embedding)
-    if isinstance(matrix, VectorFile):
-        check_rows(matrix.path, matrix.manifest, rows=len(text))
-        if matrix.manifest.text_sha256 not in ("", text.sha256):
-            raise BitextmineError(
-                f"{matrix.path}: not made of {text.name} as it is now: the text changed; run the same command again"
-            )
+    if isinstance(matrix, VectorFile) and (
+        len(matrix) != len(text) or matrix.manifest.text_sha256 not in ("", text.sha256)
+    ):
+        raise BitextmineError(
+            f"{matrix.path}: not made of {text.name} as it is now: the text changed; run the same command again"
+        )
     everything = text.derive(("unique", dedup), lambda: unique_lines(text.lines(), dedup))
     unique: Unique = everything.without(_zero_rows(matrix, everything.rows))
-    blank = everything.empty
     if not len(unique.rows):
         raise BitextmineError(
-            f"{text.path or text.name}: nothing to mine: {unique.lines} line(s), {blank} of them blank, "
-            f"{unique.empty - blank} with nothing in them that the model knows"
+            f"{text.path or text.name}: nothing to mine: {unique.lines} line(s), {everything.empty} of them blank, "
+            f"{unique.empty - everything.empty} with nothing in them that the model knows"
         )
     return Side(text, unique, matrix, in_memory=in_memory)
 
@@ -122,11 +118,12 @@ def packed_rows(
     also if only some of the rows are wanted.
     """
     shape = (len(rows), matrix.shape[1])
-    if len(rows) == len(matrix) and isinstance(matrix, np.ndarray):
+    if isinstance(matrix, VectorFile):
+        if shape[0] * shape[1] * matrix.dtype.itemsize > in_memory:
+            some = matrix if len(rows) == len(matrix) else matrix.only(rows)
+            return cast("NDArray[Any]", some)  # searches read it in blocks like one
+    elif len(rows) == len(matrix):
         return matrix
-    if isinstance(matrix, VectorFile) and shape[0] * shape[1] * matrix.dtype.itemsize > in_memory:
-        some = matrix if len(rows) == len(matrix) else SomeRows(matrix, rows)
-        return cast("NDArray[Any]", some)  # searches read it in blocks like one
     out = np.empty(shape, matrix.dtype)
     for start in range(0, len(rows), _BLOCK):
         out[start : start + _BLOCK] = matrix[rows[start : start + _BLOCK]]

@@ -7,7 +7,7 @@ import pytest
 
 from bitextmine.distributed import tiles
 from bitextmine.distributed.tiles import FileRows, shard_rows, spans
-from bitextmine.embeddings.store import Manifest, manifest_path, npy_header, open_vectors, vectors_digest
+from bitextmine.embeddings.store import Manifest, manifest_path, npy_header, open_embedding, vectors_digest
 from bitextmine.errors import BitextmineError
 from bitextmine.files.json_toml import write_json
 from bitextmine.search import checkpoint as checkpoints
@@ -28,7 +28,7 @@ def written(path, rows, lines=None):
     path.write_bytes(npy_header(*rows.shape) + np.ascontiguousarray(rows, "<f2").tobytes())
     digest = vectors_digest(path)
     write_json(manifest_path(path), Manifest(*rows.shape, vectors_blake2b=digest).to_json())
-    vectors = open_vectors(path)
+    vectors, _ = open_embedding(path)
     return FileRows(path, digest, lines, vectors if lines is None else np.array(vectors[lines]))
 
 

@@ -14,7 +14,7 @@ from bitextmine.embeddings.store import (
     check_fresh,
     manifest_path,
     open_embedding,
-    open_vectors,
+    vectors_layout,
 )
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError
@@ -55,7 +55,7 @@ def test_every_truncation_is_found(npy):
             open_embedding(npy)
     npy.write_bytes(whole + b"x")
     with pytest.raises(BitextmineError, match="damaged: it has 169 bytes"):
-        open_vectors(npy)
+        open_embedding(npy)
 
 
 @given(data=st.data())
@@ -67,11 +67,10 @@ def test_no_damage_to_a_header_goes_past_the_error_type(tmp_path_factory, data):
         raw[data.draw(st.integers(0, 127))] = data.draw(st.integers(0, 255))
     path.write_bytes(raw)
     try:
-        vectors = open_vectors(path)
+        (rows, dim), _ = vectors_layout(path)
     except BitextmineError:
         return
-    assert vectors.dtype == np.float16
-    assert vectors.size == ROWS * DIM
+    assert rows * dim == ROWS * DIM
 
 
 def test_other_arrays_are_refused(npy):
@@ -80,7 +79,7 @@ def test_other_arrays_are_refused(npy):
     for array in (*others, np.array([[None]], dtype=object)):
         np.save(npy, array)
         with pytest.raises(BitextmineError, match=r"c\.fr\.npy: holds .* not float16 of shape \(rows, dim\)"):
-            open_vectors(npy)
+            open_embedding(npy)
 
 
 def test_what_is_not_there_is_named(tmp_path):

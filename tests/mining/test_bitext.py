@@ -73,7 +73,7 @@ def test_pairs_by_their_place(tmp_path):
     assert found[1:] == pairs[1:]
     assert found[::-1] == pairs[::-1]
     assert found[5:] == []
-    with pytest.raises(IndexError, match="there are 2"):
+    with pytest.raises(IndexError):
         found[2]
 
 

@@ -132,7 +132,9 @@ def test_decoys_see_near_copies():
     n, true = 5000, 60
     x, y = sides_with_near_copies(n, true)
     neighbours, best = searched(x, y)
-    without, seen = (fit_null(neighbours, best, decoys) for decoys in (list, decoys_of(x, y)))
+    without, seen = (
+        fit_null(neighbours, best, decoys, MiningOptions()) for decoys in (list, decoys_of(x, y))
+    )
     pairs = retrieve(best, "max")
     right = (pairs.src == pairs.tgt) & (pairs.src < true)
     for kept in (100, 200):

@@ -27,7 +27,7 @@ def test_an_embedding_larger_than_the_memory_is_mined_from_its_file(tmp_path):
         for most in (1 << 20, 1)
     )
     assert all(isinstance(side.vectors, VectorFile) for side in parts)
-    wanted, _ = find_neighbours(whole, 4)
+    wanted, _ = find_neighbours(whole, 4, WorkOptions())
     for search in (SearchWay.EXACT, SearchWay.INDEX):
         work = WorkOptions(search=search, run=Run(memory=1 << 26))
         found, _ = find_neighbours(parts, 4, work)
@@ -39,7 +39,7 @@ def test_an_index_wants_files():
     side = load_side(text, np.ones((1, 4), np.float16))
     with pytest.raises(UsageError, match="corpora in files"):
         find_neighbours((side, side), 1, WorkOptions(search=SearchWay.INDEX))
-    found, how = find_neighbours((side, side), 1)
+    found, how = find_neighbours((side, side), 1, WorkOptions())
     assert (how, found.fwd_id.tolist(), found.bwd_sim.tolist()) == ("exact", [[0]], [[4.0]])
 
 
