@@ -17,7 +17,6 @@ import numpy as np
 
 from bitextmine.distributed.tiles import result_of, shard_rows, write_arrays
 from bitextmine.embeddings.embed import EncodedLines, Lines, encode_lines
-from bitextmine.embeddings.selection import vectors_of
 from bitextmine.embeddings.store import DTYPE, shards_path
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.encoder.encoder import PRECOMPUTED, Encoder, load_same
@@ -133,7 +132,7 @@ def encoder_facts(_: Kept, model: SentModel, batch_tokens: int | None) -> dict[s
 
 def encode_block(_: Kept, model: SentModel, batch_tokens: int | None, lines: list[str]) -> np.ndarray:
     """Return the vectors of lines, on a worker."""
-    return vectors_of(encoder_of(model), lines, batch_tokens)
+    return encoder_of(model).encode(lines, batch_tokens=batch_tokens)
 
 
 def encode_shard(

@@ -156,8 +156,7 @@ def check_embedding(
 
 def embed_lines(corpus: Corpus, encoder: Encoder, run: Run, keep_pieces: bool = False) -> NDArray[np.float16]:
     """Return the vectors of a corpus in memory, (lines, d) float16: the numbers an embedding file would hold."""
-    if not len(corpus):
-        raise BitextmineError(f"{corpus.name}: empty: there is no line to embed")
+    check_lines(corpus, corpus.name)
     warn_unfamiliar(encoder, corpus.name, corpus.lang, sampled(corpus.lines()))
     matrix = np.empty((len(corpus), encoder.dim), dtype=np.float16)
     # As in files: lines that share a batch decide the last bit.
@@ -259,15 +258,11 @@ class _Job:
         """Return the path of the vectors, as things stand."""
         if self.options.out is not None:
             return Path(self.options.out)
-        if self.options.cache is not None:
-            return store.cached_path(self.options.cache, self.source, self.text.sha256, self.encoder.hash)
-        return store.vectors_path(self.source, self.encoder.hash)
+        return store.embedding_path(self.text, self.encoder.hash, self.options.cache)
 
     def up_to_date(self) -> Path:
         """Embed the text if necessary, and return the path of its vectors."""
         options, lines = self.options, counted(len(self.text), "line")
-        if options.cache is not None:
-            store.make_cache(options.cache)
         while True:
             npy = self.npy
             reason = check_fresh(npy, self.text.sha256, self.encoder.hash)

@@ -54,29 +54,10 @@ def check_index_output(npy_path: str | os.PathLike[str], *, force: bool = False)
     check_ours(file, Made.FAISS, instead)
 
 
-def _put_in_place(staged: Path, file: Path, facts: dict[str, Any]) -> dict[str, Any]:
-    """Move an index to its name, after its manifest, and return the facts with its size and checksum.
-
-    At no time does the manifest lie beside another index, nor an index without one.
-    """
-    facts = {"kind": "index", "version": __version__, **facts}
-    facts |= {"bytes": staged.stat().st_size, "sha256": _checksum(staged)}
-    file.unlink(missing_ok=True)
-    sync_folder(file.parent)
-    write_json(Path(f"{file}.json"), facts)
-    staged.replace(file)
-    sync_folder(file.parent)
-    return facts
-
-
 def _checksum(file: Path) -> str:
     """Return the SHA-256 of the SHA-256 of a file."""
     with file.open("rb") as opened:
         return hashlib.sha256(hashlib.file_digest(opened, "sha256").digest()).hexdigest()
-
-
-def _has_checksum(file: Path, facts: dict[str, Any]) -> bool:
-    return bool(facts.get("sha256") == _checksum(file))
 
 
 def load_index(path: str | os.PathLike[str]) -> Index:
@@ -86,7 +67,10 @@ def load_index(path: str | os.PathLike[str]) -> Index:
     if not file.exists():
         raise BitextmineError(f"{file}: no such index; run index first")
     facts = _read_facts(file)
-    built = _read(file)
+    try:
+        built: Any = faiss.read_index(str(file), faiss.IO_FLAG_MMAP)
+    except (RuntimeError, MemoryError) as error:
+        raise BitextmineError(f"{file}: not a whole FAISS index ({reason(error)}); run index again") from None
     for key, value in (("dim", int(built.d)), ("distinct_rows", int(built.ntotal))):
         if (stated := facts.get(key)) != value:
             raise BitextmineError(
@@ -143,13 +127,6 @@ def _check_name(file: Path) -> None:
         ) from None
 
 
-def _read(file: Path) -> Any:
-    try:
-        return faiss.read_index(str(file), faiss.IO_FLAG_MMAP)
-    except (RuntimeError, MemoryError) as error:
-        raise BitextmineError(f"{file}: not a whole FAISS index ({reason(error)}); run index again") from None
-
-
 def check_index(npy_path: str | os.PathLike[str], kind: str | None = None) -> str | None:
     """Return None if the embedding's index is there and of these vectors (and kind), else the reason in words."""
     file, manifest = index_paths(npy_path)
@@ -162,7 +139,7 @@ def check_index(npy_path: str | os.PathLike[str], kind: str | None = None) -> st
         return f"unusable: {error}"
     if facts.get("embedding") != _identity(embedding):
         return "the vectors changed"
-    if facts["bytes"] <= _CHEAP and not _has_checksum(file, facts):
+    if facts["bytes"] <= _CHEAP and facts.get("sha256") != _checksum(file):
         return "damaged: its checksum is wrong"
     if kind is not None and facts.get("type") != kind:
         return f"made as {facts.get('type')!r}, not {kind!r}"
@@ -232,14 +209,24 @@ def index_corpus(
         sync_file(out)
         recall, effort = tune(Indexed(vectors, index), draw(vectors)), index.effort()
         facts = {
+            "kind": "index",
+            "version": __version__,
             **index.facts,
             "embedding": _identity(embedding),
             "effort": {} if effort is None else {effort[0]: effort[1]},
             "rescored_per_neighbour": index.factor,
             "recall": asdict(recall),
             "faiss": faiss.__version__,
+            "bytes": staged.stat().st_size,
+            "sha256": _checksum(staged),
         }
-        return IndexReport(file, _put_in_place(staged, file, facts), seconds, True)
+        # At no time does the manifest lie beside another index, nor an index without one.
+        file.unlink(missing_ok=True)
+        sync_folder(file.parent)
+        write_json(manifest, facts)
+        staged.replace(file)
+        sync_folder(file.parent)
+    return IndexReport(file, facts, seconds, True)
 
 
 def open_index(npy_path: str | os.PathLike[str], run: Run | None = None) -> Index:
@@ -250,8 +237,8 @@ def open_index(npy_path: str | os.PathLike[str], run: Run | None = None) -> Inde
         if manifest.exists():
             with contextlib.suppress(BitextmineError):
                 facts = read_json(manifest)
-        kinds = facts.get("type"), facts.get("factory")  # earlier versions had further names
-        kind = kinds[0] if kinds[0] in INDEX_KINDS else kinds[1] if isinstance(kinds[1], str) else "auto"
+        kind, factory = facts.get("type"), facts.get("factory")  # earlier versions had further names
+        kind = kind if kind in INDEX_KINDS else factory if isinstance(factory, str) else "auto"
         if file.exists():
             log.warning("%s: %s; building it again (--type %s)", file, wrong, kind)
         index_corpus(npy_path, IndexOptions(kind=kind), run)

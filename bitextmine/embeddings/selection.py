@@ -20,15 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import Progress, counted, silent
-from bitextmine.embeddings.store import (
-    DTYPE,
-    VectorFile,
-    cached_path,
-    check_fresh,
-    make_cache,
-    short_hash,
-    vectors_path,
-)
+from bitextmine.embeddings.store import DTYPE, VectorFile, check_fresh, embedding_path, short_hash
 from bitextmine.encoder.encoder import PRECOMPUTED, Encoder, refuse
 from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.atomic import cannot_write, write_at
@@ -45,12 +37,8 @@ _SLOW_BLOCK = 1_024
 class SelectedVectors(contextlib.AbstractContextManager["SelectedVectors"]):
     """The vectors of some lines of a corpus; open it in a ``with`` statement.
 
-    Args:
-        text: the corpus.
-        encoder: the encoder.
-        run: its batches.
-        cache: the folder for the file, instead of the corpus's; lines in memory have none.
-        elsewhere: yields the vectors of blocks of lines, given batch_tokens, in place of the encoder.
+    Their file lies beside the corpus, or in the folder `cache`; lines in memory have none. `elsewhere` yields the
+    vectors of blocks of lines, given batch_tokens, in place of the encoder.
 
     Raises:
         BitextmineError: on opening, if another process writes the file, or it holds vectors of another size.
@@ -71,9 +59,11 @@ class SelectedVectors(contextlib.AbstractContextManager["SelectedVectors"]):
         self._whole: VectorFile | None = None
         self._path: Path | None = None
         if text.source is not None:
-            npy, self._path = _paths(text, encoder, cache)
-            if check_fresh(npy, text.sha256, encoder.hash) is None:
-                self._whole = VectorFile(npy)
+            whole = embedding_path(text, encoder.hash, cache)
+            own = f"{text.source.stem}.{short_hash(encoder.hash)}.lines"  # such as corpus.fr.4f2a91c0.lines
+            self._path = Path(own) if cache is None else whole.with_suffix(".lines")
+            if check_fresh(whole, text.sha256, encoder.hash) is None:
+                self._whole = VectorFile(whole)
 
     def __enter__(self) -> SelectedVectors:
         if self._whole is not None:
@@ -123,7 +113,7 @@ class SelectedVectors(contextlib.AbstractContextManager["SelectedVectors"]):
             progress(len(block))
 
     def _here(self, texts: Iterable[list[str]], batch_tokens: int | None) -> Iterator[NDArray[Any]]:
-        return (vectors_of(self.encoder, lines, batch_tokens) for lines in texts)
+        return (self.encoder.encode(lines, batch_tokens=batch_tokens) for lines in texts)
 
     def take(self, lines: NDArray[np.int64]) -> NDArray[np.float16]:
         """Return the vectors (n, dim) of encoded lines (n,), in any order; ValueError for one that is not encoded."""
@@ -183,19 +173,8 @@ def _sentence_case(line: str) -> str:
     return line.capitalize() if line.isupper() and " " in line.strip() else line
 
 
-def vectors_of(encoder: Encoder, lines: list[str], batch_tokens: int | None) -> NDArray[Any]:
-    """Return the vectors (n, dim) of lines; equal lines are encoded once."""
-    pieces, _, inverse = encoder.tokenize(lines)
-    vectors = encoder.encode_pieces(pieces, batch_tokens=batch_tokens)
-    return vectors if inverse is None else vectors[inverse]
-
-
 class _RowFile:
-    """Rows in a file, with their journal.
-
-    Attributes:
-        blocks: the lines of each block that is there already.
-    """
+    """Rows in a file, with their journal; `blocks` are the lines of each block that is there already."""
 
     def __init__(self, path: Path, identity: dict[str, Any], dim: int) -> None:
         self._path, self._width = path, dim * DTYPE.itemsize
@@ -254,14 +233,3 @@ class _RowFile:
         if fd >= 0:
             os.close(fd)
         self._journal.close()
-
-
-def _paths(text: Corpus, encoder: Encoder, cache: str | os.PathLike[str] | None) -> tuple[Path, Path]:
-    """Return the embedding of a whole corpus, and the file for some of its lines: corpus.fr.4f2a91c0.lines."""
-    assert text.source is not None
-    if cache is None:
-        whole = vectors_path(text.source, encoder.hash)
-        return whole, Path(f"{text.source.stem}.{short_hash(encoder.hash)}.lines")
-    make_cache(cache)
-    whole = cached_path(cache, text.source, text.sha256, encoder.hash)
-    return whole, whole.with_suffix(".lines")

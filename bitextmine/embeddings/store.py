@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError, UsageError, explained
+from bitextmine.files.corpus import Corpus
 from bitextmine.files.journal import read_head
 from bitextmine.files.json_toml import plain, read_json
 from bitextmine.files.output import Destination, Made, check_ours, foreign
@@ -128,9 +129,13 @@ def vectors_path(corpus: Location, model_hash: str) -> Path:
     return own
 
 
-def cached_path(folder: str | os.PathLike[str], corpus: Location, text_sha256: str, model_hash: str) -> Path:
-    """Return the .npy of a text and a model in a cache folder."""
-    return Path(folder) / f"{corpus.stem.name}.{text_sha256[:12]}.{short_hash(model_hash)}.npy"
+def embedding_path(text: Corpus, model_hash: str, cache: str | os.PathLike[str] | None = None) -> Path:
+    """Return the .npy of a corpus and a model, beside the corpus or in a cache folder, which is made if necessary."""
+    assert text.source is not None
+    if cache is None:
+        return vectors_path(text.source, model_hash)
+    make_cache(cache)
+    return Path(cache) / f"{text.source.stem.name}.{text.sha256[:12]}.{short_hash(model_hash)}.npy"
 
 
 def _owner(npy: Path) -> str | None:

@@ -28,8 +28,8 @@ BLOCK_ROWS = 4096
 def adopt_vectors(
     corpus: str | os.PathLike[str],
     vectors: str | os.PathLike[str],
-    run: Run | None = None,
-    options: EmbedOptions | None = None,
+    run: Run,
+    options: EmbedOptions,
     *,
     lang: str | None = None,
 ) -> Path:
@@ -38,18 +38,12 @@ def adopt_vectors(
     Row i belongs to line i, and is scaled to length 1, in float16; a blank line has the zero row. `mine` and `index`
     use it as that of the model "precomputed".
 
-    Args:
-        corpus: the text.
-        vectors: an .npy of float16, float32 or float64 (lines, dim).
-        run: how the corpus is read.
-        options: of which `out` and `force` count.
-        lang: the language of the corpus, if its name does not say.
+    `vectors` is an .npy of float16, float32 or float64 (lines, dim). Of the options `out` and `force` count.
 
     Raises:
         BitextmineError: the file is no matrix of floats, its rows are not as many as the lines, or it holds NaN or
             infinite numbers, or nothing but zeros.
     """
-    run, options = run or Run(), options or EmbedOptions()
     source = Source.of(corpus, run)
     npy = Path(options.out) if options.out is not None else vectors_path(source, PRECOMPUTED)
     if os.path.realpath(npy) == os.path.realpath(vectors):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +19,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import (
     FULL_DISK,
     allocate,
+    cannot_write,
     put_in_place,
     staging,
     sync_file,
@@ -46,11 +46,8 @@ class EmbeddingWriter:
     process with SIGBUS, and the pages of the file count as memory of this process. If NPY is a link, it stays one, and
     the vectors and their part lie where it leads.
 
-    Args:
-        npy_path: the final name.
-        rows, dim: lines of the text, numbers in a row.
-        identity: the origin of the rows (text digest, model hash, settings). A part of another identity is discarded.
-        overwrite: write over a file of another program that has the journal's name.
+    A part of another `identity`, which is the origin of the rows (text digest, model hash, settings), is discarded.
+    `overwrite` writes over a file of another program that has the journal's name.
 
     Raises:
         JournalBusyError: another process is writing the same embedding.
@@ -230,14 +227,9 @@ class EmbeddingWriter:
 
     def _failed(self, e: OSError) -> BitextmineError:
         """Return the message for a write that failed; the safe rows stay."""
-        kept = ""
+        error = f"{cannot_write(e, self.npy_path, 'write elsewhere with --out or --cache')}"
+        if e.errno in FULL_DISK:
+            error += f" ({self._size:,} bytes in all)"
         if self.safe_rows:
-            kept = f"; {self.safe_rows:,} of {self.rows:,} rows are kept, run embed again to resume"
-        if e.errno not in FULL_DISK:
-            return BitextmineError(f"{self.npy_path}: cannot write: {e.strerror or e}{kept}")
-        free = shutil.disk_usage(self._target.parent).free
-        return BitextmineError(
-            f"{self.npy_path}: {e.strerror}: {self.rows:,} rows of {self.dim} float16 numbers need "
-            f"{self._size:,} bytes, and {free:,} are free on that disk (a quota or 'ulimit -f' may allow "
-            f"less); free some space, or write elsewhere with --out or --cache{kept}"
-        )
+            error += f"; {self.safe_rows:,} of {self.rows:,} rows are kept"
+        return BitextmineError(error)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.search.neighbours import TopK
-from bitextmine.search.options import Arithmetic, SearchOptions, default_arithmetic
+from bitextmine.search.options import SearchOptions, default_arithmetic
 from bitextmine.search.products import LANES, pair_products
 from bitextmine.search.rows import VectorRows, check_length
 
@@ -24,11 +24,6 @@ _SMALLEST = 64
 _GPU_BLOCK, _CPU_BLOCK = (16384, 65536), (4096, 1024)
 _GPU_BYTES = 16  # per pair of rows of a block, with room to spare
 _GPU_PAIRS = 1 << 18  # multiplied exactly at a time
-_TYPES = {
-    Arithmetic.FLOAT32: torch.float32,
-    Arithmetic.BFLOAT16: torch.bfloat16,
-    Arithmetic.FLOAT16: torch.float16,
-}
 
 
 @dataclass(frozen=True)
@@ -69,7 +64,7 @@ class BlockSearch:
         product: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None,
     ) -> None:
         self._device = torch.device(options.device)
-        self._dtype = _TYPES[options.arithmetic or default_arithmetic(options.device)]
+        self._dtype = getattr(torch, options.arithmetic or default_arithmetic(options.device))
         self._x, self._y = x, y
         block = _CPU_BLOCK
         while self._device.type == "cpu" and max(block) > _SMALLEST and memory < _working(*block, x.dim):

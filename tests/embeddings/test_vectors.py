@@ -6,8 +6,8 @@ import pytest
 from bitextmine.embeddings import vectors as module
 from bitextmine.embeddings.options import EmbedOptions
 from bitextmine.embeddings.store import open_embedding, short_hash
-from bitextmine.embeddings.vectors import adopt_vectors
 from bitextmine.errors import BitextmineError
+from bitextmine.run import Run
 
 LINES = ["one", "", "two", "  ", "three", "four", "five"]
 MADE = np.random.default_rng(1).normal(size=(len(LINES), 6)) * 3
@@ -18,6 +18,10 @@ def corpus(tmp_path):
     path = tmp_path / "corpus.en"
     path.write_text("\n".join(LINES) + "\n")
     return path
+
+
+def adopt_vectors(corpus, vectors, **options):
+    return module.adopt_vectors(corpus, vectors, Run(), EmbedOptions(**options))
 
 
 def write(path, array):
@@ -79,7 +83,7 @@ def test_lines_with_zero_vectors_are_counted(corpus, tmp_path, caplog):
 def test_names_of_files_and_folders(corpus, tmp_path):
     write(tmp_path / "v.npy", MADE)
     with pytest.raises(BitextmineError, match=r"nodir/a\.npy: .*no folder"):
-        adopt_vectors(corpus, tmp_path / "v.npy", options=EmbedOptions(out=tmp_path / "nodir" / "a.npy"))
+        adopt_vectors(corpus, tmp_path / "v.npy", out=tmp_path / "nodir" / "a.npy")
     assert [short_hash(name) for name in ("precomputed", "74f365b63d49e86b")] == ["precomputed", "74f365b6"]
     assert "/" not in short_hash("org/name@0123")
 
@@ -93,7 +97,7 @@ def test_files_of_others_in_the_place_are_not_written_over(corpus, tmp_path):
     assert place.read_bytes() == before
     with pytest.raises(BitextmineError, match="is the embedding itself"):
         adopt_vectors(corpus, place)
-    adopt_vectors(corpus, tmp_path / "v.npy", options=EmbedOptions(force=True))
+    adopt_vectors(corpus, tmp_path / "v.npy", force=True)
     assert open_embedding(place)[0].shape == MADE.shape
 
 
