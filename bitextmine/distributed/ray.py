@@ -174,7 +174,6 @@ class RayWorkers(Workers):
         self._folders.update(str(folder.absolute()) for folder in folders)
 
     def _count_room(self) -> int:
-        """Return the number of workers that the living nodes have room for."""
         room, gpus = 0, self._options.gpus
         for node in self._ray.nodes():
             has = node["Resources"] if node["Alive"] else {}

@@ -203,7 +203,6 @@ class _PieceSpool:
 
 
 def _chunks(corpus: Corpus, size: int, start: int = 0, find_repeats: bool = False) -> Iterator[Lines]:
-    """Yield chunks of `size` lines from line `start` on."""
     first = _first_rows(corpus) if find_repeats else None
     lines = corpus.lines(start)
     while part := list(itertools.islice(lines, size)):
@@ -240,8 +239,6 @@ def encode_lines(
 
 @dataclasses.dataclass
 class _Job:
-    """One corpus to embed."""
-
     text: Corpus
     source: Source
     encoder: Encoder
@@ -255,13 +252,11 @@ class _Job:
 
     @property
     def npy(self) -> Path:
-        """Return the path of the vectors, as things stand."""
         if self.options.out is not None:
             return Path(self.options.out)
         return store.embedding_path(self.text, self.encoder.hash, self.options.cache)
 
     def up_to_date(self) -> Path:
-        """Embed the text if necessary, and return the path of its vectors."""
         options, lines = self.options, counted(len(self.text), "line")
         while True:
             npy = self.npy

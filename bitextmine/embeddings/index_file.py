@@ -55,7 +55,6 @@ def check_index_output(npy_path: str | os.PathLike[str], *, force: bool = False)
 
 
 def _checksum(file: Path) -> str:
-    """Return the SHA-256 of the SHA-256 of a file."""
     with file.open("rb") as opened:
         return hashlib.sha256(hashlib.file_digest(opened, "sha256").digest()).hexdigest()
 
@@ -118,7 +117,6 @@ def _read_facts(file: Path) -> dict[str, Any]:
 
 
 def _check_name(file: Path) -> None:
-    """Raise BitextmineError for a path that FAISS cannot take."""
     try:
         str(file).encode()
     except UnicodeEncodeError:

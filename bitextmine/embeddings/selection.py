@@ -84,7 +84,6 @@ class SelectedVectors(contextlib.AbstractContextManager["SelectedVectors"]):
             self._spool.close()
 
     def _identity(self) -> dict[str, Any]:
-        """Return what the vectors depend on, the last bits included."""
         settings = self.encoder.network.settings(self._run.batch_tokens)
         return {"text_sha256": self.text.sha256, "model_hash": self.encoder.hash, **settings}
 
@@ -224,11 +223,9 @@ class _RowFile:
         self._end += len(data)
 
     def read(self, start: int, stop: int) -> bytes:
-        """Return bytes; fewer at the end of the file."""
         return os.pread(self._fd, stop - start, start)
 
     def close(self) -> None:
-        """Close the files; they stay."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)

@@ -226,7 +226,6 @@ class EmbeddingWriter:
         self._journal.close()
 
     def _failed(self, e: OSError) -> BitextmineError:
-        """Return the message for a write that failed; the safe rows stay."""
         error = f"{cannot_write(e, self.npy_path, 'write elsewhere with --out or --cache')}"
         if e.errno in FULL_DISK:
             error += f" ({self._size:,} bytes in all)"

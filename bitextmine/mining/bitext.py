@@ -83,7 +83,6 @@ class Bitext(Shown):
         return None if value is None else float(value)
 
     def __iter__(self) -> Iterator[MinedPair]:
-        """Yield the pairs, best first."""
         return self._pairs(slice(None))
 
     @overload
@@ -91,7 +90,6 @@ class Bitext(Shown):
     @overload
     def __getitem__(self, place: slice) -> list[MinedPair]: ...
     def __getitem__(self, place: SupportsIndex | slice) -> MinedPair | list[MinedPair]:
-        """Return the pair at a place, 0 for the best, or the pairs of a slice."""
         if isinstance(place, slice):
             return list(self._pairs(place))
         at = range(len(self))[place]

@@ -350,6 +350,5 @@ def _is_long(line: str) -> bool:
 
 
 def _sample(side: Side) -> list[str]:
-    """Return up to _SAMPLE of the rows' lines, evenly spread."""
     step = -(-max(1, len(side.unique.rows)) // _SAMPLE)
     return list(side.text.take(side.unique.rows[::step]))

@@ -207,7 +207,6 @@ def mine_all(
 def _check_inputs(
     pairs: Sequence[Pair], outputs: Sequence[Output], options: MiningOptions, work: WorkOptions
 ) -> None:
-    """Refuse bad inputs and outputs before the work."""
     texts = [text for pair in pairs for text in pair]
     for (src, tgt), output in zip(pairs, outputs, strict=True):
         if src.source and tgt.source and src.source.identity == tgt.source.identity:
@@ -302,7 +301,6 @@ def _mine_pair(
 
 
 def _tokenise(sides: Sides, scoring: Scoring) -> tuple[Sentences, Sentences]:
-    """Return the pieces of both sides' rows, for rescoring."""
     import scipy.optimize  # noqa: F401  # takes a tenth of a second, which the calibration then need not wait for
 
     from bitextmine.embeddings.embed import corpus_pieces
@@ -533,7 +531,6 @@ def estimate_pairs(scored: Scored) -> Estimate:
 
 
 def _bitext(scored: Scored, cut: Cut, made_by: Mapping[str, object], notes: Sequence[str]) -> Bitext:
-    """Return the pairs above the cut, as pairs of lines."""
     pairs, opinion, options, (src, tgt) = scored.pairs, scored.opinion, scored.of.options, scored.of.sides
     details: dict[str, Any] = {
         "candidates": len(pairs),

@@ -103,7 +103,6 @@ def _exactly(sides: Sides, k: int, run: Run, progress: Progress, checkpoint: Pat
 
 
 def _file_rows(side: Side) -> FileRows:
-    """Return the rows that are mined, as workers find them."""
     if not isinstance(side.matrix, VectorFile):
         raise UsageError("the workers of a cluster read embeddings from files; give corpora in files")
     lines = None if len(side.unique.rows) == len(side.matrix) else side.unique.rows

@@ -261,7 +261,6 @@ class Rescorer:
         return rounded(score)
 
     def _compare(self, codes: NDArray[np.int64]) -> None:
-        """Compare the pieces of the pairs that are new."""
         new = np.sort(codes)  # not setdiff1d(), which hashes millions of codes that are known already
         new = new[np.append(True, new[1:] != new[:-1])] if len(new) else new
         place = np.searchsorted(self._codes, new)

@@ -196,7 +196,6 @@ class _Best:
         self.sim, self.id = (torch.from_numpy(side[start:stop]).to(device) for side in (best.sim, best.id))
 
     def store(self) -> None:
-        """Write the rows back."""
         if self.sim.device.type != "cpu":
             self._best.sim[self._rows] = self.sim.cpu().numpy()
             self._best.id[self._rows] = self.id.cpu().numpy()
@@ -263,7 +262,6 @@ def _narrowed(device: torch.device) -> float:
 
 
 def _out_of_memory(error: BaseException) -> bool:
-    """Tell if memory ran out, here or on a GPU."""
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or "out of memory" in str(error)
 
 
@@ -274,7 +272,6 @@ def _longest(rows: torch.Tensor) -> torch.Tensor:
 
 
 def _working(rows: int, tile: int, dim: int) -> int:
-    """Return the bytes at work on a block of so many rows of x and of y."""
     return (rows + tile) * (dim * 12 + 2000) + rows * tile * 6 + (8 << 20)
 
 

@@ -84,7 +84,6 @@ def _rows_to_index(vectors: Vectors) -> NDArray[np.int64]:
 
 
 def _bytes_each(index: Any) -> int:
-    """Return the bytes that a vector takes in an index, roughly."""
     try:
         return int(index.sa_code_size()) + 8
     except RuntimeError:  # FAISS does not tell for graphs
@@ -134,7 +133,6 @@ def _flat_quantiser(index: Any) -> Any:
 
 
 def _add(index: Any, vectors: Vectors, chosen: NDArray[np.int64], progress: Progress) -> None:
-    """Add the chosen rows to an index that takes ids, block by block."""
     quantiser = _flat_quantiser(index)
     # FAISS has to assign fast-scan codes itself: they lie in blocks.
     by_list = quantiser is not None and not isinstance(index, faiss.IndexIVFFastScan)

@@ -83,7 +83,6 @@ class Checkpoint:
         return True
 
     def _load(self) -> int:
-        """Read the state if it is of this search and whole; return its rows."""
         head = read_head(self.path)
         if head is None or head.identity["key"] != self._key:
             return 0

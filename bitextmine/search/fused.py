@@ -241,5 +241,4 @@ def _addresses(*arrays: NDArray[Any] | None) -> list[int | None]:
 
 
 def _room(k: int) -> int:
-    """Return the candidates of a row that may wait for their exact products."""
     return 2 * k + 24
