@@ -33,8 +33,7 @@ _BLOCK_LINES = 1 << 12
 class Spool:
     """Bytes appended in order and read from anywhere: in memory, above a limit in a temporary file."""
 
-    def __init__(self, in_memory: int | None = None) -> None:
-        self._limit = IN_MEMORY if in_memory is None else in_memory
+    def __init__(self) -> None:
         self._memory = bytearray()
         self._file: Any = None
         self.size = 0
@@ -43,7 +42,7 @@ class Spool:
         """Add bytes at the end; BitextmineError if the temporary folder is full."""
         self.size += len(data)
         try:
-            if self._file is None and self.size > self._limit:
+            if self._file is None and self.size > IN_MEMORY:
                 self._file = tempfile.TemporaryFile()  # noqa: SIM115 (it lives as long as the spool)
                 self._file.write(self._memory)
                 self._memory = bytearray()

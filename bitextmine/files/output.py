@@ -71,10 +71,8 @@ class Destination(Location):
             _check_file(target)
             if not target.parent.is_dir():
                 raise FileNotFoundError
-            with contextlib.suppress(FileNotFoundError):
-                target.with_name(
-                    f".{target.name}.tmp"
-                ).lstat()  # its name until it is complete may be too long
+            with contextlib.suppress(FileNotFoundError):  # its name until it is complete may be too long
+                target.with_name(f".{target.name}.tmp").lstat()
             if not os.access(target.parent, os.W_OK | os.X_OK):
                 read_only = os.statvfs(target.parent).f_flag & os.ST_RDONLY
                 code = errno.EROFS if read_only else errno.EACCES

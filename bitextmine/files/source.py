@@ -11,6 +11,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import hashlib
+import itertools
 import logging
 import os
 import stat
@@ -39,8 +40,6 @@ _PAIRS = {"tab", "tmx", "xlf", "pq"}
 NOT_LANGUAGES = _TEXT | _PAIRS | {"npy", "npz", "faiss", "model", "part", "tmp", "bak", "lock"}
 
 BLOCK_BYTES = 1 << 18
-_MOST_CHARACTERS = 1 << 22  # of the lines that are handled together
-
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # First bytes of what people feed to a tool by mistake, and what to do about each.
 MAGIC = (
@@ -374,26 +373,12 @@ def decode_lines(raw: bytes, errors: str, name: str, lines_before: int) -> str:
     return text.removeprefix("\ufeff") if lines_before == 0 else text
 
 
-def grouped_lines(lines: Iterable[str], most: int) -> Iterator[list[str]]:
-    """Yield lines in lists of `most`, fewer for long lines, so no list fills the memory."""
-    block: list[str] = []
-    size = 0
-    for line in lines:
-        block.append(line)
-        size += len(line)
-        if len(block) == most or size > _MOST_CHARACTERS:
-            yield block
-            block, size = [], 0
-    if block:
-        yield block
-
-
 def line_digest(lines: Iterable[str]) -> str:
     """Return the SHA-256 (64 hexadecimal digits) of lines, each with a line feed, in UTF-8; streams.
 
     It is the same for a .gz and its plain text.
     """
-    digest = hashlib.sha256()
-    for block in grouped_lines(lines, 4096):
+    digest, lines = hashlib.sha256(), iter(lines)
+    while block := list(itertools.islice(lines, 1024)):
         digest.update("\n".join([*block, ""]).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()

@@ -87,10 +87,6 @@ class Remote(os.PathLike[str]):
         """Return True for a folder."""
         return bool(self._ask("isdir"))
 
-    def size(self) -> int:
-        """Return the size in bytes."""
-        return int(self._ask("size"))
-
     def _ask(self, method: str) -> Any:
         with self._driver("look there") as (fs, path):
             return getattr(fs, method)(path)
@@ -203,12 +199,8 @@ def to_path(path: str | os.PathLike[str]) -> AnyPath:
 @contextlib.contextmanager
 def reading(path: AnyPath) -> Iterator[Any]:
     """Open a file to read bytes; OSError for one of this machine, for a URL BitextmineError, also while it is read."""
-    if isinstance(path, Remote):
-        with path.reading() as file:
-            yield file
-    else:
-        with open(path, "rb", buffering=0) as file:
-            yield file
+    with path.reading() if isinstance(path, Remote) else open(path, "rb", buffering=0) as file:
+        yield file
 
 
 def local_path(path: str | os.PathLike[str], why: str) -> Path:

@@ -46,16 +46,6 @@ def as_text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def as_float(value: Any) -> float:
-    """Return a value as a number, NaN for none."""
-    if isinstance(value, (int, float)):
-        try:
-            return float(value)
-        except OverflowError:
-            return math.inf if value > 0 else -math.inf
-    return math.nan if value is None else as_number(str(value))
-
-
 @dataclass(frozen=True)
 class Added:
     """A column to write beside those that were read: numbers (n,), NaN for none, or texts."""
@@ -119,7 +109,7 @@ class Block:
         try:
             return np.array([float(value) for value in values], dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
-            return np.array([as_float(value) for value in values], dtype=np.float64)
+            return np.array([as_number(value) for value in values], dtype=np.float64)
 
     def _column(self, column: int, rows: SomeRows) -> list[Any]:
         wanted = rows.tolist() if isinstance(rows, np.ndarray) else rows

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from pyarrow import types
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.formats.blocks import Added, Block, Outline, Writer, as_float, as_text
-from bitextmine.files.formats.columns import Columns
+from bitextmine.files.formats.blocks import Added, Block, Outline, Writer, as_text
+from bitextmine.files.formats.columns import Columns, as_number
 from bitextmine.files.formats.records import TRANSLATION, Record, RecordRows
 from bitextmine.files.source import Source
 from bitextmine.files.storage import Remote
@@ -207,12 +207,12 @@ class ArrowWriter(Writer):
 
 
 def _number(value: Any) -> float | None:
-    number = as_float(value)
+    number = as_number(value)
     return None if math.isnan(number) else number
 
 
 def _whole(value: Any) -> int | None:
     if type(value) is int and abs(value) < 1 << 62:
         return value
-    number = as_float(value)
+    number = as_number(value)
     return int(number) if number.is_integer() and abs(number) < 1 << 62 else None

@@ -29,7 +29,15 @@ from bitextmine.files.formats.blocks import (
     Writer,
     as_text,
 )
-from bitextmine.files.formats.columns import HEAD, Columns, Layout, by_language, find_layout, is_position
+from bitextmine.files.formats.columns import (
+    HEAD,
+    OPTIONS,
+    Columns,
+    Layout,
+    by_language,
+    find_layout,
+    is_position,
+)
 from bitextmine.files.json_toml import parse_json
 from bitextmine.files.source import Source
 from bitextmine.languages.codes import language, language_family, matches
@@ -37,7 +45,6 @@ from bitextmine.languages.codes import language, language_family, matches
 TRANSLATION = "translation"  # the key whose value has a text for each language
 _ROWS = 8192  # in a block, where nobody asks for another number
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_OPTIONS = {"src": "--scol", "tgt": "--tcol"}
 
 
 class Record(NamedTuple):
@@ -198,7 +205,7 @@ def _languages(
             chosen.append(value)
         else:
             there = ", ".join(langs)[:200]
-            raise BitextmineError(f"{name}: {_OPTIONS[role]} {value}: the translations are in {there}")
+            raise BitextmineError(f"{name}: {OPTIONS[role]} {value}: the translations are in {there}")
     rest = [lang for lang in langs if not any(c and (matches(lang, c) or matches(c, lang)) for c in chosen)]
     if None in chosen and len(rest) != chosen.count(None):
         return tuple(langs), (

@@ -47,39 +47,27 @@ class Unit(NamedTuple):
     bad: str = ""
 
 
-class _UnitFormat:
-    """The elements of a format of translation units.
+class _Tmx:
+    """The elements of TMX, and its units: texts by language, properties by type.
 
     Attributes:
-        name, root: of the format, and of its outermost element.
         unit: the element of a unit.
         parent: the child of the root that holds units, where reading may go on after damage.
         columns: the names of the values that every unit has.
         declared: the languages that the file declares, source first, as far as they are known.
     """
 
-    name = root = unit = parent = ""
+    unit, parent = "tu", "body"
     columns: tuple[str, ...] = ()
     declared: tuple[str, ...] = ()
 
     def begin(self, tag: str, attributes: Mapping[str, str]) -> None:
         """Take the start of an element outside units; ValueError if such a file cannot be read."""
-
-    def units(self, element: Element, above: Sequence[Mapping[str, str]]) -> Iterator[Unit]:
-        """Yield the pairs of a unit; `above` are the attributes of the elements around it, the outermost first."""
-        raise NotImplementedError
-
-
-class _Tmx(_UnitFormat):
-    """TMX: texts by language, properties by type."""
-
-    name, root, unit, parent = "TMX", "tmx", "tu", "body"
-
-    def begin(self, tag: str, attributes: Mapping[str, str]) -> None:
         if tag == "header" and (lang := attributes.get("srclang", "")) != "*all*":
             self.declared = (lang,)
 
     def units(self, element: Element, above: Sequence[Mapping[str, str]]) -> Iterator[Unit]:
+        """Yield the pairs of a unit; `above` are the attributes of the elements around it, the outermost first."""
         segments: dict[str, Element] = {}
         bad = ""
         for tuv in element.iter("tuv"):
@@ -99,15 +87,15 @@ class _Tmx(_UnitFormat):
             yield from _sub_units(segments)
 
 
-class _Xliff(_UnitFormat):
-    """The segments that have a source, by language, each with its state.
+class _Xliff(_Tmx):
+    """Those of XLIFF: the segments that have a source, by language, each with its state.
 
     Segments of 1.x are those that ``seg-source`` and ``target`` mark, or else whole units; matches from other documents
     are left out. Columns: ``state`` as the file has it, the program's own where there is one (memoQ, SDL);
     ``approved`` as it has it, or Phrase's ``confirmed``; ``translate``, inherited from the elements around.
     """
 
-    name, root, unit, parent = "XLIFF", "xliff", "trans-unit", "file"
+    unit, parent = "trans-unit", "file"
     columns = ("state", "approved", "translate")
 
     def begin(self, tag: str, attributes: Mapping[str, str]) -> None:
@@ -172,7 +160,7 @@ def _marked_segments(side: Element | None) -> dict[str | None, Element]:
 
 def open_units(source: Source, columns: Columns) -> RecordRows:
     """Return the rows of a file; its first element tells if it is TMX or XLIFF."""
-    stream = _UnitStream(source, (_Tmx(), _Xliff()))
+    stream = _UnitStream(source)
     records = iter(stream)
     first = list(itertools.islice(records, 1))  # the languages are declared before it
     declared, fields = stream.format.declared, stream.format.columns
@@ -188,10 +176,9 @@ class _UnitStream:
         format: that of the file, once its first element has been read.
     """
 
-    def __init__(self, source: Source, formats: Sequence[_UnitFormat]) -> None:
+    def __init__(self, source: Source) -> None:
         self._source, self._name, self._most = source, str(source), source.max_line
-        self._formats = {format.root: format for format in formats}
-        self.format = formats[0]
+        self._root, self.format = "tmx", _Tmx()
         # Open elements outside units, with their attributes.
         self._above: list[tuple[str, dict[str, str]]] = []
         self._tree: TreeBuilder | None = None  # of the unit that is being read
@@ -253,7 +240,7 @@ class _UnitStream:
         at, line = at - self._origin, line + self._lines
         if not self._any:
             raise BitextmineError(
-                f"{self._name}: line {line}: {reason}; is it a whole {self.format.name} file?"
+                f"{self._name}: line {line}: {reason}; is it a whole {self._root.upper()} file?"
             ) from None
         at = min(max(at, 0), len(buffer))
         self._lines = line - 1
@@ -293,10 +280,11 @@ class _UnitStream:
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         local = tag.rpartition(":")[2] if ":" in tag else tag
         if not self._any:
-            if local not in self._formats:
-                readable = " or ".join(f"{v.name} with <{v.root}>" for v in self._formats.values())
-                raise self._wrong(f"the file begins with <{local[:60]}>, and {readable}")
-            self.format = self._formats[local]
+            if local not in ("tmx", "xliff"):
+                raise self._wrong(
+                    f"the file begins with <{local[:60]}>, and TMX with <tmx> or XLIFF with <xliff>"
+                )
+            self._root, self.format = local, _Tmx() if local == "tmx" else _Xliff()
         self._any = True
         self._depth += 1
         if self._depth > _DEEPEST:
