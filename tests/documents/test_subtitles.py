@@ -60,17 +60,13 @@ def test_files_as_programs_write_them(tmp_path, name, encoding):
         ("fr", "cp1252", "Où êtes-vous, mon cœur ?"),
         ("pl", "cp1250", "Gdzie jesteś, źle ci?"),
         ("sr", "cp1251", "Где си, пријатељу?"),
-        ("ru", "cp1251", "Где ты был вчера?"),
         ("el", "cp1253", "Πού ήσουν χθες;"),
         ("tr", "cp1254", "Dün neredeydin, şimdi iyi mi?"),
-        ("he", "cp1255", "איפה היית אתמול?"),
         ("ar", "cp1256", "أين كنت أمس؟"),
-        ("lt", "cp1257", "Kur buvai vakar, žmogau?"),
         ("th", "cp874", "เมื่อวานคุณอยู่ที่ไหน"),
         ("zh", "gb18030", "你昨天在哪里？"),
         ("zh-TW", "big5", "你昨天在哪裡？"),
         ("ja", "cp932", "昨日はどこにいたの？"),
-        ("ko", "cp949", "어제 어디 있었어?"),
     ],
 )
 def test_old_encodings_by_language(tmp_path, caplog, lang, encoding, text):
@@ -183,30 +179,11 @@ def test_letters_and_their_times_keep_their_order(texts):
     assert all(line for line, _ in timed)
 
 
-_LENGTH = 300_000
+_MARKUP = ["<", "<a", "<i ", "{", "{\\", "{y:", "<rt>", "&#"]
+_TEXT = ["- ", ". - ", ">> ", "...", "[", "00:", "\n", " \n", "\n1", "00:00:01.000 "]
 
 
-_PIECES = [
-    "<",
-    "<a",
-    "<i ",
-    "{",
-    "{\\",
-    "{y:",
-    "- ",
-    ". - ",
-    ">> ",
-    "<rt>",
-    "&",
-    "&#",
-    "...",
-    "[",
-    "0",
-    "00:",
-]
-
-
-@pytest.mark.parametrize("piece", [*_PIECES, "\n", " \n", "\n1", "00:00:01.000 ", "<00:00:01.000"])
+@pytest.mark.parametrize("piece", [*_MARKUP, *_TEXT, "<00:00:01.000"])
 @pytest.mark.parametrize("form", ["srt", "vtt", "ass"])
 def test_time_is_linear(piece, form):
     heads = {
@@ -214,7 +191,7 @@ def test_time_is_linear(piece, form):
         "vtt": "WEBVTT\n\n00:01.000 --> 00:02.000\nA",
         "ass": "[Events]\nDialogue: 0,0:00:01.00,0:00:03.50,Default,,0,0,0,,A",
     }
-    text = f"{heads[form]}{piece * (_LENGTH // len(piece))}b\n"
+    text = f"{heads[form]}{piece * (300_000 // len(piece))}b\n"
     started = time.process_time()
     assert is_subtitles(text) or form == "ass"
     assert [line for passage in passages(text, "film") for line, _ in passage.sentences("en")]

@@ -16,18 +16,7 @@ from bitextmine.files.formats.names import CSV, JSONL, PO, TMX, TSV, XLIFF, form
 from bitextmine.files.formats.table import open_table
 from bitextmine.files.source import Source
 
-
-def rows(path, columns=None):
-    """The pairs of a file, or the reason why a row is none."""
-    table = open_table(path, columns)
-    pairs = []
-    for block in table.rows.blocks(2):
-        bad = block.bad()
-        for row in range(len(block)):
-            sides = (table.layout.src, table.layout.tgt)
-            pairs.append(bad.get(row) or tuple(block.texts(at, [row])[0] for at in sides))
-    return pairs
-
+from .helpers import pairs_in
 
 PAIRS = [
     ('He said "yes".', 'Er sagte "ja".'),
@@ -61,13 +50,13 @@ def test_cells_in_quotation_marks(tmp_path, program, name):
     if name != "a.csv" and "head" in program:
         program = {**program, "head": ""}
     path = written(tmp_path / name, **program)
-    assert rows(path) == READ
+    assert pairs_in(path) == READ
     assert open_table(path).langs() == ("en", "de")
 
 
 @pytest.mark.parametrize("head", ["", "sep=|\n"])
 def test_cells_between_bars(tmp_path, head):
-    assert rows(written(tmp_path / "a.csv", "|", head=head)) == READ
+    assert pairs_in(written(tmp_path / "a.csv", "|", head=head)) == READ
 
 
 CELL = st.text(st.sampled_from('"\n\r\t,; aé\u2028'), min_size=1, max_size=6)
@@ -78,7 +67,7 @@ def test_any_cells_come_back(tmp_path_factory, pairs):
     path = tmp_path_factory.mktemp("csv") / "a.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, quoting=csv.QUOTE_ALL).writerows([("src", "tgt"), *pairs])
-    assert rows(path) == [(one_cell(src), one_cell(tgt)) for src, tgt in pairs]
+    assert pairs_in(path) == [(one_cell(src), one_cell(tgt)) for src, tgt in pairs]
 
 
 @pytest.mark.parametrize(
@@ -101,22 +90,19 @@ def test_quotations_are_no_quoting(tmp_path, lines):
 def test_a_cell_without_an_end_takes_no_rows_along(tmp_path):
     (tmp_path / "a.csv").write_text('a,b\nc,"d\ne,f\ng,h\n')
     with pytest.raises(BitextmineError, match=r"line 2: .*quotation mark without an end"):
-        rows(tmp_path / "a.csv")
+        pairs_in(tmp_path / "a.csv")
     (tmp_path / "a.csv").write_bytes(b"a,b\rc,d\r")
     with pytest.raises(
         BitextmineError, match=r"line 1: not CSV \(a carriage return without .*; convert it with tr"
     ):
-        rows(tmp_path / "a.csv")
+        pairs_in(tmp_path / "a.csv")
     (tmp_path / "a.csv").write_text('a,b\n"c\n"d,e"f"')
-    assert rows(tmp_path / "a.csv") == [("a", "b"), ("c d", 'e"f"')]
-
-
-def test_a_quotation_mark_without_an_end(tmp_path):
+    assert pairs_in(tmp_path / "a.csv") == [("a", "b"), ("c d", 'e"f"')]
     (tmp_path / "a.csv").write_text('a,b\n"c,d\n' + "e,f\n" * 1000)
     with pytest.raises(BitextmineError, match="is there a quotation mark without an end"):
-        rows(Source(str(tmp_path / "a.csv"), max_line=1000))
+        pairs_in(Source(str(tmp_path / "a.csv"), max_line=1000))
     (tmp_path / "b.csv").write_bytes(b"a,b\n\xff,d\n")
-    assert rows(tmp_path / "b.csv", Columns(src="1", tgt="2")) == [("a", "b"), "invalid UTF-8"]
+    assert pairs_in(tmp_path / "b.csv", Columns(src="1", tgt="2")) == [("a", "b"), "invalid UTF-8"]
 
 
 GETTEXT = """# German translations for hello.
@@ -176,7 +162,7 @@ msgstr[0] "%d\u2028個"
 
 def test_catalogues(tmp_path):
     (tmp_path / "a.po").write_text(GETTEXT, encoding="latin-1")
-    assert rows(tmp_path / "a.po") == [
+    assert pairs_in(tmp_path / "a.po") == [
         ('%d file is "open"\n', "%d Datei ist »offen«\n"),
         ("%d files are open\n", "%d Dateien sind geöffnet\n"),
         ("Color", "Farbe"),
@@ -188,7 +174,7 @@ def test_catalogues(tmp_path):
     assert block.texts(3, range(4)) == ["c-format", "c-format", "fuzzy", "obsolete"]
     assert table.langs("en", "de") == ("en", "de")
     (tmp_path / "b.po").write_text(POEDIT, encoding="utf-8", newline="\r\n")
-    assert rows(tmp_path / "b.po") == [("Open", "開く"), "no ja", ("%d items", "%d 個")]
+    assert pairs_in(tmp_path / "b.po") == [("Open", "開く"), "no ja", ("%d items", "%d 個")]
     table = open_table(tmp_path / "b.po")
     assert table.langs() == ("en_GB", "ja")
     assert next(table.rows.blocks()).texts(2, range(3)) == ["button", "state", ""]
@@ -208,7 +194,7 @@ def test_catalogues(tmp_path):
 def test_damaged_catalogues(tmp_path, text, error):
     (tmp_path / "a.po").write_text(text)
     with pytest.raises(BitextmineError, match=error):
-        rows(tmp_path / "a.po")
+        pairs_in(tmp_path / "a.po")
 
 
 def test_messages_without_a_closing_quotation_mark_are_malformed(tmp_path):
@@ -220,7 +206,7 @@ def test_messages_without_a_closing_quotation_mark_are_malformed(tmp_path):
     )
     (tmp_path / "a.po").write_text("\n\n".join(texts))
     cut = "line {}: no closing quotation mark"
-    assert rows(tmp_path / "a.po") == [("a", "b"), cut.format(4), ('c"', "d"), cut.format(12)]
+    assert pairs_in(tmp_path / "a.po") == [("a", "b"), cut.format(4), ('c"', "d"), cut.format(12)]
 
 
 XML = '<?xml version="1.0"?>\n'
@@ -250,7 +236,7 @@ def test_content_tells_the_format(tmp_path, name, format, text):
     path = tmp_path / name
     path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
     assert format_of(Source.of(path)) is format
-    assert rows(path) == [("a", "b")]
+    assert pairs_in(path) == [("a", "b")]
 
 
 @pytest.mark.parametrize("key", ["XLIFF", "TMX", "PO", "JSON Lines", "CSV"])
@@ -302,4 +288,4 @@ def test_pairs_in_utf_16_are_refused(tmp_path, name):
     path = tmp_path / name
     path.write_text("Hello.\tHallo.\nGood night.\tGute Nacht.\n" * 2, encoding="utf-16")
     with pytest.raises(BitextmineError, match=r"line 1: .*UTF-16"):
-        rows(path)
+        pairs_in(path)

@@ -17,6 +17,8 @@ from bitextmine.files.formats.names import JSONL, PARQUET, TMX, TSV, format_of, 
 from bitextmine.files.formats.table import Malformed, open_pairs, open_table
 from bitextmine.files.source import Location, Source
 
+from .helpers import pairs_in
+
 FORMS = ["tsv", "jsonl", "tmx", "parquet"]
 PACKED = [f"{form}{suffix}" for form in FORMS[:3] for suffix in ("", ".gz", ".bz2", ".xz", ".zst")]
 NUMBERS: dict[str, Any] = {"floats": ("score",), "integers": ("src_line",)}
@@ -29,18 +31,6 @@ def put(path, pairs):
     with open_pairs(path, OUTLINE) as out:
         out.write(Block(OUTLINE.names, rows), None, ())
     return path
-
-
-def get(path, columns=None):
-    table = open_table(path, columns)
-    pairs = []
-    for block in table.rows.blocks(3):
-        assert not block.bad()
-        rows = range(len(block))
-        pairs += list(
-            zip(block.texts(table.layout.src, rows), block.texts(table.layout.tgt, rows), strict=True)
-        )
-    return pairs
 
 
 def copied(source, target, added=lambda n: [], langs=("", "")):
@@ -82,14 +72,14 @@ def test_any_text_comes_back(tmp_path_factory, form, pairs):
     Parquet keep everything."""
     path = put(tmp_path_factory.mktemp("trip") / f"pairs.{form}", pairs)
     keep = KEPT[form]
-    assert get(path) == [(keep(src), keep(tgt)) for src, tgt in pairs]
+    assert pairs_in(path) == [(keep(src), keep(tgt)) for src, tgt in pairs]
 
 
 @pytest.mark.parametrize("name", [*PACKED, "parquet"])
 def test_every_form_compressed_and_not(tmp_path, name):
     pairs = [(f"sentence {at}", f"phrase {at}") for at in range(10)]
     path = put(tmp_path / f"pairs.{name}", pairs)
-    assert get(path) == pairs
+    assert pairs_in(path) == pairs
     before = path.read_bytes()
     assert put(path, pairs).read_bytes() == before, "the same pairs give the same bytes"
 
@@ -105,7 +95,7 @@ def test_from_each_form_to_each(tmp_path, source, target):
         return [Added("margin", np.array([0.123456, math.nan, 2.0])[:n]), Added("key", ["x", "", "z"][:n])]
 
     second = copied(first, tmp_path / f"second.{target}", added, ("en", "fr"))
-    assert get(second) == pairs
+    assert pairs_in(second) == pairs
     table = open_table(second)
     at = {name: place for place, name in enumerate(table.names)}
     assert {"score", "src_line", "margin", "key"} <= at.keys()
@@ -146,7 +136,7 @@ def test_values_keep_their_types(tmp_path):
     ],
 )
 def test_where_the_texts_are(tmp_path, row, columns):
-    assert get(jsonl(tmp_path, row), columns) == [("a", "b")]
+    assert pairs_in(jsonl(tmp_path, row), columns) == [("a", "b")]
 
 
 def test_rows_that_are_no_pairs_are_told(tmp_path):
@@ -237,7 +227,7 @@ BOMB = (
 )
 def test_what_is_no_memory_is_refused(tmp_path, head, body, words):
     with pytest.raises(BitextmineError) as error:
-        get(Source(str(tmx(tmp_path, body, head)), max_line=2000))
+        pairs_in(Source(str(tmx(tmp_path, body, head)), max_line=2000))
     assert words in str(error.value)
     assert "memory.tmx" in str(error.value)
 
@@ -300,7 +290,7 @@ def test_parquet_with_translations(bitextmine, tmp_path):
     parquet.write_table(pyarrow.table(rows), tmp_path / "a.parquet")
     columns = Columns(src="en", tgt="de")
     assert open_table(tmp_path / "a.parquet", columns).langs() == ("en", "de")
-    assert get(tmp_path / "a.parquet", columns) == pairs
+    assert pairs_in(tmp_path / "a.parquet", columns) == pairs
     score = ("score", "a.parquet", "--scol", "en", "--tcol", "de", "--columns", "numbers", "-o", "out.jsonl")
     bitextmine(*score, cwd=tmp_path)
     bitextmine("filter", "out.jsonl", "--preset", "none", "-o", "kept.parquet", cwd=tmp_path)

@@ -34,6 +34,7 @@ def parquet_columns(case):
     return {
         "bytes": {"src": [b"\xff\xfe"], "tgt": [b"x"]},
         "lists": {"src": [["Hello"]], "tgt": ["Salut"]},
+        "nulls": {"src": pyarrow.nulls(3), "tgt": pyarrow.nulls(3)},
         "no columns": {},
         "damaged": {"src": damaged, "tgt": ["x"]},
         "struct": {"src": ["x"], "tgt": ["y"], "more": twice},
@@ -45,6 +46,7 @@ def parquet_columns(case):
     [
         ("bytes", "invalid UTF8"),
         ("lists", "row 1: src is no text"),
+        ("nulls", "row 1: no src"),
         ("no columns", "without columns"),
         ("damaged", "damaged Parquet file"),
         ("struct", "damaged Parquet file"),
@@ -54,13 +56,6 @@ def test_parquet_that_holds_no_pairs_is_refused(bitextmine, tmp_path, case, mess
     path = written(tmp_path / "x.parquet", parquet_columns(case))
     error = bitextmine.fails(*SCORE, path)
     assert "x.parquet" in error and message.lower() in error.lower()
-
-
-def test_sides_without_a_text_are_bad_rows(bitextmine, tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    nothing = pyarrow.nulls(3)
-    path = written(tmp_path / "x.parquet", {"src": nothing, "tgt": nothing})
-    assert "no src" in bitextmine(*SCORE, path, code=1).err
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])

@@ -16,7 +16,7 @@ from bitextmine.files.formats.table import open_table  # noqa: E402
 from bitextmine.files.json_toml import read_json  # noqa: E402
 from bitextmine.files.output import Destination, Made, is_ours, keep_apart  # noqa: E402
 from bitextmine.files.source import Location, Source  # noqa: E402
-from bitextmine.files.storage import Remote, is_remote, local_path, to_path  # noqa: E402
+from bitextmine.files.storage import Remote  # noqa: E402
 
 LINES = [f"Zeile {i} ä\u2028 x" for i in range(3000)]
 TEXT = "".join(f"{line}\n" for line in LINES)
@@ -203,15 +203,3 @@ def test_an_output_does_not_replace_its_input(tmp_path):
     assert Location("s3://b//x").identity != Location("s3://b/x").identity, (
         "keys of an object store are just text"
     )
-
-
-def test_what_is_a_url():
-    for path in ("s3://b/k", "gs://b", "hdfs://host:8020/x", "file:///x", Remote("s3://b/k")):
-        assert is_remote(path)
-        assert to_path(path) == Remote(str(path))
-    for path in ("s3:/b/k", "a://"[1:], "-", "/x://y", "corpus.fr", Path("s3://b"), "./s3://x", "", 1, None):
-        assert not is_remote(path)
-    assert to_path("s3:/b") == Path("s3:/b")
-    assert local_path("x", "it is mapped") == Path("x")
-    with pytest.raises(BitextmineError, match=r"^s3://b/k: it is mapped; copy it to this machine first$"):
-        local_path("s3://b/k", "it is mapped")

@@ -2,7 +2,6 @@
 
 import bz2
 import gzip
-import io
 import lzma
 import os
 import resource
@@ -110,13 +109,6 @@ def test_a_folder_and_an_unreadable_file_are_named(tmp_path, monkeypatch):
         read(path)
 
 
-def test_a_named_pipe_is_read_as_it_comes(tmp_path):
-    pipe = tmp_path / "pipe.fr"
-    os.mkfifo(pipe)
-    with subprocess.Popen(["sh", "-c", f"echo one > {pipe}"]):
-        assert read(pipe) == b"one\n"
-
-
 @pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".xz", ".zst"])
 def test_an_output_appears_only_when_complete(tmp_path, suffix):
     path = tmp_path / f"out.tsv{suffix}"
@@ -158,19 +150,6 @@ def test_an_output_keeps_links_and_permissions(tmp_path):
     assert target.stat().st_mode & 0o777 == 0o640
 
 
-def test_devices_and_pipes_are_written_in_place(tmp_path):
-    with Destination.of(os.devnull).open() as file:
-        file.write(b"gone\n")
-    assert not Path(os.devnull).is_file()
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as cat:
-        with Destination.of(pipe).open() as file:
-            file.write(b"through\n")
-        assert cat.communicate()[0] == b"through\n"
-    assert pipe.is_fifo()
-
-
 @pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
 def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, suffix):
     path = tmp_path / f"out.tsv{suffix}"
@@ -187,19 +166,6 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, suffix):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_dash_is_stdout(monkeypatch):
-    raw = io.BytesIO()
-    stdout = io.TextIOWrapper(raw, encoding="ascii", newline="\r\n")
-    monkeypatch.setattr(sys, "stdout", stdout)
-    print("before", file=stdout)
-    with Destination.of("-").open() as file:
-        file.write("é\n".encode())
-        file.write(b"\xff\n")
-    print("after", file=stdout)
-    stdout.flush()
-    assert raw.getvalue() == "before\r\né\n".encode() + b"\xff\nafter\r\n"
 
 
 @pytest.mark.parametrize(("name", "fd"), [("/dev/stdout", "stdout"), ("/dev/stderr", "stderr")])

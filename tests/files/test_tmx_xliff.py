@@ -9,17 +9,7 @@ from bitextmine.files.formats.columns import Columns
 from bitextmine.files.formats.table import Malformed, open_table
 from bitextmine.files.source import Source
 
-
-def rows(path, columns=None):
-    """Languages, and of each row its texts, or the reason if it cannot be read."""
-    table = open_table(path, columns)
-    found: list[tuple[str, str] | str] = []
-    for block in table.rows.blocks(3):
-        bad = block.bad()
-        for row in range(len(block)):
-            sides = (table.layout.src, table.layout.tgt)
-            found.append(bad[row] if row in bad else tuple(block.texts(at, [row])[0] for at in sides))
-    return table.langs(), found
+from .helpers import pairs_in
 
 
 def column(path, name):
@@ -113,7 +103,7 @@ OASIS = """<?xml version="1.0"?>
 def test_files_of_programs(tmp_path, name, text, langs, found):
     path = tmp_path / name
     path.write_text(text, encoding="utf-16" if text == TRADOS else "utf-8", newline="")
-    assert rows(path) == (langs, found)
+    assert (open_table(path).langs(), pairs_in(path)) == (langs, found)
 
 
 def test_states_are_columns(tmp_path):
@@ -171,7 +161,7 @@ def unit(src, tgt="x", langs=("en", "fr")):
 )
 def test_placeholders_do_not_glue_words(tmp_path, seg, text):
     (tmp_path / "a.tmx").write_text(tmx(unit(seg)), encoding="utf-8")
-    assert rows(tmp_path / "a.tmx")[1] == [(text, "x")]
+    assert pairs_in(tmp_path / "a.tmx") == [(text, "x")]
 
 
 def test_texts_within_markup_are_pairs_or_counted(tmp_path):
@@ -190,7 +180,7 @@ def test_texts_within_markup_are_pairs_or_counted(tmp_path):
         ("Read", "Read"),
         "1 or 2 texts within markup (<sub>)",
     ]
-    assert rows(tmp_path / "a.tmx")[1] == [*expected, ("a", "b")]
+    assert pairs_in(tmp_path / "a.tmx") == [*expected, ("a", "b")]
 
 
 # --- languages ---
@@ -209,17 +199,17 @@ def test_languages_are_declared_not_guessed(tmp_path):
         ("a.tmx", Columns(src="en", tgt="de")),
         ("a.tmx", Columns(langs=("en", "de"))),
     ):
-        langs, found = rows(tmp_path / name, columns)
-        assert langs == ("en", "de")
+        found = pairs_in(tmp_path / name, columns)
         assert set(found[:-1]) == {"no de"} and len(found) == 301
         assert found[-1] == (("s", "t") if name == "a.xlf" else ("c", "d"))
         table = open_table(tmp_path / name, columns)
+        assert table.langs() == ("en", "de")
         malformed = Malformed(table)
         for block in table.rows.blocks(7):
             malformed.add(block)
         malformed.finish()
         assert (malformed.rows, malformed.count, malformed.untranslated) == (301, 0, 300)
-    assert rows(tmp_path / "a.tmx")[0] == ("en", "fr")
+    assert open_table(tmp_path / "a.tmx").langs() == ("en", "fr")
 
 
 def test_nothing_in_both_languages_is_an_error(tmp_path):
@@ -251,8 +241,8 @@ VARIANTS = [("en-US", "fr-FR"), ("en-GB", "fr-FR"), ("EN", "FR"), ("fr_CA", "eng
 def test_variants_of_a_language_are_one_side(tmp_path, columns, langs, kept):
     units = [unit(f"s{at}", f"t{at}", some) for at, some in enumerate(VARIANTS)]
     (tmp_path / "a.tmx").write_text(tmx(*units))
-    found_langs, found = rows(tmp_path / "a.tmx", columns)
-    assert found_langs == langs
+    found = pairs_in(tmp_path / "a.tmx", columns)
+    assert open_table(tmp_path / "a.tmx", columns).langs() == langs
     pairs = {at: (f"s{at}", f"t{at}") if at < 3 else (f"t{at}", f"s{at}") for at in kept}
     assert {at: row for at, row in enumerate(found) if isinstance(row, tuple)} == {
         at: pair if langs[0].lower().startswith("en") else pair[::-1] for at, pair in pairs.items()
@@ -265,11 +255,12 @@ def test_variants_in_one_unit_are_told_apart(tmp_path):
     )
     (tmp_path / "a.tmx").write_text(tmx(both + "</tu>", unit("b", "c", ("en", "zh-CN"))))
     with pytest.raises(BitextmineError, match="in en, zh-CN, zh-TW; say which two"):
-        rows(tmp_path / "a.tmx")
-    assert rows(tmp_path / "a.tmx", Columns(src="en", tgt="zh-TW"))[1] == [("a", "zh-TW"), "no zh-TW"]
-    assert rows(tmp_path / "a.tmx", Columns(src="en", tgt="zh"))[1] == [("a", "zh-CN"), ("b", "c")]
+        pairs_in(tmp_path / "a.tmx")
+    assert pairs_in(tmp_path / "a.tmx", Columns(src="en", tgt="zh-TW")) == [("a", "zh-TW"), "no zh-TW"]
+    assert pairs_in(tmp_path / "a.tmx", Columns(src="en", tgt="zh")) == [("a", "zh-CN"), ("b", "c")]
     (tmp_path / "b.tmx").write_text(tmx(unit("colour", "color", ("en-GB", "en-US"))))
-    assert rows(tmp_path / "b.tmx") == (("en-GB", "en-US"), [("colour", "color")])
+    assert pairs_in(tmp_path / "b.tmx") == [("colour", "color")]
+    assert open_table(tmp_path / "b.tmx").langs() == ("en-GB", "en-US")
 
 
 # --- damage ---
@@ -296,8 +287,7 @@ def test_a_damaged_unit_costs_no_other(tmp_path, monkeypatch, damage, size):
     (tmp_path / "a.tmx").write_bytes(data)
     blocks = [data[at : at + size] for at in range(0, len(data), size)]
     monkeypatch.setattr(Source, "blocks", lambda self: iter(blocks))
-    langs, found = rows(tmp_path / "a.tmx")
-    assert langs == ("en", "fr")
+    found = pairs_in(tmp_path / "a.tmx")
     assert [row for row in found if isinstance(row, tuple)] == [(f"s{at}", f"t{at}") for at in range(6)]
     bad = [row for row in found if isinstance(row, str)]
     assert len(bad) == 2 and all(row.endswith("in line 2") or "&nbsp;" in row for row in bad)
@@ -308,7 +298,7 @@ def test_a_damaged_unit_costs_no_other(tmp_path, monkeypatch, damage, size):
 )
 def test_a_damaged_end(tmp_path, end, more):
     (tmp_path / "a.tmx").write_text(tmx(unit("a", "b"), end=end))
-    found = rows(tmp_path / "a.tmx")[1]
+    found = pairs_in(tmp_path / "a.tmx")
     assert found[0] == ("a", "b") and len(found) == 1 + more
 
 
@@ -321,14 +311,14 @@ def test_damage_does_not_change_languages(tmp_path):
     (tmp_path / "a.xlf").write_text(
         f'<xliff version="1.2">{first}</body>{second}</group></body></file></xliff>'
     )
-    found = rows(tmp_path / "a.xlf", Columns(src="en", tgt="fr"))[1]
+    found = pairs_in(tmp_path / "a.xlf", Columns(src="en", tgt="fr"))
     assert found[0] == "no fr" and found[-1] == ("a", "fr") and len(found) == 3
 
 
 def test_damage_takes_linear_time(tmp_path):
     (tmp_path / "a.tmx").write_text(tmx("<tu>" * 20_000, "<tu></a>" * 20_000, unit("a", "b")))
     start = time.process_time()
-    assert rows(tmp_path / "a.tmx", Columns(src="en", tgt="fr"))[1][-1] == ("a", "b")
+    assert pairs_in(tmp_path / "a.tmx", Columns(src="en", tgt="fr"))[-1] == ("a", "b")
     assert time.process_time() - start < 10
 
 
@@ -346,7 +336,7 @@ def test_damage_takes_linear_time(tmp_path):
 def test_other_files(text, error, tmp_path):
     (tmp_path / "a.xlf").write_text(text)
     with pytest.raises(BitextmineError, match=error):
-        rows(tmp_path / "a.xlf")
+        pairs_in(tmp_path / "a.xlf")
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be", "gb18030", "shift_jis", "koi8-r"])
@@ -355,7 +345,7 @@ def test_encodings(tmp_path, encoding):
     named = encoding.removesuffix("-sig").removesuffix("-be")
     body = f'<?xml version="1.0" encoding="{named}"?>' + tmx(unit(text, "ab"))
     (tmp_path / "a.tmx").write_bytes(body.encode(encoding))
-    assert rows(tmp_path / "a.tmx")[1] == [(text, "ab")]
+    assert pairs_in(tmp_path / "a.tmx") == [(text, "ab")]
 
 
 @pytest.mark.parametrize(
