@@ -146,7 +146,7 @@ def test_a_result_does_not_replace_its_corpora(samples, encoder, tmp_path):
         ({"model": 5}, "model: expected an encoder, or the name or folder of one, found 5"),
         ({"model": ""}, "model: expected an encoder, or the name or folder of one, found ''"),
         ({"model": "europe5", "device": "gpu"}, "device: expected auto, cpu, cuda or cuda:N, found 'gpu'"),
-        ({"src_lang": 5}, "src_lang: expected the code of a language, found 5"),
+        ({"src_lang": 5}, "src_lang: 5 is not a language code"),
         ({"errors": "bar"}, "errors: unknown value 'bar'"),
     ],
 )

@@ -17,7 +17,7 @@ import tempfile
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 from urllib.parse import unquote
@@ -308,10 +308,6 @@ def _related(archive: zipfile.ZipFile, part: str, kind: str) -> list[str]:
     ]
 
 
-def _find_odt(archive: zipfile.ZipFile) -> tuple[list[str], None]:
-    return ["content.xml"], None
-
-
 def _listing(archive: zipfile.ZipFile, part: str) -> ElementTree.Element:
     """Return the root of a part that names others."""
     if archive.getinfo(part).file_size > _LARGEST_LISTING:
@@ -336,12 +332,8 @@ def _read_xhtml(file: IO[bytes], longest: int) -> Iterator[str]:
         target=target, encoding="utf-8", no_network=True, huge_tree=True
     )
     text = _decoded(raw).encode()
-    for at in range(0, len(text), _PIECE):
-        parser.feed(text[at : at + _PIECE])
-        yield from target.taken()
     if text.strip():
-        parser.close()
-    yield from target.taken()
+        yield from _parsed(parser, target, (text[at : at + _PIECE] for at in range(0, len(text), _PIECE)))
 
 
 def _decoded(raw: bytes) -> str:
@@ -356,9 +348,12 @@ def _decoded(raw: bytes) -> str:
 
 def _read_xml(markup: _Markup, file: IO[bytes], longest: int) -> Iterator[str]:
     target = _OfficeParagraphs(markup, longest)
-    parser = ElementTree.XMLParser(target=target)
-    while block := file.read(_PIECE):
-        parser.feed(block)
+    return _parsed(ElementTree.XMLParser(target=target), target, iter(lambda: file.read(_PIECE), b""))
+
+
+def _parsed(parser: Any, target: _Paragraphs, pieces: Iterable[bytes]) -> Iterator[str]:
+    for piece in pieces:
+        parser.feed(piece)
         yield from target.taken()
     parser.close()
     yield from target.taken()
@@ -369,7 +364,10 @@ _FORMATS: dict[
 ] = {
     DocumentFormat.EPUB: (_find_epub, _read_xhtml),
     DocumentFormat.DOCX: (_find_docx, functools.partial(_read_xml, _WORD)),
-    DocumentFormat.ODT: (_find_odt, functools.partial(_read_xml, _OPEN_DOCUMENT)),
+    DocumentFormat.ODT: (
+        lambda archive: (["content.xml"], None),
+        functools.partial(_read_xml, _OPEN_DOCUMENT),
+    ),
 }
 
 

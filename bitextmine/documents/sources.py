@@ -100,9 +100,8 @@ def _in_folder(top: Source) -> list[File]:
     files: list[File] = []
 
     def add(path: str, problem: str = "") -> None:
-        file = _file(dataclasses.replace(top, text=path), os.path.relpath(path, top), named=False)
-        if problem := problem or file.problem:
-            file = dataclasses.replace(file, problem=problem)
+        source = dataclasses.replace(top, text=path)
+        file = _file(source, os.path.relpath(path, top), named=False, problem=problem)
         if file.version or file.problem:  # no device
             files.append(file)
 
@@ -117,15 +116,16 @@ def _in_folder(top: Source) -> list[File]:
     return files
 
 
-def _file(source: Source, name: str, *, named: bool) -> File:
+def _file(source: Source, name: str, *, named: bool, problem: str = "") -> File:
     written = os.fsencode(name).decode("utf-8", "backslashreplace")
     try:
         status = Path(source).stat()
     except (OSError, ValueError) as error:
-        problem = "" if named else f"cannot read: {getattr(error, 'strerror', None) or error}"
+        if not named and not problem:
+            problem = f"cannot read: {getattr(error, 'strerror', None) or error}"
         return File(source, written, named, problem=problem)
     if not stat.S_ISREG(status.st_mode):
-        return File(source, written, named)
+        return File(source, written, named, problem=problem)
     version = (status.st_size, status.st_mtime_ns, status.st_ino)
     return File(source, written, named, status.st_size, version)
 

@@ -412,16 +412,10 @@ def open_outputs(output: str, ids: bool, identity: Mapping[str, Any]) -> Iterato
     try:
         with contextlib.suppress(FileExistsError):
             part.mkdir()
-    except OSError as e:
-        raise cannot_write(e, output) from None
-    try:
         with journal_folder(part, _JOB, identity) as journal:
             try:
-                parts = _Parts(part, journal, output, ids)
-                try:
+                with contextlib.closing(_Parts(part, journal, output, ids)) as parts:
                     yield parts
-                finally:
-                    parts.close()
                 parts.finish()
             except BitextmineError:
                 if not len(journal):

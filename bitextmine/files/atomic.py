@@ -65,13 +65,13 @@ def _check_regular(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def staging(path: str | os.PathLike[str], ending: str = "tmp") -> Iterator[tuple[Path, BinaryIO]]:
+def staging(path: str | os.PathLike[str]) -> Iterator[tuple[Path, BinaryIO]]:
     """Yield a new binary file beside `path`, ``.NAME.tmp``, and its name; it is removed at the end, unless renamed.
 
     A killed process leaves its file behind; the next one to write `path` removes it. Processes that write the same
     `path` at once have a file each (``.NAME.2.tmp`` and so on): a lock tells which of them are alive.
     """
-    temporary, fd = _claim(Path(path), ending)
+    temporary, fd = _claim(Path(path))
     file = open(fd, "wb")  # noqa: SIM115 (closed below)
     try:
         yield temporary, file
@@ -83,10 +83,10 @@ def staging(path: str | os.PathLike[str], ending: str = "tmp") -> Iterator[tuple
             file.close()
 
 
-def _claim(path: Path, ending: str) -> tuple[Path, int]:
+def _claim(path: Path) -> tuple[Path, int]:
     """Create and lock a file; return its name and descriptor."""
     numbers = itertools.chain([""], (f".{number}" for number in itertools.count(2)))
-    names = (path.with_name(f".{path.name}{number}.{ending}") for number in numbers)
+    names = (path.with_name(f".{path.name}{number}.tmp") for number in numbers)
     for name in names:
         if os.path.lexists(name):
             remove_left(name)

@@ -118,7 +118,7 @@ class Remote(os.PathLike[str]):
         """
         digest = hashlib.sha256(self.url.encode("utf-8", "surrogateescape")).hexdigest()[:12]
         here = Path(tempfile.gettempdir(), f"bitextmine-{digest}-{self.name[-80:]}")
-        with staging(here, "sending") as (temporary, file):
+        with staging(here) as (temporary, file):
             yield file
             file.flush()
             try:

@@ -141,9 +141,7 @@ def is_stated(code: str | None) -> bool:
 
 def language_code(name: str, value: Any) -> str:
     """Return the value of an argument if it is a code of a language, "" for None; UsageError for anything else."""
-    if value is not None and not isinstance(value, str):
-        raise UsageError(f"{name}: expected the code of a language, found {value!r}")
-    if value and (problem := code_problem(value)):
+    if value not in (None, "") and (problem := code_problem(value)):
         raise UsageError(f"{name}: {problem}")
     return value or ""
 
