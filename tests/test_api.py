@@ -236,8 +236,6 @@ def test_objects_of_options_and_two_files(tmp_path, monkeypatch):
     rules = RuleSet((make_rule("min", "numbers", 1.0),), "exact")
     pairs = [("Room 12 is free.", "La chambre 12 est libre.")] * 2
     assert bitextmine.filter(pairs, rules=rules).counts == {"numbers >= 1": 0, "duplicate (exact)": 1}
-    with pytest.raises(UsageError, match="not both"):
-        bitextmine.filter(pairs, rules=rules, preset="mild")
     plans = []
     monkeypatch.setattr("bitextmine.training.trainer.train", lambda plan, *rest, **more: plans.append(plan))
     bitextmine.train(tmp_path / "model", pairs=[("a.en", "a.fr")])

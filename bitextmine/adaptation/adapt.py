@@ -148,8 +148,6 @@ class Adaptation:
             raise BitextmineError(self._not_better())
         return Adapted(self.out, best, tuple(self.rounds))
 
-    # --- the journal -----------------------------------------------------------------------------------------
-
     def _claimed(self) -> Journal:
         """Return the journal of the output folder, which is new or from the same adaptation."""
         if self.out.exists() and not self.out.is_dir():
@@ -201,8 +199,6 @@ class Adaptation:
             record = {"step": step, "round": number, **make(number)}
             self.journal.append(record, sync=True)
         return record
-
-    # --- rounds ----------------------------------------------------------------------------------------------
 
     def _rounds(self) -> int:
         """Run all rounds; return the number of the best, 0 if none is better than the first encoder."""
@@ -274,8 +270,6 @@ class Adaptation:
         )
         return recipes.check_recipe(recipes.with_start(recipe, {f"train.{name}" for name in settings}))
 
-    # --- mining ----------------------------------------------------------------------------------------------
-
     def _mine(self, number: int) -> dict[str, Any]:
         """Mine with the encoder of a round, and write the pairs that the next one trains on, none of them held out."""
         folder = self.work / f"round-{number}"
@@ -323,8 +317,6 @@ class Adaptation:
         interval = mined.estimate.precision_interval(mined.threshold)
         return MinedPairs(mined.src_index, mined.tgt_index, precision, interval)
 
-    # --- measuring -------------------------------------------------------------------------------------------
-
     def _measure(self, number: int) -> dict[str, Any]:
         """Search for the held-out pairs with the encoder of a round."""
         encoder = load_encoder(self._encoder_folder(number), self.run.device)
@@ -337,8 +329,6 @@ class Adaptation:
         whole, half = (round(share, 2) for share in measured.percent())
         entry = {"held_out_pairs": len(measured.whole) // 2, "p_at_1": whole, "p_at_1_half": half}
         return {"entry": entry, "whole": measured.whole.astype(int).tolist(), "half": measured.half.tolist()}
-
-    # --- the result ------------------------------------------------------------------------------------------
 
     def _write_model(self, best: int) -> None:
         """Write the best encoder into the output folder, config.json last."""
@@ -391,8 +381,6 @@ class Adaptation:
         names = COLUMNS | {"better": "better"}
         figures = [f"{name}: {_cell(entry[key])}" for key, name in names.items() if key in entry]
         log.info("%s", "; ".join(figures))
-
-    # --- parts -----------------------------------------------------------------------------------------------
 
     def _pairs_name(self) -> str:
         return f"pairs.{self.texts[0].lang}-{self.texts[1].lang}.tsv"

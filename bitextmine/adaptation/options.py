@@ -8,13 +8,7 @@ from bitextmine.declarations import Opt, Options, Seed
 
 @dataclass(frozen=True)
 class AdaptOptions(Options):
-    """Training settings for mined pairs; UsageError if a value has the wrong type or is out of range.
-
-    Attributes:
-        error_rate: estimated share of wrong pairs among those it trains on.
-        rounds: maximum number of rounds of mining and training.
-        seed: random seed.
-    """
+    """Training settings for mined pairs; UsageError if a value has the wrong type or is out of range."""
 
     error_rate: Annotated[
         float,

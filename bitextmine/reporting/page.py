@@ -6,12 +6,13 @@ The template escapes every value in one place, `_shown`, so text of a file canno
 import math
 import os
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import jinja2
+import msgspec
 import numpy as np
 from markupsafe import Markup, escape
 
@@ -32,7 +33,7 @@ from bitextmine.signature import parse_signature, signature
 # A text ends at whichever comes first; the second keeps the file small whatever is in the text.
 _CELL_CHARACTERS, _CELL_BYTES = 240, 900
 _LONGEST_VALUE = 2000  # characters of anything else
-_MOST = 50  # notes and parts of a signature that a page shows
+MOST = 50  # notes and parts of a signature that a page shows
 
 _JOINERS = "\u200c\u200d"  # part of the spelling of some scripts and emoji
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -77,13 +78,25 @@ def write_report(
     return surveyed.rows
 
 
+class _Cut(msgspec.Struct):
+    value: float | None = None
+
+
+class _Manifest(msgspec.Struct):
+    kind: Literal["bitext"]
+    signature: str
+    pairs: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    threshold: _Cut | None = None
+    notes: list[str] = []  # msgspec copies it
+
+
 @dataclass
 class Provenance:
     """The origin of a file of pairs: the manifest beside it.
 
     Attributes:
         name, manifest: the names of the file and of its manifest, the latter empty without one.
-        pairs: how many it states; None for nothing that can be a number of pairs.
+        pairs: how many it states; None if it does not.
         signature, parts: its signature.
         threshold: the score where mining cut the file; None: not cut, or not known.
         threshold_by: the rule that chose it.
@@ -98,45 +111,28 @@ class Provenance:
     parts: Mapping[str, str] = field(default_factory=dict)
     threshold: float | None = None
     threshold_by: str = "from the manifest"
-    notes: list[str] = field(default_factory=list)
+    notes: Sequence[str] = ()
     problem: str = ""
-
-    def language(self, side: str) -> str:
-        """Return the language of a side (src, tgt), empty if not known."""
-        language = self.parts.get(side, "")
-        return language if is_code(language) else ""
-
-    def facts(self) -> list[tuple[str, str]]:
-        """Return the parts of the signature."""
-        return [(key.replace("_", " "), value) for key, value in list(self.parts.items())[:_MOST]]
 
 
 def load_provenance(source: Source) -> Provenance:
     """Read the manifest FILE.json beside a mined file, if there is one that describes pairs."""
-    origin = Provenance(str(source) if source.is_standard else source.path.name)
+    name = str(source) if source.is_standard else source.path.name
     beside = to_path(f"{source.text}.json")
     if source.is_standard or not beside.is_file():
-        return origin
+        return Provenance(name)
     try:
-        content = read_json(beside)
-        mark = content.get("signature")
-        if content.get("kind") != "bitext" or not isinstance(mark, str):
-            raise BitextmineError(f"{beside}: describes {content.get('kind')!r}, not a file of mined pairs")
-        origin.parts = parse_signature(mark)
-    except BitextmineError as error:
-        origin.problem = f"The manifest beside the file was not used: {error}."
-        return origin
-    origin.manifest, origin.signature = beside.name, mark
-    pairs, cut, notes = (content.get(key) for key in ("pairs", "threshold", "notes"))
-    if isinstance(pairs, int) and not isinstance(pairs, bool) and abs(pairs) < 1e15:
-        origin.pairs = pairs
-    value = cut.get("value") if isinstance(cut, Mapping) else None
-    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300:
-        origin.threshold = float(value)
-    if rule := origin.parts.get("threshold_by"):
+        content = msgspec.convert(read_json(beside), _Manifest)
+        parts = parse_signature(content.signature)
+    except (BitextmineError, msgspec.ValidationError) as error:
+        return Provenance(name, problem=f"The manifest beside the file was not used: {error}.")
+    origin = Provenance(
+        name, beside.name, content.pairs, content.signature, parts, notes=content.notes[:MOST]
+    )
+    if content.threshold is not None:
+        origin.threshold = content.threshold.value
+    if rule := parts.get("threshold_by"):
         origin.threshold_by = f"set by mining ({rule})"
-    if isinstance(notes, list):
-        origin.notes = [note for note in notes if isinstance(note, str)][:_MOST]
     return origin
 
 
@@ -162,13 +158,14 @@ def render(survey: Survey, origin: Provenance) -> str:
     )
     layout = survey.table.layout
     sides = (("src", layout.src_lang), ("tgt", layout.tgt_lang))
-    langs = [origin.language(side) or (named if is_code(named) else "") for side, named in sides]
+    langs = [next(filter(is_code, (origin.parts.get(side, ""), named)), "") for side, named in sides]
     return template.render(
         s=survey,
         origin=origin,
         langs=langs,
         chart=histogram_chart(survey.scores, survey.threshold) if len(survey.scores.values) else None,
         limits=limits,
+        parts=list(origin.parts.items())[:MOST],
         lines=survey.malformed.rows + int(survey.table.rows.header_line),
         mark=signature(
             task="report",

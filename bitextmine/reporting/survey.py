@@ -16,6 +16,7 @@ from bitextmine.files.source import Source
 from bitextmine.scoring.columns.catalogue import SMOOTH, PairTexts, Tools
 from bitextmine.scoring.columns.numbers import number_agreement
 from bitextmine.scoring.compute import good_rows
+from bitextmine.scoring.judge import Fewest
 
 T = TypeVar("T")
 
@@ -67,48 +68,22 @@ class Sample(Generic[T]):
         self.seen += n
 
 
-class Fewest(Generic[T]):
-    """The `size` items of a stream with the lowest values, in order; of equal values the first."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self._kept: list[tuple[float, int, T]] = []
-        self._seen = 0
-
-    def offer(self, values: NDArray[np.float64], make: Callable[[int], T]) -> None:
-        """Offer the next values (n,), NaN to leave one out; make(i) makes the i-th item if it is kept."""
-        full = len(self._kept) >= self.size
-        at = np.flatnonzero(values < self._kept[-1][0] if full else ~np.isnan(values))
-        if len(at) > self.size:
-            at = at[np.argsort(values[at], kind="stable")[: self.size]]
-        fresh = [(float(values[i]), self._seen + i, make(i)) for i in at.tolist()]
-        self._kept = sorted([*self._kept, *fresh], key=lambda entry: entry[:2])[: self.size]
-        self._seen += len(values)
-
-    @property
-    def items(self) -> list[T]:
-        """Return the items."""
-        return [item for _, _, item in self._kept]
-
-
 class Scores:
     """All finite scores of a file, 8 bytes a score."""
 
     def __init__(self) -> None:
-        self._sorted = np.empty(0)
-        self._waiting: list[NDArray[np.float64]] = []
+        self._parts = [np.empty(0)]
 
     def add(self, scores: NDArray[np.float64]) -> None:
         """Add scores (n,)."""
-        self._waiting.append(scores)
+        self._parts.append(scores)
 
     @property
     def values(self) -> NDArray[np.float64]:
         """Return the scores, ascending."""
-        if self._waiting:
-            self._sorted = np.sort(np.concatenate([self._sorted, *self._waiting]))
-            self._waiting = []
-        return self._sorted
+        if len(self._parts) > 1:
+            self._parts = [np.sort(np.concatenate(self._parts))]
+        return self._parts[0]
 
     def at_least(self, threshold: float) -> int:
         """Return how many scores reach the threshold."""

@@ -22,7 +22,7 @@ from bitextmine.scoring.columns.catalogue import COLUMNS
 from bitextmine.scoring.compute import PairRows
 from bitextmine.scoring.judge import Sieve, applicable
 from bitextmine.scoring.options import FilterOptions, ScoreOptions
-from bitextmine.scoring.rules import RuleSet, choose_rules, make_rule
+from bitextmine.scoring.rules import RuleSet, choose_rules
 from bitextmine.scoring.score import open_scorer, request_of
 from bitextmine.scoring.seen import DEFAULT_MEMORY
 
@@ -136,7 +136,7 @@ def filter(
     Args:
         pairs: as for `score`.
         preset: cheap, mild (the default, unless there are other rules), strict or none.
-        rules: a TOML file of rules, or a `RuleSet`, which takes the place of a preset.
+        rules: a TOML file of further rules, or a `RuleSet`.
         model: the encoder, as for `score`.
         min: further rules, from a column to its least value.
         max: from a column to its largest value.
@@ -159,14 +159,8 @@ def filter(
     """
     limits = {kind: _limits(kind, value) for kind, value in (("min", min), ("max", max), ("equal", equal))}
     how = _stated(options, src_lang, tgt_lang)
-    if isinstance(rules, RuleSet):
-        if preset is not None:
-            raise UsageError("filter: give a preset or a RuleSet, not both")
-        single = [make_rule(kind, name, value) for kind, ones in limits.items() for name, value in ones]
-        chosen = rules.changed(single, duplicates)
-    else:
-        file = None if rules is None else a_path("rules", rules)
-        chosen = choose_rules(preset, file, limits, duplicates)
+    own = rules if rules is None or isinstance(rules, RuleSet) else a_path("rules", rules)
+    chosen = choose_rules(preset, own, limits, duplicates)
     frame: Any = _frame_of(pairs, "filter")
     applied, _notes = applicable(chosen, frame.columns, bool(how.src))
     missing = {rule.column for rule in applied if rule.column in COLUMNS}.difference(frame.columns)
@@ -177,7 +171,7 @@ def filter(
         )
     rows, langs = _rows_of(frame), (how.src, how.tgt)
     memory = DEFAULT_MEMORY if run.memory is None else run.memory
-    sieve = Sieve(chosen, rows, rows.layout.names, "filter", langs=langs, memory=memory)
+    sieve = Sieve(chosen, rows, "filter", langs=langs, memory=memory)
     verdicts = [verdict for _block, verdict in sieve.sifted(rows.blocks(), run)]
     reasons = np.concatenate([np.empty(0, dtype=np.int64), *verdicts])
     kept = reasons < 0

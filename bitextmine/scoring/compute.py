@@ -66,12 +66,8 @@ def good_rows(block: Block) -> NDArray[np.int64]:
     return np.array([row for row in range(len(block)) if row not in bad], dtype=np.int64)
 
 
-def read_pairs(block: Block, sides: tuple[int, int], tools: Tools) -> PairTexts:
-    """Return the good rows of a block as pairs; `sides` are the columns of source and target."""
-    return PairTexts(*_texts(block, sides), tools)
-
-
-def _texts(block: Block, sides: tuple[int, int]) -> _Texts:
+def texts_of(block: Block, sides: tuple[int, int]) -> _Texts:
+    """Return the good rows of a block as sources and targets, which are in these columns."""
     rows = good_rows(block)
     return block.texts(sides[0], rows), block.texts(sides[1], rows)
 
@@ -119,13 +115,13 @@ class PairScorer:
         blocks = itertools.chain(first, blocks)
         if len(first) == 2 and run.thread_count > 1 and _can_fork():
             # Copies share what columns load when they are first computed: tables, models, patterns.
-            src, tgt = _texts(first[0], (layout.src, layout.tgt))
+            src, tgt = texts_of(first[0], (layout.src, layout.tgt))
             _columns(tools, (), (src[:_SAMPLE], tgt[:_SAMPLE]))
             tasks = self._tasks(blocks, layout)
             yield from mapped(lambda task: _columns(tools, *task), tasks, run.thread_count)
             return
         for block in blocks:
-            pairs = read_pairs(block, (layout.src, layout.tgt), tools)
+            pairs = PairTexts(*texts_of(block, (layout.src, layout.tgt)), tools)
             yield block, [pairs.column(name) for name in self.request.names]
 
     def _tasks(
@@ -134,7 +130,7 @@ class PairScorer:
         """Yield each block with the texts of the blocks that it is compared with, and its own."""
         before: deque[_Texts] = deque()
         for block in blocks:
-            texts = _texts(block, (layout.src, layout.tgt))
+            texts = texts_of(block, (layout.src, layout.tgt))
             room = self.request.window - len(texts[0])
             while before and sum(len(src) for src, _ in list(before)[1:]) >= room:
                 before.popleft()

@@ -14,7 +14,7 @@ from bitextmine.files.output import Destination, keep_apart
 from bitextmine.files.source import Source
 from bitextmine.run import Run
 from bitextmine.scoring.columns.catalogue import column_names
-from bitextmine.scoring.judge import Nearest, Sieve
+from bitextmine.scoring.judge import Fewest, Sieve
 from bitextmine.scoring.options import FilterOptions
 from bitextmine.scoring.rules import RuleSet
 from bitextmine.scoring.score import FLOATS, INTEGERS
@@ -31,7 +31,7 @@ class Filtered:
     rejected: dict[str, int]
     signature: str
     notes: tuple[str, ...] = ()
-    examples: dict[str, Nearest] = field(default_factory=dict)
+    examples: dict[str, tuple[Fewest[str], Fewest[str]]] = field(default_factory=dict)
 
     def to_table(self) -> str:
         """Return counts, examples, notes and signature as text."""
@@ -44,8 +44,8 @@ class Filtered:
         parts = [aligned(["", "rows", "share"], table)]
         for name, nearest in self.examples.items():
             parts.append(name)
-            parts += [f"  {'outside':8}{example}" for *_, example in nearest.outside]
-            parts += [f"  {'inside':8}{example}" for *_, example in nearest.inside]
+            for side, examples in zip(("outside", "inside"), nearest, strict=True):
+                parts += [f"  {side:8}{example}" for example in examples.items]
         return "\n".join([*parts, *self.notes, self.signature])
 
 
@@ -85,7 +85,6 @@ def filter_rows(
     sieve = Sieve(
         rules,
         table.rows,
-        table.names,
         str(source),
         last=last,
         langs=stated,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +13,16 @@ from bitextmine.errors import BitextmineError
 from bitextmine.executor import Task
 from bitextmine.files.formats.columns import MISSING, is_position
 from bitextmine.files.formats.table import Block, Rows
-from bitextmine.scoring.columns.catalogue import COLUMNS, Request, Tools, pair_hash
-from bitextmine.scoring.compute import good_rows, read_pairs
+from bitextmine.scoring.columns.catalogue import COLUMNS, PairTexts, Request, Tools, pair_hash
+from bitextmine.scoring.compute import good_rows, texts_of
 from bitextmine.scoring.rules import Rule, RuleSet
 from bitextmine.scoring.seen import DEFAULT_MEMORY, Seen
 
 if TYPE_CHECKING:
     from bitextmine.executor import Kept
     from bitextmine.run import Run
+
+T = TypeVar("T")
 
 _MALFORMED = "malformed"
 _SHOWN = 100  # characters of a text in an example
@@ -66,7 +68,7 @@ class Judge:
         good = good_rows(block)
         pairs = None
         if None in self.places or self.duplicates != "none":
-            pairs = read_pairs(block, self.sides, tools)
+            pairs = PairTexts(*texts_of(block, self.sides), tools)
         passed = np.arange(len(good))
         values: list[NDArray[np.float64]] = []
         for number, (rule, place) in enumerate(zip(self.rules, self.places, strict=True)):
@@ -103,39 +105,28 @@ def _compared(rule: Rule, column: Any) -> tuple[NDArray[np.float64], NDArray[np.
     return column, rule.met(column)
 
 
-class Nearest:
-    """The `count` pairs nearest to a rule's threshold on each side, nearest first; ties go to the first row.
+class Fewest(Generic[T]):
+    """The `size` items of a stream with the lowest values, in order; of equal values the first."""
 
-    An example is its distance, the number of its row (from 1, without a header), and its text.
-    """
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._kept: list[tuple[float, int, T]] = []
+        self._seen = 0
 
-    def __init__(self, count: int, rule: Rule) -> None:
-        self._count = count
-        self._threshold = rule.value if isinstance(rule.value, float) else 0.5
-        self.outside: list[tuple[float, int, str]] = []
-        self.inside: list[tuple[float, int, str]] = []
+    def offer(self, values: NDArray[np.float64], make: Callable[[int], T]) -> None:
+        """Offer the next values (n,), NaN to leave one out; make(i) makes the i-th item if it is kept."""
+        full = len(self._kept) >= self.size
+        at = np.flatnonzero(values < self._kept[-1][0] if full else ~np.isnan(values))
+        if len(at) > self.size:
+            at = at[np.argsort(values[at], kind="stable")[: self.size]]
+        fresh = [(float(values[i]), self._seen + i, make(i)) for i in at.tolist()]
+        self._kept = sorted([*self._kept, *fresh], key=lambda entry: entry[:2])[: self.size]
+        self._seen += len(values)
 
-    def add(
-        self,
-        block: Block,
-        sides: tuple[int, int],
-        values: NDArray[np.float64],
-        outside: NDArray[np.bool_],
-        inside: NDArray[np.bool_],
-    ) -> None:
-        """Add a block of rows: values (n,), and masks (n,) of the rows that this rule rejects and of the kept rows."""
-        distance = np.abs(values - self._threshold)
-        for best, chosen in ((self.outside, outside), (self.inside, inside)):
-            rows = np.flatnonzero(chosen)
-            if len(best) == self._count:
-                rows = rows[distance[rows] < best[-1][0]]
-            rows = rows[np.argsort(distance[rows], kind="stable")[: self._count]]
-            texts = [map(_short, block.texts(side, rows)) for side in sides]
-            for row, src, tgt in zip(rows.tolist(), *texts, strict=True):
-                number = block.start + row
-                best.append((distance[row], number, f"{values[row]:.4f}  row {number}: {src} | {tgt}"))
-            best.sort()
-            del best[self._count :]
+    @property
+    def items(self) -> list[T]:
+        """Return the items."""
+        return [item for _, _, item in self._kept]
 
 
 def _short(text: str) -> str:
@@ -149,13 +140,13 @@ class Sieve:
     Attributes:
         rules: the rules that apply.
         reasons: names of the reasons of rejection.
-        examples: pairs near each rule's threshold.
+        examples: of each rule, the rows nearest to its threshold outside and inside, as text.
         notes: remarks for the reader.
         uses_languages: a rule computes a column in the stated languages.
 
     Args:
         rules: the rules to apply.
-        rows, names, name: the input, the names of its columns, and its own name for errors.
+        rows, name: the input, and its name for errors.
         last: names that its last columns have as well.
         langs: the languages that the sides should be in, or "".
         explain: the number of examples on each side of every rule.
@@ -170,7 +161,6 @@ class Sieve:
         self,
         rules: RuleSet,
         rows: Rows,
-        names: Sequence[str],
         name: str,
         *,
         last: Sequence[str] = (),
@@ -179,7 +169,7 @@ class Sieve:
         memory: int = DEFAULT_MEMORY,
     ) -> None:
         self._name, layout = name, rows.layout
-        width = layout.width
+        width, names = layout.width, layout.column_names(last)
         self._known = {column: at for at, column in enumerate(names)}
         self._known |= {column: width - len(last) + at for at, column in enumerate(last)}
         self.rules, self.notes = applicable(rules, self._known, bool(langs[0]))
@@ -196,7 +186,8 @@ class Sieve:
         if not rows.empty and (computed or explain or rules.duplicates != "none"):
             sides = layout.src, layout.tgt  # raises now if unknown
         self._seen = None if rules.duplicates == "none" else Seen(memory)
-        self.examples = {str(rule): Nearest(explain, rule) for rule in self.rules} if explain else {}
+        rules_shown = self.rules if explain else ()
+        self.examples = {str(rule): (Fewest[str](explain), Fewest[str](explain)) for rule in rules_shown}
         self._judge = Judge(self.rules, places, sides, rules.duplicates, bool(explain))
         self.reasons = [_MALFORMED]
         for rule in self.rules:
@@ -266,9 +257,27 @@ class Sieve:
         self._counts += np.bincount(reason[reason >= 0], minlength=len(self.reasons))
         if block.start == 1:
             self._check_numbers(block, reason)
-        for number, (nearest, value) in enumerate(zip(self.examples.values(), judged.values, strict=True)):
-            nearest.add(block, self._judge.sides, value, reason == 2 * number + 2, reason < 0)
+        for number, values in enumerate(judged.values):
+            self._add_examples(number, block, values, (reason == 2 * number + 2, reason < 0))
         return reason
+
+    def _add_examples(
+        self,
+        number: int,
+        block: Block,
+        values: NDArray[np.float64],
+        chosen: tuple[NDArray[np.bool_], NDArray[np.bool_]],
+    ) -> None:
+        """Offer the rows that a rule rejects, and those that are kept, as examples of it."""
+        rule, sides = self.rules[number], self._judge.sides
+        distance = np.abs(values - (rule.value if isinstance(rule.value, float) else 0.5))
+
+        def example(row: int) -> str:
+            src, tgt = (_short(block.texts(side, [row])[0]) for side in sides)
+            return f"{values[row]:.4f}  row {block.start + row}: {src} | {tgt}"
+
+        for nearest, rows in zip(self.examples[str(rule)], chosen, strict=True):
+            nearest.offer(np.where(rows, distance, np.nan), example)
 
     def _check_numbers(self, block: Block, reason: NDArray[np.int64]) -> None:
         """Raise BitextmineError for a column without a number in the first block, and with other texts."""

@@ -89,16 +89,7 @@ Limits = tuple[Annotated[Any, Kind("COL=X", column_limit)], ...]
 class ScoreOptions(Options):
     """What to compute, and where the pairs are.
 
-    Attributes:
-        columns: names of columns to add (None: the default ones).
-        src, tgt: the languages that the sides should be in.
-        where: the columns of source and target; with ``header=False`` no header is written, either.
-        score_only: write the added cells alone, without a header unless the input has one.
-        normalize: write the texts in normal form (`languages.clean`).
-        strict: a malformed row is an error.
-        model: an encoder of `load_encoder`, or its name or folder.
-        second: a second encoder, for the columns cosine2 and margin2; the column quality then rests on both.
-        k, margin: of the margin, over neighbours among `window` pairs.
+    `where` names the columns of source and target; with ``header=False`` no header is written, either.
     """
 
     columns: Annotated[
@@ -171,14 +162,7 @@ class RuleOptions(Options):
 
 @dataclass(frozen=True)
 class FilterOptions(Options):
-    """Where the pairs are, and what to report.
-
-    Attributes:
-        where: the columns of source and target.
-        columns: names of the last columns if there is no header, as given to `score`.
-        src, tgt: the languages that the sides should be in, for a rule on `lang` if the rows have no such column.
-        explain: the number of examples on each side of every rule.
-    """
+    """Where the pairs are (`where`, and `columns` of a file without a header), and what to report."""
 
     explain: Annotated[
         int, Opt("--explain", "Show N pairs just outside and just inside each rule.", ge=0)

@@ -90,21 +90,21 @@ def load_preset(name: str) -> RuleSet:
 
 def choose_rules(
     preset: str | None,
-    file: str | os.PathLike[str] | None,
+    own: str | os.PathLike[str] | RuleSet | None,
     limits: Mapping[str, Iterable[tuple[str, Any]]],
     duplicates: str | None,
 ) -> RuleSet:
-    """Return the rules of a preset, a file, and single ones (kind -> pairs of column and value); later ones replace.
+    """Return the rules of a preset, own ones or their file, and single ones (kind -> pairs of column and value).
 
-    The default preset is "mild" if there are no other rules; "none" is no preset.
+    Later ones replace earlier ones. The default preset is "mild" if there are no other rules; "none" is no preset.
     """
     single = [make_rule(kind, column, value) for kind, pairs in limits.items() for column, value in pairs]
-    if preset is None and file is None and not single:
+    if preset is None and own is None and not single:
         # Removing duplicates alone is a task of its own.
         preset = "mild" if duplicates is None else "none"
     chosen = RuleSet() if preset in (None, "none") else load_preset(str(preset))
-    if file is not None:
-        more = load_rules(file)
+    if own is not None:
+        more = own if isinstance(own, RuleSet) else load_rules(own)
         chosen = chosen.changed(more.rules, more.duplicates if more.duplicates != "none" else None)
         chosen = replace(chosen, if_present=chosen.if_present | more.if_present)
     return chosen.changed(single, duplicates)

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bitextmine.console import nice_step
-from bitextmine.reporting.survey import Fewest, Sample, Scores
+from bitextmine.reporting.survey import Sample, Scores
+from bitextmine.scoring.judge import Fewest
 
 scores = st.lists(st.integers(-3_000_000, 3_000_000).map(lambda n: n / 1_000_000), min_size=1, max_size=60)
 

@@ -32,9 +32,8 @@ _LETTERS = re.compile(rf"(?:[^\W\d_]|{MARK})+(?:-[^\W\d_]+)*")
 _CONNECTIVE = 3  # most letters of a word inside a number in words: three hundred and fifty
 _LONGEST_WORD = 40  # letters
 _ENDING = 5  # most letters behind the stem of a scale
-_ROMAN = re.compile(r"(?=[IVXLC])(C{0,3})(XC|XL|L?X{0,3})(IX|IV|V?I{0,3})(?:e|er|ème|th|st|nd|rd)?\.?")
-_ROMAN_UNITS = ["", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX"]
-_ROMAN_TENS = ["", "X", "XX", "XXX", "XL", "L", "LX", "LXX", "LXXX", "XC"]
+_ROMAN = re.compile(r"((?=[IVXLC])C{0,3}(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3}))(?:e|er|ème|th|st|nd|rd)?\.?")
+_ROMAN_DIGITS = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
 
 
 def _canonical(number: str) -> str:
@@ -327,5 +326,5 @@ def roman_value(word: str) -> int:
     match = _ROMAN.fullmatch(word)
     if match is None:
         return 0
-    hundreds, tens, units = match.groups()
-    return 100 * len(hundreds) + 10 * _ROMAN_TENS.index(tens) + _ROMAN_UNITS.index(units)
+    values = [_ROMAN_DIGITS[digit] for digit in match[1]]
+    return sum(-a if a < b else a for a, b in zip(values, [*values[1:], 0], strict=True))
