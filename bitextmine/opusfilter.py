@@ -24,9 +24,9 @@ from opusfilter import CLEAN_HIGH, ConfigurationError, FilterABC
 from bitextmine.errors import BitextmineError
 from bitextmine.mining.options import Margin
 from bitextmine.run import Run
-from bitextmine.scoring.columns.catalogue import COLUMNS, column_names
+from bitextmine.scoring.columns.catalogue import COLUMNS
 from bitextmine.scoring.compute import PairRows, PairScorer
-from bitextmine.scoring.options import WINDOW, ScoreOptions
+from bitextmine.scoring.options import WINDOW, ScoreOptions, column_names
 from bitextmine.scoring.rules import choose_rules
 from bitextmine.scoring.score import open_scorer, request_of
 
@@ -71,7 +71,7 @@ class BitextFilter(FilterABC):  # type: ignore[misc]  # the library has no types
             src, tgt = languages
             rules = choose_rules(preset, None, limits, None).rules
             self._rules = tuple(rule for rule in rules if src or not COLUMNS[rule.column].languages)
-            names = dict.fromkeys([*(rule.column for rule in self._rules), *column_names(columns, False)])
+            names = dict.fromkeys([*(rule.column for rule in self._rules), *column_names(columns)])
             if texts := [rule for rule in self._rules if COLUMNS[rule.column].is_text]:
                 raise BitextmineError(f"rule {texts[0]}: the column {texts[0].column} holds text")
             self._options = ScoreOptions(

@@ -13,7 +13,7 @@ from bitextmine.console import progress
 from bitextmine.files.formats.columns import Columns
 from bitextmine.files.formats.table import Block, Malformed, Table, open_table
 from bitextmine.files.source import Source
-from bitextmine.scoring.columns.catalogue import SMOOTH, PairTexts, Tools
+from bitextmine.scoring.columns.catalogue import PairTexts, Tools, log_lengths
 from bitextmine.scoring.columns.numbers import number_agreement
 from bitextmine.scoring.compute import good_rows
 from bitextmine.scoring.judge import Fewest
@@ -107,9 +107,7 @@ def _lettered(pairs: PairTexts) -> NDArray[np.bool_]:
 
 
 def _length(pairs: PairTexts, usual: float) -> NDArray[np.bool_]:
-    src, tgt = pairs.lengths
-    far = np.abs(np.log((tgt + SMOOTH) / (src * usual + SMOOTH))) > math.log(LENGTH_FACTOR)
-    return far & (pairs.column("shorter") > 0)
+    return (np.abs(log_lengths(pairs, usual)) > math.log(LENGTH_FACTOR)) & (pairs.column("shorter") > 0)
 
 
 def _letters(text: str) -> str:
@@ -185,8 +183,7 @@ class Survey:
             self.below.offer(np.where(reached, np.nan, -score), pair)
         pairs = PairTexts(src, tgt, Tools())
         if self.rows == 0:
-            longer = np.log((pairs.lengths[1] + SMOOTH) / (pairs.lengths[0] + SMOOTH))
-            self.usual_ratio = float(np.exp(np.median(longer)))
+            self.usual_ratio = float(np.exp(np.median(log_lengths(pairs))))
         # Without scores the first rows are the examples.
         order = np.where(np.isnan(score), np.inf, -score)
         doubted = np.zeros(len(good), dtype=bool)

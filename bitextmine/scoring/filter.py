@@ -13,7 +13,6 @@ from bitextmine.files.formats.table import Malformed, check_pairs_output, open_p
 from bitextmine.files.output import Destination, keep_apart
 from bitextmine.files.source import Source
 from bitextmine.run import Run
-from bitextmine.scoring.columns.catalogue import column_names
 from bitextmine.scoring.judge import Fewest, Sieve
 from bitextmine.scoring.options import FilterOptions
 from bitextmine.scoring.rules import RuleSet
@@ -76,8 +75,7 @@ def filter_rows(
         outputs["--rejected"] = Destination.of(rejected)
     keep_apart(source, outputs)
     formats = [check_pairs_output(file, option) for option, file in outputs.items()]
-    last = () if options.columns is None else column_names(options.columns, False)
-    stated = options.src, options.tgt
+    last, stated = options.columns or (), (options.src, options.tgt)
     table = open_table(source, replace(options.where, last=last, langs=stated))
     langs = table.langs(*stated)
     for format in formats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -223,15 +224,6 @@ class Sieve:
         Workers judge if `run` has any. Which of equal pairs came first is left to this process, which sees all of them
         in order.
         """
-        judge = self._judged_remotely if run.executor.distributed else self._judged
-        for block, judged in judge(blocks, run):
-            yield block, self._settle(block, judged)
-
-    def _judged(self, blocks: Iterable[Block], _run: Run) -> Iterator[tuple[Block, Judged]]:
-        tools = Tools(self._request)
-        return ((block, self._judge.judge(block, tools)) for block in blocks)
-
-    def _judged_remotely(self, blocks: Iterable[Block], run: Run) -> Iterator[tuple[Block, Judged]]:
         tasks = (
             Task(
                 f"{__name__}:judged",
@@ -243,9 +235,9 @@ class Sieve:
         )
         with run.executor.open() as workers:
             workers.share([])
-            with workers.stage("filter"):
-                for task, verdict in workers.map(tasks, ahead=workers.slots):
-                    yield task.key, verdict
+            with workers.stage("filter") if run.executor.distributed else contextlib.nullcontext():
+                for task, judged in workers.map(tasks, ahead=workers.slots):
+                    yield task.key, self._settle(task.key, judged)
 
     def _settle(self, block: Block, judged: Judged) -> NDArray[np.int64]:
         """Find the duplicates of the next block and count its reasons."""

@@ -70,18 +70,19 @@ def column_limit(value: Any) -> tuple[str, float]:
     return column, limit
 
 
-def column_names_given(value: Any) -> str | tuple[str, ...]:
+def column_names(value: Any) -> tuple[str, ...]:
     """Return names of columns, in text separated by commas or in a sequence."""
-    if isinstance(value, str):
-        return value
     if not isinstance(value, Sequence) and not hasattr(value, "tolist"):
         raise UsageError(f"expected names of columns, found {value!r}")
-    return tuple(value)
+    names = tuple(str(name).strip() for name in (value.split(",") if isinstance(value, str) else value))
+    if unknown := [name for name in names if name not in MEANINGS]:
+        raise UsageError(f"no column is called '{unknown[0]}'; there are {', '.join(MEANINGS)}")
+    if len(set(names)) < len(names):
+        raise UsageError(f"a column is named twice in {','.join(names)}")
+    return names
 
 
-ColumnNames = Annotated[
-    str | tuple[str, ...] | None, Kind("NAME,...", column_names_given, "str | Sequence[str]")
-]
+ColumnNames = Annotated[tuple[str, ...] | None, Kind("NAME,...", column_names, "str | Sequence[str]")]
 Limits = tuple[Annotated[Any, Kind("COL=X", column_limit)], ...]
 
 

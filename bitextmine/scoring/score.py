@@ -19,9 +19,9 @@ from bitextmine.files.source import Source
 from bitextmine.languages.clean import clean, readable
 from bitextmine.languages.identify import is_installed
 from bitextmine.run import Run
-from bitextmine.scoring.columns.catalogue import COLUMNS, Request, Tools, column_names, identifier
+from bitextmine.scoring.columns.catalogue import COLUMNS, Request, Tools, identifier
 from bitextmine.scoring.compute import PairScorer, good_rows
-from bitextmine.scoring.options import ScoreOptions
+from bitextmine.scoring.options import ScoreOptions, default_columns
 from bitextmine.shipped import choose_model
 
 _SAMPLE = 200  # pairs examined for swapped columns
@@ -55,16 +55,13 @@ class ScoreSummary:
 
 def request_of(options: ScoreOptions, batch_tokens: int | None) -> tuple[Request, list[str]]:
     """Return the columns to compute, and notes on options without effect; raise UsageError for bad choices."""
-    second = options.second is not None
-    names = column_names(options.columns, bool(options.src and options.tgt), second)
+    second, langs, k = options.second is not None, (options.src, options.tgt), min(options.k, options.window)
+    names = default_columns(all(langs), second) if options.columns is None else options.columns
     notes = []
-    k = options.k
-    if k > options.window:
-        k = options.window
+    if k < options.k:
         notes.append(
             f"-k {options.k}: at most {k:,} pairs are searched for neighbours (--window), so k is {k:,}"
         )
-    langs = options.src, options.tgt
     request = Request(names, langs, options.margin, k, options.window, batch_tokens, second)
     if second and not (request.uses("second") or "quality" in names):
         notes.append("--second changes nothing: none of the columns has a second encoder")
@@ -90,9 +87,12 @@ def score(
     options, run = options or ScoreOptions(), run or Run()
     source, destination = Source.of(path, run), Destination.of(output)
     keep_apart(source, {"-o": destination})
-    asked = () if options.columns is None else column_names(options.columns, False)
     # Before the first row is read, unless only that can tell the languages.
-    early = None if "lang" in asked and not options.src else request_of(options, run.batch_tokens)
+    early = (
+        None
+        if "lang" in (options.columns or ()) and not options.src
+        else request_of(options, run.batch_tokens)
+    )
     format = check_pairs_output(destination, only_added=options.score_only)
     table = open_table(source, replace(options.where, langs=(options.src, options.tgt)))
     if not options.src and (stated := _stated_languages(table)):

@@ -9,22 +9,6 @@ import pytest
 from .helpers import GOOD, filter_counts, tsv
 
 
-def test_defaults(score, sieve, tmp_path):
-    wrong = "Une phrase tout autre, et bien plus longue que la première, sans un mot commun 77 88."
-    rows = [*GOOD, (GOOD[0][0], wrong), GOOD[1]]
-    scored, _ = score(tsv(rows))
-    kept, err = sieve(b"\n".join(scored) + b"\n", "--rejected", tmp_path / "bad.tsv")
-    assert kept == scored[:4]
-    bad = (tmp_path / "bad.tsv").read_bytes().splitlines()
-    assert bad.pop(0) == scored[0] + b"\treason"
-    assert [line.rpartition(b"\t")[0] for line in bad] == scored[4:]
-    assert bad[1].endswith(b"\tduplicate (exact)")
-    counts = filter_counts(err)
-    assert counts["all"] == 5
-    assert counts["kept"] == 3
-    assert counts["rejected: duplicate (exact)"] == 1
-
-
 def test_the_reason_is_the_first_failed_rule(sieve, tmp_path):
     rows = [b"a b\tc d\t0.9\tx", b"a b\tc d e f g h\t0.9\tx", b"a b\tc\t0.1\tx", b"a b\tc d\t\tx"]
     rows += [b"a b\tc d\t0.9\ty", b"a"]

@@ -12,20 +12,6 @@ from bitextmine.shipped import shipped_folder
 from .helpers import GOOD, tsv
 
 
-def test_added_columns(score):
-    lines, err = score(tsv(GOOD))
-    assert lines.pop(0) == b"src\ttgt\tcosine\tmargin\tlength_ratio\tnumbers\tcopy\tquality"
-    assert [line.rsplit(b"\t", 6)[0] for line in lines] == [
-        b"\t".join(s.encode() for s in row) for row in GOOD
-    ]
-    for line in lines:
-        cosine, _, length_ratio, numbers, copy, quality = map(float, line.split(b"\t")[2:])
-        assert -1 <= cosine <= 1 <= length_ratio
-        assert 0 <= min(numbers, copy, quality) <= max(numbers, copy, quality) <= 1
-    assert "3 rows scored: cosine, margin, length_ratio, numbers, copy, quality" in err
-    assert "|model:" in err
-
-
 def test_a_second_encoder(score):
     lines, err = score(tsv(GOOD), "--second", "default")
     assert lines[0].split(b"\t")[2:6] == [b"cosine", b"margin", b"cosine2", b"margin2"]

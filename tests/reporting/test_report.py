@@ -161,7 +161,7 @@ def test_pairs_without_scores(tmp_path):
     assert "Scores</h2>" not in page.source
 
 
-@pytest.mark.parametrize("score", ["1e300", "-1e300", "0", "1e-12"])
+@pytest.mark.parametrize("score", ["-1e300", "0", "1e-12"])
 def test_all_scores_the_same(tmp_path, score):
     page = make(tmp_path, f"{score}\tOne sentence.\tUne phrase.\n" * 5, threshold=1)
     assert "The number of pairs" in page.text

@@ -88,18 +88,6 @@ def test_the_chain_through_parquet(bm, mined, tmp_path, name):
     assert bm("filter", "scored.parquet", "--no-header").out == text.partition("\n")[2]
 
 
-def test_what_was_filtered_can_be_evaluated(bm, mined, tmp_path):
-    gold = mined / "ids.tsv"
-    pairs = [line.split("\t")[1:3] for line in gold.read_text().splitlines()]
-    (tmp_path / "gold.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in pairs))
-    (tmp_path / "scored.tsv").write_text(bm("score", mined / "ids.tsv", "--columns", "copy").out)
-    plain = bm("evaluate", "mining", mined / "ids.tsv", "--gold", "gold.tsv", "--format", "json").out
-    assert bm("evaluate", "mining", "scored.tsv", "--gold", "gold.tsv", "--format", "json").out == plain
-    without = bm("score", mined / "plain.tsv", "--columns", "copy").out
-    error = bm("evaluate", "mining", "-", "--gold", "gold.tsv", stdin=without.encode(), code=1).err
-    assert "no column src_line or tgt_line" in error and "--ids" in error
-
-
 def test_a_column_of_decimals_is_no_score_of_ours(bm):
     """Input whose last column is a margin with four decimals, as LASER's tools write."""
     rows = "".join(

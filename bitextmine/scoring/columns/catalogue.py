@@ -19,7 +19,7 @@ from bitextmine.languages.codes import letters_of, script_code, usual_length
 from bitextmine.mining.dedup import line_key
 from bitextmine.scoring.columns.evidence import evidence, looped, negations, tokens_of, words_of
 from bitextmine.scoring.columns.numbers import agreement, number_counts
-from bitextmine.scoring.options import WINDOW, default_columns
+from bitextmine.scoring.options import WINDOW
 
 # `filter` and `report` use columns of texts alone, and do not wait for encoders to be loaded.
 if TYPE_CHECKING:
@@ -371,14 +371,19 @@ def _halves(text: str) -> tuple[str, str]:
     return (text, text) if len(text) < _LEAST_CUT else (text[:middle], text[middle:])
 
 
-def _length(pairs: PairTexts) -> Floats:
-    """Return the logarithm of target over source length, against the ratio usual for the languages or in the block."""
-    usual = usual_length(*pairs.langs)
+def log_lengths(pairs: PairTexts, usual: float = 1.0) -> Floats:
+    """Return the logarithm of target over source length, against the usual ratio."""
     src, tgt = pairs.lengths
-    if usual is None:
-        enough = len(pairs) >= LEAST_AROUND
-        usual = float(np.median(tgt / np.maximum(src, 1))) if enough else 1.0
     return np.log((tgt + SMOOTH) / (src * usual + SMOOTH))
+
+
+def _length(pairs: PairTexts) -> Floats:
+    """Return `log_lengths`, against the ratio usual for the languages or in the block."""
+    usual = usual_length(*pairs.langs)
+    if usual is None and len(pairs) >= LEAST_AROUND:
+        src, tgt = pairs.lengths
+        usual = float(np.median(tgt / np.maximum(src, 1)))
+    return log_lengths(pairs, 1.0 if usual is None else usual)
 
 
 def _quality(pairs: PairTexts) -> Floats:
@@ -420,20 +425,3 @@ _COMPUTED = (
     Column("key", lambda pairs: list(map(pair_key, pairs.src, pairs.tgt)), is_text=True),
 )
 COLUMNS = {column.name: column for column in _COMPUTED}
-
-
-def column_names(
-    columns: str | Sequence[str] | None, languages: bool, second: bool = False
-) -> tuple[str, ...]:
-    """Return the names in a comma-separated list, or the default ones; UsageError for an unknown or repeated name."""
-    if columns is None:
-        return default_columns(languages, second)
-    asked = columns.split(",") if isinstance(columns, str) else columns
-    names = tuple(str(name).strip() for name in asked)
-    if unknown := [name for name in names if name not in COLUMNS]:
-        raise UsageError(
-            f"columns (--columns): no column is called '{unknown[0]}'; there are {', '.join(COLUMNS)}"
-        )
-    if len(set(names)) < len(names):
-        raise UsageError(f"columns (--columns): a column is named twice in {','.join(names)}")
-    return names
