@@ -66,13 +66,10 @@ def other_number(line: str, rng: random.Random) -> str:
         return ""
     one = rng.choice(found)
     old, least = int(one[0]), 10 ** (len(one[0]) - 1) if len(one[0]) > 1 else 2
-    # Years stay years: another one of the same century.
-    choices = (
-        range(old // 100 * 100, old // 100 * 100 + 100) if len(one[0]) == 4 else range(least, least * 10)
-    )
-    new = rng.choice(choices)
-    while new == old:
-        new = rng.choice(choices)
+    century = old // 100 * 100  # years stay years of theirs
+    choices = range(century, century + 100) if len(one[0]) == 4 else range(least, least * 10)
+    while (new := rng.choice(choices)) == old:
+        pass
     return f"{line[: one.start()]}{new}{line[one.end() :]}"
 
 
@@ -81,9 +78,8 @@ def other_name(line: str, names: list[str], rng: random.Random) -> str:
     if not found:
         return ""
     one = rng.choice(found)
-    new = rng.choice(names)
-    while new in line:
-        new = rng.choice(names)
+    while (new := rng.choice(names)) in line:
+        pass
     return f"{line[: one.start()]}{new}{line[one.end() :]}"
 
 
@@ -132,17 +128,14 @@ def main() -> None:
             encoders = [load_encoder(model), *([] if second is None else [second])]
             pools = [units(encoder.encode(pool)) for encoder in encoders]
             found = {}
-            for lang in args.only.split(",") if args.only else NAMES:
-                if lang in sides:
-                    cosines = [
-                        units(encoder.encode(sides[lang])) @ rows.T
-                        for encoder, rows in zip(encoders, pools, strict=True)
-                    ]
-                    found[lang] = errors(cosines[0], made)
-                    if second is not None:
-                        both = sum(of_one / of_one.std() for of_one in cosines)
-                        found[lang] += [errors(cosines[1], made)[0], errors(both, made)[0]]
-                    yield [model, lang, *found[lang]]
+            for lang in filter(sides.__contains__, args.only.split(",") if args.only else NAMES):
+                both = zip(encoders, pools, strict=False)
+                cosines = [units(encoder.encode(sides[lang])) @ rows.T for encoder, rows in both]
+                found[lang] = errors(cosines[0], made)
+                if second is not None:
+                    total = sum(of_one / of_one.std() for of_one in cosines)
+                    found[lang] += [errors(cosines[1], made)[0], errors(total, made)[0]]
+                yield [model, lang, *found[lang]]
             for name, some in (("de es fr it", ("de", "es", "fr", "it")), ("mean", tuple(found))):
                 if set(some) <= set(found):
                     yield [model, name, *np.mean([found[lang] for lang in some], axis=0).tolist()]

@@ -26,7 +26,6 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from harness import parser, table
@@ -48,28 +47,18 @@ GROUPS = {
 }
 
 
-class Names(NamedTuple):
-    """The names of a language in LASER, FLORES and NTREX."""
-
-    three: str
-    scripted: str
-    ntrex: str
-
-
-def names_of(entry: str) -> Names:
-    """Return the names in "three", "three:Script", "three:flores_Script" or with ":ntrex" after these."""
+def names_of(entry: str) -> dict[str, str]:
+    """Return the names of a language in LASER, FLORES and NTREX: of "three[:Script or flores_Script[:ntrex]]"."""
     three, scripted, ntrex, *_ = f"{entry}::".split(":")
     if "_" not in scripted:
         scripted = f"{three}_{scripted or 'Latn'}"
-    return Names(three, scripted, ntrex or three)
+    return {"three": three, "scripted": scripted, "ntrex": ntrex or three}
 
 
-GROUP = {entry.partition("=")[0]: group for group, entries in GROUPS.items() for entry in entries.split()}
-NAMES = {
-    two: names_of(rest)
-    for entries in GROUPS.values()
-    for two, _, rest in (entry.partition("=") for entry in entries.split())
-}
+NAMES, GROUP = {}, {}
+for _group, _entries in GROUPS.items():
+    for _two, _names in (entry.split("=") for entry in _entries.split()):
+        NAMES[_two], GROUP[_two] = names_of(_names), _group
 # Where the sentences of a language may be, by its code, its three letters and those with a script.
 PLACES = {
     "NTREX": ("ntrex/ntrex.{two}.txt*", "NTREX/NTREX-128/newstest2019-*.{ntrex}.txt"),
@@ -99,8 +88,6 @@ def main() -> None:
         "--results", type=Path, help="write MTEB's figures as results.json of a model folder"
     )
     args = command.parse_args()
-    if args.plot and not args.pairs:
-        command.error("--plot needs --pairs")
     if not (args.data or args.names):
         command.error("--data: the folder of the benchmarks is missing")
     encoder = load_encoder(args.model)
@@ -109,18 +96,18 @@ def main() -> None:
         table(["", "cosine", "ratio margin"], names_across_scripts(args.names, encode), digits=0)
         return
     columns = measure(args.data, encode)
-    if encoder.languages:  # of the others nothing was learned
-        columns = {
-            name: {lang: value for lang, value in column.items() if lang in encoder.languages}
-            for name, column in columns.items()
-        }
+    known = set(encoder.languages) or set(NAMES)  # of the others nothing was learned
+    columns = {
+        name: {lang: value for lang, value in column.items() if lang in known}
+        for name, column in columns.items()
+    }
     print_table(columns)
     if args.results:
         write_results(columns, args.results)
     if args.pairs:
         every_pair(args.data, encode, args.pairs)
-        if args.plot:
-            heat_map(args.pairs, args.plot)
+    if args.plot:
+        heat_map(args.pairs, args.plot)
 
 
 def measure(data: Path, encode) -> dict[str, dict[str, float]]:  # type: ignore[no-untyped-def]
@@ -142,10 +129,9 @@ def measure(data: Path, encode) -> dict[str, dict[str, float]]:  # type: ignore[
                 note(f"{name} accuracy{half}", lang, cosine)
                 note(f"{name} error by margin{half}", lang, 100 - margin)
     for lang, names in NAMES.items():
-        code = names.three
-        stem = data / LASER.format(three=code)
-        if stem.with_name(stem.name + "eng").exists():
-            src, tgt = (list(iter_lines(stem.with_name(stem.name + side))) for side in (code, "eng"))
+        test = LASER.format(**names)
+        if (data / f"{test}eng").exists():
+            src, tgt = (list(iter_lines(data / f"{test}{side}")) for side in (names["three"], "eng"))
             into, back = hits(units(encode(src)), units(encode(tgt)))
             note("Tatoeba accuracy", lang, percent(into[0]))
             note("Tatoeba error by margin", lang, 100 - percent(into[1], back[1]))
@@ -172,8 +158,8 @@ def names_across_scripts(path: Path, encode) -> Iterator[list[object]]:  # type:
 def write_results(columns: Mapping[str, Mapping[str, float]], path: Path) -> None:
     """Write the accuracies that MTEB knows as `bitextmine export` puts them into a model card."""
     results = [
-        {"task": "BitextMining", "dataset": f"MTEB {task}", "config": f"{NAMES[lang].three}-eng", "metric": "accuracy",
-         "value": round(value, 2)}
+        {"task": "BitextMining", "dataset": f"MTEB {task}", "config": f"{NAMES[lang]['three']}-eng",
+         "metric": "accuracy", "value": round(value, 2)}
         for task, column in (("NTREXBitextMining", "NTREX accuracy"), ("Tatoeba", "Tatoeba accuracy"))
         for lang, value in columns.get(column, {}).items()
     ]  # fmt: skip
@@ -188,9 +174,10 @@ def parallel(data: Path, name: str) -> dict[str, list[str]]:
     """Return the lines of each language that a benchmark has; raise SystemExit if they are not parallel."""
     sides = {}
     for two, names in {"en": names_of("eng"), **NAMES}.items():
-        for path in found_files(data, *(place.format(two=two, **names._asdict()) for place in PLACES[name])):
+        for path in found_files(data, *(place.format(two=two, **names) for place in PLACES[name])):
             sides[two] = list(iter_lines(path))
-    if len(counts := {lang: len(lines) for lang, lines in sides.items()}) and len(set(counts.values())) > 1:
+    counts = {lang: len(lines) for lang, lines in sides.items()}
+    if len(set(counts.values())) > 1:
         raise SystemExit(f"{data}: {name} is not parallel: {counts}")
     return sides
 
@@ -227,18 +214,17 @@ def percent(*found: np.ndarray) -> float:
 
 
 def print_table(columns: Mapping[str, Mapping[str, float]]) -> None:
-    def mean(column: Mapping[str, float], group: str) -> float | None:
-        values = [value for lang, value in column.items() if group in ("", GROUP[lang])]
+    def mean(column: Mapping[str, float], langs: list[str]) -> float | None:
+        values = [column[lang] for lang in langs if lang in column]
         return float(np.mean(values)) if values else None
 
-    def rows() -> Iterator[list[object]]:
-        for lang in NAMES:
-            yield [lang, *(column.get(lang) for column in columns.values())]
-        for group in GROUPS:
-            yield [f"mean of {group}", *(mean(column, group) for column in columns.values())]
-        yield ["mean", *(mean(column, "") for column in columns.values())]
-
-    table(["", *columns], (row for row in rows() if any(value is not None for value in row[1:])))
+    groups = {lang: [lang] for lang in NAMES}
+    groups |= {f"mean of {group}": [lang for lang in NAMES if GROUP[lang] == group] for group in GROUPS}
+    rows = (
+        [name, *(mean(c, langs) for c in columns.values())]
+        for name, langs in {**groups, "mean": [*NAMES]}.items()
+    )
+    table(["", *columns], (row for row in rows if any(value is not None for value in row[1:])))
 
 
 def every_pair(data: Path, encode, out: Path) -> None:  # type: ignore[no-untyped-def]
@@ -248,14 +234,13 @@ def every_pair(data: Path, encode, out: Path) -> None:  # type: ignore[no-untype
     for a, b in itertools.combinations(vectors, 2):
         into, back = hits(vectors[a], vectors[b])
         rows.append((a, b, percent(into[0], back[0]), percent(into[1], back[1])))
-    with open(out, "w", encoding="utf-8", newline="\n") as file:
-        file.write("language\tother\tcosine\tmargin\n")
-        file.writelines(f"{a}\t{b}\t{cosine:.2f}\t{margin:.2f}\n" for a, b, cosine, margin in rows)
-    cosines, margins = (np.array([row[i] for row in rows]) for i in (2, 3))
-    worst = rows[int(margins.argmin())]
+    lines = (f"{a}\t{b}\t{cosine:.2f}\t{margin:.2f}\n" for a, b, cosine, margin in rows)
+    out.write_text("language\tother\tcosine\tmargin\n" + "".join(lines), encoding="utf-8")
+    cosine, margin = (np.mean([row[i] for row in rows]) for i in (2, 3))
+    a, b, _, lowest = min(rows, key=lambda row: row[3])
     print(
-        f"\nNTREX, {len(rows)} pairs of languages, accuracy by cosine {cosines.mean():.2f}, by ratio margin "
-        f"{margins.mean():.2f}; lowest by margin: {worst[0]}-{worst[1]} {worst[3]:.2f}"
+        f"\nNTREX, {len(rows)} pairs of languages, accuracy by cosine {cosine:.2f}, by ratio margin {margin:.2f}; "
+        f"lowest by margin: {a}-{b} {lowest:.2f}"
     )
 
 

@@ -138,11 +138,9 @@ def write_folder(
 ) -> None:
     """Write a model folder, config.json after the weights, so that an unfinished folder does not load.
 
-    weights and dtype are as for `write_weights`; ngrams are in the order of their vectors (ValueError for another
-    number than config's); tokenizer is the SentencePiece model to copy.
+    weights and dtype are as for `write_weights`; ngrams are in the order of their vectors; tokenizer is the
+    SentencePiece model to copy.
     """
-    if len(ngrams) != config.ngrams:
-        raise ValueError(f"{len(ngrams)} n-grams for a model of {config.ngrams}")
     folder.mkdir(parents=True, exist_ok=True)
     # Scorers fitted to the earlier model go as well.
     for name in (CONFIG, SCORER, QUALITY):

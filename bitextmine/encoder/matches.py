@@ -31,8 +31,6 @@ class PieceMatcher:
 
     def __init__(self, rows: np.ndarray, norms: np.ndarray) -> None:
         """Take the rows (pieces, d) int8 and norms (pieces,) of `Encoder.piece_rows`."""
-        if norms.shape != (len(rows),):
-            raise ValueError(f"{len(rows)} rows, but norms of shape {norms.shape}")
         self.rows = np.ascontiguousarray(rows)
         length = np.empty(len(rows))
         for start in range(0, len(rows), _BLOCK_ROWS):  # einsum of whole numbers is slow
@@ -59,12 +57,11 @@ class PieceMatcher:
         results = [np.empty(len(side.ids), dtype=kind) for side in (a, b) for kind in (np.float32, np.int32)]
         library = compiled.library("encoder")
         if library is not None:
+            vectors = self.rows, self.inverse, self.rows.shape[1]
 
             def match(at: int) -> int:
                 sides = (a.ids, a.offsets[at:], b.ids, b.offsets[at:], min(BLOCK_PAIRS, len(a) - at))
-                return int(
-                    library.match_pieces(self.rows, self.inverse, self.rows.shape[1], *sides, *results)
-                )
+                return int(library.match_pieces(*vectors, *sides, *results))
 
             with ThreadPoolExecutor(processors(), thread_name_prefix="match") as pool:
                 if any(pool.map(match, range(0, len(a), BLOCK_PAIRS))):

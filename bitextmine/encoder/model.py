@@ -8,9 +8,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from bitextmine.encoder.columns import LONGEST, length_table, repeat_table, steps, wave
 from bitextmine.encoder.config import EncoderConfig
 
-# Standard deviation of the initial piece vectors. It must be small: a piece that training hardly sees keeps its random
-# vector, which is noise of that size in every sum.
-INITIAL_STD = 0.01
 WITHOUT_CUDNN = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
@@ -58,15 +55,17 @@ class SentenceModel(nn.Module):
             self.norm = nn.LayerNorm(config.dim)
             self.dropout = nn.Dropout(config.dropout)
 
-    def initialise(self, std: float = INITIAL_STD, generator: torch.Generator | None = None) -> None:
-        """Draw piece vectors (and positions) with standard deviation ``std``; layers keep their initial weights."""
+    def initialise(self, std: float = 0.01) -> None:
+        """Draw piece vectors (and positions) with standard deviation ``std``; layers keep their initial weights.
+
+        It must be small: a piece that training hardly sees keeps its random vector, which is noise in every sum.
+        """
         with torch.no_grad():
-            self.embedding.weight.normal_(0.0, std, generator=generator)
+            self.embedding.weight.normal_(0.0, std)
             if self.config.layers:
-                self.positions.weight.normal_(0.0, std, generator=generator)
-            if self.config.bottleneck:
-                # Orthonormal columns keep the lengths of vectors.
-                nn.init.orthogonal_(self.bottleneck.weight, generator=generator)
+                self.positions.weight.normal_(0.0, std)
+            if self.config.bottleneck:  # orthonormal columns keep the lengths of vectors
+                nn.init.orthogonal_(self.bottleneck.weight)
 
     @property
     def device(self) -> torch.device:
@@ -129,10 +128,7 @@ class SentenceModel(nn.Module):
 
         full: True if all are inside (None: unknown).
         """
-        hidden = self.piece_states(padded)
-        if not self.config.layers:
-            return hidden
-        hidden = self.dropout(hidden + self.positions.weight[: padded.shape[1]])
+        hidden = self.dropout(self.piece_states(padded) + self.positions.weight[: padded.shape[1]])
         # A fully masked row would be NaN in the softmax: an empty sentence attends to its padding instead,
         # and pooling leaves it out.
         mask = None

@@ -22,7 +22,6 @@ CHARACTERS = "characters"
 BOTTLENECK = "bottleneck.weight"
 # N-grams stored in other bits than pieces; in memory they are the last rows of PIECES.
 NGRAMS, NGRAMS_SCALE = "ngrams.weight", "ngrams.scale"
-STORAGES = ("int8", "int4", "float32")
 
 # Columns that share a scale in four or two bits, and the shares of a group's largest number that are tried as its top
 # level: cutting off the largest numbers makes all others finer.
@@ -172,18 +171,12 @@ def write_weights(
     `pack_rows`, in two bits for n-grams (the last ``ngrams`` rows), the rest float16.
     """
     state = {name: np.ascontiguousarray(array) for name, array in state.items()}
-    if dtype not in STORAGES:
-        raise BitextmineError(f"weights: dtype must be one of {', '.join(STORAGES)}, found {dtype!r}")
     if dtype != "float32":
         vectors = state.pop(PIECES)
-        if dtype == "int8":
-            values, scale = quantize_rows(vectors)
-        else:
-            values, scale = pack_rows(vectors[: len(vectors) - ngrams])
-        state = {
-            name: array if name == CHARACTERS else array.astype(np.float16) for name, array in state.items()
-        }
-        state[PIECES], state[SCALE] = values, scale
+        for name in state.keys() - {CHARACTERS}:
+            state[name] = state[name].astype(np.float16)
+        pieces = vectors[: len(vectors) - ngrams]
+        state[PIECES], state[SCALE] = quantize_rows(vectors) if dtype == "int8" else pack_rows(pieces)
         if dtype == "int4" and ngrams:
             state[NGRAMS], state[NGRAMS_SCALE] = pack_rows(vectors[-ngrams:], bits=2)
     # Through a file of our own: safetensors makes its files readable for their owner alone.
@@ -204,7 +197,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def storage_of(path: Path) -> str:
-    """Return the member of STORAGES that a model's piece vectors are in; BitextmineError for a damaged file."""
+    """Return how piece vectors are stored, as `write_weights` names it; BitextmineError for a damaged file."""
     table = read_arrays(path).get(PIECES, np.empty(0))
     return {"int8": "int8", "uint8": "int4"}.get(table.dtype.name, "float32")
 

@@ -15,6 +15,7 @@ import itertools
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -115,14 +116,13 @@ def fit_scorer(
             read or written.
     """
     fitting, run, root = fitting or Fitting(), run or Run(), Path(folder)
-    recipe = dataclasses.replace(recipe, max_line=run.max_line, errors=run.errors)
     model = root if model is None else model
     target = resolve(model) / SCORER if out is None else Path(out)
     if target.is_dir() or (target.is_file() and not force):
         raise BitextmineError(f"{target}: the file exists; name another one, or pass --force to overwrite it")
     destination = Destination.of(target)
     destination.check()
-    recipe = resolve_corpora(recipe)
+    recipe = resolve_corpora(dataclasses.replace(recipe, max_line=run.max_line, errors=run.errors))
     encoder = load_encoder(model, "cpu")
     comparing = PieceFeatures(*encoder.piece_rows())
     tokenizer, own = Tokenizer(root / TOKENIZER, recipe.model.transliterate), encoder.tokenizer
@@ -172,8 +172,7 @@ def fit_scorer(
     return target, scorer, measured
 
 
-@dataclasses.dataclass(frozen=True)
-class Choices:
+class Choices(NamedTuple):
     """The neighbours, q pairs, of sentences that have their translation among them.
 
     Source and target rows (q,), features (q, n), and the sentence of each pair (q,), from 0.
@@ -227,15 +226,14 @@ class MiningTask:
         src, tgt = self.sentences
         self.hopeful = margin.score(margin.drive(self.base)) >= cut
 
-        def features(base: NDArray, rows: NDArray, columns: NDArray) -> NDArray:
+        def features(rows: NDArray, columns: NDArray, base: NDArray) -> NDArray:
             compared = comparing.features(Sentences(src, rows), Sentences(tgt, columns))
             return np.concatenate([base, compared], axis=1)
 
         self.features = features(
-            *(part[self.hopeful] for part in (self.base, self.pairs.src, self.pairs.tgt))
+            *(part[self.hopeful] for part in (self.pairs.src, self.pairs.tgt, self.base))
         )
-        near = self.near
-        self.near = dataclasses.replace(near, features=features(near.features, near.src, near.tgt))
+        self.near = self.near._replace(features=features(*self.near[:3]))
         del self.sentences
 
 
@@ -267,30 +265,25 @@ def _mined(
         scoring.pair_cosines(pairs.tgt, pairs.src, narrow.bwd_sim, narrow.bwd_id),
     )
     base = scoring.candidate_features(pairs.src, pairs.tgt, cosine, narrow, NEIGHBOURS)
-    same = (
-        np.maximum(_cosines(of_x[pairs.src], y[pairs.tgt]), _cosines(x[pairs.src], of_y[pairs.tgt])) >= SAME
-    )
+    nearly = np.maximum(_cosines(of_x[pairs.src], y[pairs.tgt]), _cosines(x[pairs.src], of_y[pairs.tgt]))
     near = _near(wide, narrow, min(gold, ASKED))
     right = (pairs.src == pairs.tgt) & (pairs.src < gold)
-    return MiningTask(
-        corpus, kind, share, gold, (sides[0], sides[1]), pairs, base, right, right | ~same, near
-    )
+    counts = right | (nearly < SAME)
+    return MiningTask(corpus, kind, share, gold, (sides[0], sides[1]), pairs, base, right, counts, near)
 
 
 def _cosines(x: NDArray, y: NDArray) -> NDArray:
-    cosines: NDArray = np.einsum("ij,ij->i", x.astype(np.float32), y.astype(np.float32))
-    return cosines
+    return np.asarray(np.einsum("ij,ij->i", x.astype(np.float32), y.astype(np.float32)))
 
 
 def _near(wide: Neighbours, narrow: Neighbours, asked: int) -> Choices:
     """Return the neighbours of each side's first sentences that have their translation among them."""
     parts = []
-    for ids, sim, forward in ((wide.fwd_id, wide.fwd_sim, True), (wide.bwd_id, wide.bwd_sim, False)):
+    for ids, sim, order in ((wide.fwd_id, wide.fwd_sim, 1), (wide.bwd_id, wide.bwd_sim, -1)):
         rows = np.flatnonzero((ids[:asked] == np.arange(min(asked, len(ids)))[:, None]).any(axis=1))
         row, column = np.nonzero(ids[rows] >= 0)
-        src_row, tgt_row = rows[row], ids[rows[row], column]
-        src, tgt = (src_row, tgt_row) if forward else (tgt_row, src_row)
-        cosine = sim[src_row, column].astype(np.float64)
+        src, tgt = (rows[row], ids[rows[row], column])[::order]
+        cosine = sim[rows[row], column].astype(np.float64)
         parts.append(Choices(src, tgt, scoring.candidate_features(src, tgt, cosine, narrow, NEIGHBOURS), row))
     return _joined(parts)
 
@@ -298,9 +291,7 @@ def _near(wide: Neighbours, narrow: Neighbours, asked: int) -> Choices:
 def _joined(parts: Sequence[Choices]) -> Choices:
     sentences = np.cumsum([0, *(int(part.of.max(initial=-1)) + 1 for part in parts)])
     of = [part.of + before for part, before in zip(parts, sentences, strict=False)]
-    src, tgt, features = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("src", "tgt", "features")
-    )
+    src, tgt, features, _ = map(np.concatenate, zip(*parts, strict=True))
     return Choices(src, tgt, features, np.concatenate(of))
 
 
@@ -382,8 +373,7 @@ def _logistic(columns: NDArray, right: NDArray, weight: NDArray) -> NDArray[np.f
 
     start = np.zeros(columns.shape[1])
     start[0] = 1 / (1 + LEAN / 10)
-    coefficients: NDArray[np.float64] = minimize(loss, start, jac=True, method="L-BFGS-B").x
-    return coefficients
+    return np.asarray(minimize(loss, start, jac=True, method="L-BFGS-B").x)
 
 
 def _fitted(

@@ -78,13 +78,11 @@ def shares(sizes: Sequence[int], weights: Sequence[float], total: int) -> list[i
     given = np.zeros(len(size))
     open_ = mass > 0
     while open_.any():
-        left = max(0.0, total - given[~open_].sum())
-        wanted = left * mass / mass[open_].sum()
+        wanted = max(0.0, total - given[~open_].sum()) * mass / mass[open_].sum()
         full = open_ & (wanted >= size)
+        given[open_] = np.minimum(wanted, size)[open_]
         if not full.any():
-            given[open_] = wanted[open_]
             break
-        given[full] = size[full]
         open_ &= ~full
     return [int(n) for n in np.ceil(given - 1e-9)]
 
@@ -117,7 +115,7 @@ def open_lessons(
     caches: Sequence[PairCache],
     tokenizer: Tokenizer,
     teacher: Encoder,
-    run: Run | None = None,
+    run: Run,
 ) -> list[PairSource]:
     """Return the pairs of teacher.lines lines of the corpora, with the teacher's vectors.
 
@@ -126,7 +124,6 @@ def open_lessons(
     about 1 KB of memory each. Raises BitextmineError if no pair is left, vectors are NaN or all zeros, or the disk is
     full.
     """
-    run = run or Run()
     if recipe.data.cache:
         folder = recipe.path(recipe.data.cache)
     chosen = _choose(recipe, caches, tokenizer, run)
@@ -145,11 +142,8 @@ def open_lessons(
         rows = np.array([[row[(line.src, line.tgt)[side]] for line in lines] for side in sides])
         taught = TaughtPairs(pairs, vectors, rows)
         corpora.append(PairSource(dataclasses.replace(cache.corpus, weight=weight), taught))
-    sizes = (
-        counted(sum(len(rows) for _, _, rows, _ in chosen), "pair"),
-        counted(len(chosen), "corpus", "corpora"),
-    )
-    log.info("%s teaches on %s of %s", teacher.name, *sizes)
+    size = counted(sum(len(corpus.train) for corpus in corpora), "pair")
+    log.info("%s teaches on %s of %s", teacher.name, size, counted(len(chosen), "corpus", "corpora"))
     return corpora
 
 
@@ -190,9 +184,7 @@ def _embedded(folder: Path, teacher: Encoder, texts: Sequence[str], run: Run) ->
     options = EmbedOptions(out=npy, chunk_lines=BLOCK)
     vectors, _ = open_embedding(embed_corpus(corpus, teacher, run, options, lang=UNDETERMINED))
     if not vectors[:BLOCK].any():
-        raise BitextmineError(
-            f"recipe: teacher.model: {teacher.name}: its vectors are all zeros, so the teacher is unusable"
-        )
+        raise BitextmineError(f"recipe: teacher.model: {teacher.name}: its vectors are all zeros")
     return vectors
 
 

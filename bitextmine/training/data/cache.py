@@ -138,8 +138,11 @@ def balanced(caches: Sequence[PairCache], recipe: Recipe) -> list[PairCache]:
 def corpus_files(recipe: Recipe, corpus: PairCorpus) -> list[Source]:
     """Return the file of a TSV corpus, or the two of a paired one; BitextmineError for a pipe."""
     files = [recipe.corpus(name) for name in corpus.files]
-    for file in (file for file in files if file.reads_once):
-        raise BitextmineError(f"{file}: not a regular file; a corpus is read more than once: save it first")
+    for file in files:
+        if file.reads_once:
+            raise BitextmineError(
+                f"{file}: not a regular file; a corpus is read more than once: save it first"
+            )
     return files
 
 
@@ -169,23 +172,21 @@ def _rows(source: Source, langs: tuple[str, str] | None, size: int) -> Iterator[
     sides = [0, 1] if layout.unknown and table.format.lines else [layout.src, layout.tgt]
     if langs and (layout.src_lang, layout.tgt_lang) == langs[::-1]:
         sides.reverse()
+    lines = table.format.lines
     for block in table.rows.blocks(size):
         untranslated = getattr(block, "untranslated", ())
-        bad = {at: reason for at, reason in block.bad().items() if at not in untranslated}
-        if bad:
-            place = min(bad)
-            number = block.start + place + table.rows.header_line
-            if not table.format.lines:
-                raise BitextmineError(f"{source}: row {number}: {bad[place]}")
-            raise BitextmineError(
-                f"{source}: line {number}: {bad[place]}; a pair is source, tab, target; for two files with a side "
-                "each, name them as src and tgt instead of pairs in the recipe"
-            )
+        for at, reason in sorted(block.bad().items()):
+            if at not in untranslated:
+                number = block.start + at + table.rows.header_line
+                pair = (
+                    "; a pair is source, tab, target; for two files with a side each, name them as src and tgt instead "
+                    "of pairs in the recipe"
+                )
+                place = f"{'line' if lines else 'row'} {number}"
+                raise BitextmineError(f"{source}: {place}: {reason}{pair * lines}")
         rows = [row for row in range(len(block)) if row not in untranslated]
         sources, targets = (block.texts(at, rows) for at in sides)
-        if not table.format.lines:
-            sources, targets = list(map(one_cell, sources)), list(map(one_cell, targets))
-        yield sources, targets
+        yield (sources, targets) if lines else (list(map(one_cell, sources)), list(map(one_cell, targets)))
 
 
 def check_corpora(recipe: Recipe) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bitextmine.encoder.ngrams import SPACE
-from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.pieces import Pieces, offsets_of
 from bitextmine.languages.codes import languages
 
 # Letters of a word to swap: shorter ones are rarely names or content.
@@ -21,7 +21,6 @@ class Edits:
     """
 
     def __init__(self, pieces: Sequence[str]) -> None:
-        """Index the changeable pieces of a vocabulary."""
         number = {piece: i for i, piece in enumerate(pieces)}
         plain = [piece.removeprefix(SPACE) for piece in pieces]
         self.begins = np.array([piece.startswith(SPACE) for piece in pieces])
@@ -63,7 +62,7 @@ class Edits:
         ids[swapped[swapped >= 0]] = permuted
         times = np.ones(len(ids), dtype=np.int64)
         times[drop], times[insert] = 0, 2
-        starts = np.concatenate([[0], np.cumsum(times)])
+        starts = offsets_of(times)
         edited = np.repeat(ids, times)
         if len(insert):
             edited[starts[insert]] = rng.choice(negating, len(insert))

@@ -40,15 +40,13 @@ class JoinedPairs:
 
     def _side(self, i: int, rows: np.ndarray, max_pieces: int | None) -> tuple[Pieces, np.ndarray]:
         corpora, places = self.places[i][:, rows]
-        parts, keys, order = [], [], []
+        parts, keys = [], []
         for number in np.unique(corpora):
-            at = np.flatnonzero(corpora == number)
-            pairs = self.caches[number].train.take(places[at], max_pieces)
+            pairs = self.caches[number].train.take(places[corpora == number], max_pieces)
             side = self.caches[number].corpus.langs.index(self.langs[i])
             parts.append((pairs.src, pairs.tgt)[side])
             keys.append(pairs.keys[side])
-            order.append(at)
-        back = np.argsort(np.concatenate(order), kind="stable")
+        back = np.argsort(np.argsort(corpora, kind="stable"))
         return Pieces.join(parts).take(back), np.concatenate(keys)[back]
 
 
@@ -75,12 +73,11 @@ def join_languages(caches: Sequence[PairCache], pivot: str, share: float) -> lis
     log.info(
         "%d pairs of languages joined by their sentences in %s: %s pairs", len(by_langs), pivot, f"{pairs:,}"
     )
-    return [
-        PairSource(
-            PairCorpus(langs, f"{'-'.join(langs)} by {pivot}", weight=scale * len(joined) ** -0.5), joined
-        )
-        for langs, joined in by_langs.items()
-    ]
+    sources = []
+    for langs, joined in by_langs.items():
+        name, weight = f"{'-'.join(langs)} by {pivot}", scale * len(joined) ** -0.5
+        sources.append(PairSource(PairCorpus(langs, name, weight=weight), joined))
+    return sources
 
 
 def _sentences(caches: Sequence[PairCache], pivot: str, lang: str) -> tuple[np.ndarray, np.ndarray]:

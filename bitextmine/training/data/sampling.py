@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bitextmine.encoder.ngrams import SPACE, Ngrams
-from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.pieces import Pieces, offsets_of
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.training.data.cache import PairCache
 from bitextmine.training.data.edits import Edits
@@ -207,8 +207,7 @@ def split_pieces(pieces: Pieces, splits: Splits, share: float, rng: np.random.Ge
         halves = splits.parts[ids[at], chosen]
         times = np.ones(len(ids), dtype=np.int64)
         times[at] = 2
-        starts = np.zeros(len(ids) + 1, dtype=np.int64)
-        np.cumsum(times, out=starts[1:])
+        starts = offsets_of(times)
         new = np.repeat(ids, times)
         new[starts[at]], new[starts[at] + 1] = halves[:, 0], halves[:, 1]
         pieces = Pieces(new, starts[pieces.offsets])

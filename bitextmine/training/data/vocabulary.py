@@ -12,7 +12,7 @@ import sentencepiece
 from bitextmine.console import progress
 from bitextmine.encoder.folder import TOKENIZER
 from bitextmine.encoder.tokenizer import Tokenizer, speller
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.atomic import replacing
 from bitextmine.files.journal import Journal
 from bitextmine.languages.codes import language
@@ -72,29 +72,21 @@ def sample_lines(recipe: Recipe) -> dict[str, list[str]]:
     """
     lines: dict[str, list[str]] = {lang: [] for corpus in recipe.data.corpora for lang in corpus.langs}
     seen = dict.fromkeys(lines, 0)
-    few = recipe.vocabulary.lines_per_language
-    most = {lang: few * (1 if _is_spaced(lang) else UNSPACED_LINES) for lang in lines}
+    rows, few = {lang: language(lang) for lang in lines}, recipe.vocabulary.lines_per_language
+    most = {lang: few * (1 if row is None or row.spaces else UNSPACED_LINES) for lang, row in rows.items()}
     rng = random.Random(recipe.train.seed)
     with progress(None, "sample lines", "pairs") as bar:
         for corpus in recipe.data.corpora:
             for sides in pair_chunks(recipe, corpus, 10_000):
                 for pair in zip(*sides, strict=True):
                     for lang, line in zip(corpus.langs, pair, strict=True):
-                        sample = lines[lang]
                         seen[lang] += 1
-                        wanted = most[lang]
-                        if len(sample) < wanted:
-                            sample.append(line)
-                        elif (slot := int(rng.random() * seen[lang])) < wanted:
-                            sample[slot] = line
+                        if len(lines[lang]) < most[lang]:
+                            lines[lang].append(line)
+                        elif (slot := int(rng.random() * seen[lang])) < most[lang]:
+                            lines[lang][slot] = line
                 bar.update(len(sides[0]))
     return lines
-
-
-def _is_spaced(lang: str) -> bool:
-    """Return True for a language with spaces between words, and for an unknown one."""
-    row = language(lang)
-    return row is None or row.spaces
 
 
 def train_vocabulary(recipe: Recipe, path: Path, lines: Iterable[str]) -> None:
@@ -111,7 +103,7 @@ def train_vocabulary(recipe: Recipe, path: Path, lines: Iterable[str]) -> None:
     if not kept:
         raise BitextmineError("the corpora contain no text to train a vocabulary on")
     try:
-        with replacing(path) as file:
+        with explained(f"{path}: cannot write the vocabulary", "; free some space"), replacing(path) as file:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=iter(kept),
                 model_writer=file,
@@ -128,10 +120,6 @@ def train_vocabulary(recipe: Recipe, path: Path, lines: Iterable[str]) -> None:
                 minloglevel=2,
                 hard_vocab_limit=False,
             )
-    except OSError as e:
-        raise BitextmineError(
-            f"{path}: cannot write the vocabulary: {e.strerror or e}; free some space"
-        ) from None
     except RuntimeError as e:
         raise BitextmineError(
             f"recipe: vocabulary.size: SentencePiece could not train {v.size} pieces on {len(kept)} lines: {e}"

@@ -75,12 +75,9 @@ def commonest_skeletons(caches: Sequence[PairCache], pieces: Sequence[str], coun
     for piece in pieces:
         bare = skeleton(piece)
         counts.update({bare[i : i + n] for n in BARE for i in range(len(bare) - n + 1)})
-    names = [
-        name
-        for name, times in counts.items()
-        if times >= FEWEST_PIECES and CONSONANTS.issuperset(name.removeprefix(SPACE))
-    ]
-    return _commonest(caches, pieces, sorted(names), count)
+    shared = (name for name, times in counts.items() if times >= FEWEST_PIECES)
+    names = sorted(name for name in shared if CONSONANTS.issuperset(name.removeprefix(SPACE)))
+    return _commonest(caches, pieces, names, count)
 
 
 def _commonest(

@@ -15,6 +15,7 @@ from bitextmine.encoder.encoder import Encoder
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
+from bitextmine.run import Run
 from bitextmine.training import teacher as lessons_module
 from bitextmine.training.data.cache import open_caches, pair_chunks
 from bitextmine.training.data.pairfile import TokenPairs
@@ -203,7 +204,7 @@ def test_no_pair_that_shares_a_sentence_with_a_held_out_one_is_taught(make_recip
     tokenizer = open_vocabulary(recipe, tmp_path)
     caches = open_caches(tmp_path, recipe, tokenizer)
     teacher = open_teacher(recipe)
-    found = lessons_module.open_lessons(tmp_path, recipe, caches, tokenizer, teacher)
+    found = lessons_module.open_lessons(tmp_path, recipe, caches, tokenizer, teacher, Run())
     held_out = caches[0].valid.take(np.arange(len(caches[0].valid))).keys
     (taught,) = found
     assert len(held_out[0]) == 60 and not np.isin(taught.train.pairs.keys, held_out).any()
@@ -234,7 +235,7 @@ def test_a_teacher_with_passes_of_its_own_teaches_in_these_from_its_first_lesson
     tokenizer = open_vocabulary(recipes[0], tmp_path)
     caches = open_caches(tmp_path, recipes[0], tokenizer)
     teacher = open_teacher(recipes[1])
-    lessons = lessons_module.open_lessons(tmp_path, recipes[1], caches, tokenizer, teacher)
+    lessons = lessons_module.open_lessons(tmp_path, recipes[1], caches, tokenizer, teacher, Run())
     alone, early, late, again = (
         TrainingRun(recipe, caches, tokenizer, teacher=teacher, lessons=() if i == 0 else lessons)
         for i, recipe in enumerate(recipes)
