@@ -98,7 +98,7 @@ _OPEN_DOCUMENT = _Markup(
 
 
 class _Paragraphs:
-    """Collects paragraphs from the events of a parser, whose target it is."""
+    """Collects paragraphs; the target of a parser."""
 
     def __init__(self, markup: _Markup, longest: int) -> None:
         self._markup, self._longest = markup, longest
@@ -163,7 +163,6 @@ class _Paragraphs:
         self._end()
 
     def taken(self) -> list[str]:
-        """Return the paragraphs since the last call."""
         paragraphs, self._collected = self._collected, []
         return paragraphs
 
@@ -309,14 +308,12 @@ def _related(archive: zipfile.ZipFile, part: str, kind: str) -> list[str]:
 
 
 def _listing(archive: zipfile.ZipFile, part: str) -> ElementTree.Element:
-    """Return the root of a part that names others."""
     if archive.getinfo(part).file_size > _LARGEST_LISTING:
         raise NoDocument(f"more than {_LARGEST_LISTING:,} bytes in {part}")
     return ElementTree.fromstring(archive.read(part))
 
 
 def _resolved(part: str, reference: str) -> str:
-    """Return the part that another one refers to."""
     path = posixpath.join("/", posixpath.dirname(part), unquote(reference.partition("#")[0]))
     return posixpath.normpath(path).lstrip("/")
 
@@ -325,7 +322,6 @@ def _resolved(part: str, reference: str) -> str:
 
 
 def _read_xhtml(file: IO[bytes], longest: int) -> Iterator[str]:
-    """Yield paragraphs of a part that may be no well-formed XML."""
     raw = file.read()
     target = _Paragraphs(_XHTML, longest)
     parser = library("lxml.etree", "office").HTMLParser(
@@ -450,7 +446,6 @@ def _without_heads(pages: Sequence[list[str]]) -> list[list[str]]:
 
 
 def _numbers(line: str) -> set[int]:
-    """Return the numbers that a line begins and ends with."""
     return {int(word) for word in (line.split()[0], line.split()[-1]) if _NUMBER.fullmatch(word)}
 
 

@@ -347,7 +347,6 @@ class Splitter:
             raise Damaged(str(error)) from None
 
     def _language(self, document: Document, head: Sequence[str]) -> str | None:
-        """Return the language of a document, None if it is not wanted."""
         if self._options.by_language:
             letters: Counter[str] = Counter()
             for text, guess in zip(head, self._languages.guess(head), strict=True):
@@ -502,7 +501,6 @@ class _Parts(Output):
 
 
 def _two_languages(output: str, first: str, second: str) -> UsageError:
-    """Return the error of documents in two languages for one output."""
     where = "standard output is" if output == "-" else f"-o {output} is"
     return UsageError(
         f"{where} one output, but the documents are in {first} and {second}: write a file for each language, as in "

@@ -216,7 +216,6 @@ def passages(text: str, name: str) -> list[Passage]:
 
 
 def _cues(text: str, name: str) -> Iterator[Cue]:
-    """Yield the cues of a file, their text without tags."""
     import pysubs2
 
     text = text.replace("\r\n", "\n").replace("\r", "\n")

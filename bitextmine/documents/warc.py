@@ -37,16 +37,9 @@ _CHARSET = re.compile(r"charset\s*+=\s*+[\"']?([\w.:-]+)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class _Record:
-    """A record of a crawl.
+    """A record of a crawl, with what its HTTP headers say; "" and None for what is not known.
 
-    Attributes:
-        kind: its WARC-Type.
-        url: its address.
-        media_type, charset: those of its content, in lower case; "" if they are not known.
-        is_http: its content came by HTTP.
-        status: of the HTTP response, None if it is not known.
-        headers: of the HTTP response, by name in lower case.
-        content: what is behind the HTTP headers; None if it is too long.
+    content: what is behind these headers; None if it is too long.
     """
 
     kind: str
@@ -246,7 +239,6 @@ def _headers(head: bytes) -> dict[str, str]:
 
 
 def _media(headers: Mapping[str, str]) -> tuple[str, str]:
-    """Return the media type of headers, and its charset."""
     header = headers.get("content-type", "")
     charset = _CHARSET.search(header)
     return header.partition(";")[0].strip().lower(), charset[1].lower() if charset else ""

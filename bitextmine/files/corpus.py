@@ -202,7 +202,6 @@ class Corpus:
         return self._derived[key]
 
     def _read(self) -> Spool:
-        """Read the file, if that has not happened yet."""
         if self._spool is None:
             spool, digest, ends, size = Spool(), hashlib.sha256(), array("q", [0]), 0
             assert self.source is not None

@@ -129,7 +129,6 @@ class _Zstd(_Member):
 
 
 def _member(suffix: str) -> _Member:
-    """Return the reader of a new member of a file with this suffix."""
     if suffix == ".gz":
         return _Gzip(zlib.decompressobj(wbits=31), zlib.error)
     if suffix == ".bz2":

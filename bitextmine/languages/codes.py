@@ -20,7 +20,7 @@ _SHORT = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]{2,8})*")
 
 @dataclass(frozen=True)
 class Language:
-    """A row of the table; empty where nothing is known.
+    """A row of the table; empty where nothing is known. In a word of the table "_" is a space.
 
     Attributes:
         code: ISO 639-1 code, or 639-3 if there is none; aliases: other codes, the identifier's (`identify`) included.
@@ -35,13 +35,12 @@ class Language:
         scales: words behind digits with the power of ten that they stand for; "*" is any ending.
         months: names of the months, "/" between forms of one; or one for a numbered month: "#월", as in 6월.
         century: endings that make a year a century: 1800-talet is the 19th.
-        clock, morning, afternoon: words beside an hour, and those that make it one before or after noon; "_" is a
-            space.
-        parts: words for a half, a quarter, noon and midnight with 30, 15, 12 and 0; "_" is a space.
+        clock, morning, afternoon: words beside an hour, and those that make it one before or after noon.
+        parts: words for a half, a quarter, noon and midnight with 30, 15, 12 and 0.
         negation: words and parts of words that negate.
         abbreviations: words whose full stop does not end a sentence, as they are spelled.
-        speech: words with which a sentence goes on after a quotation, "_" is a space: "~asked" also behind a subject,
-            "고*" with up to two more letters; "!He" begins another sentence.
+        speech: words with which a sentence goes on after a quotation: "~asked" also behind a subject, "고*" with up
+            to two more letters; "!He" begins another sentence.
     """
 
     code: str
@@ -68,17 +67,13 @@ class Language:
     speech: tuple[str, ...]
 
 
-def _phrases(cell: str) -> tuple[str, ...]:
-    return tuple(word.replace("_", " ") for word in cell.split())
-
-
 def _words(cell: str) -> tuple[str, ...]:
-    return tuple(cell.split())
+    return tuple(word.replace("_", " ") for word in cell.split())
 
 
 def _values(cell: str) -> dict[str, int]:
     """Return words with their numbers: "hundred 100 thousand 1000"."""
-    words = _phrases(cell)
+    words = _words(cell)
     return dict(zip(words[::2], map(int, words[1::2]), strict=True))
 
 
@@ -87,7 +82,6 @@ _CELLS: dict[str, Callable[[str], Any]] = {
     **dict.fromkeys(("code", "name", "digits"), str),
     **dict.fromkeys(("scripts", "abbreviations"), lambda cell: frozenset(cell.split())),
     **dict.fromkeys(("numbers", "scales", "parts"), _values),
-    **dict.fromkeys(("clock", "morning", "afternoon", "speech"), _phrases),
     "spaces": lambda cell: cell == "yes",
     "length": lambda cell: float(cell) if cell else None,
 }

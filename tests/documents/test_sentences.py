@@ -141,23 +141,9 @@ def test_words_divided_between_lines_are_put_together(first, second, joined):
 @pytest.mark.parametrize(
     "divided",
     [
-        *[
-            "state-of-the-|art",
-            "http://a.org/the-|page.html",
-            "mary-|ann@example.org",
-            "--no-|rescore",
-            "(X-|ray",
-        ],
-        *[
-            "EU-|weite",
-            "COVID-|related",
-            "dit-|il,",
-            "après-|midi",
-            "celui-|ci",
-            "vas-|y",
-            "1990-|1995",
-            "CO2-|neutral",
-        ],
+        *["state-of-the-|art", "http://a.org/the-|page.html", "mary-|ann@example.org", "--no-|rescore"],
+        *["(X-|ray", "EU-|weite", "COVID-|related", "1990-|1995", "CO2-|neutral"],
+        *["dit-|il,", "après-|midi", "celui-|ci", "vas-|y"],
     ],
 )
 def test_words_with_hyphens_keep_them(divided):

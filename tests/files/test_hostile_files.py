@@ -1,8 +1,6 @@
 """Files that are valid for their libraries and hostile to a command: each ends in a sentence, or in clean output."""
 
 import json
-import os
-from pathlib import Path
 
 import pytest
 
@@ -81,19 +79,6 @@ def test_hostile_toml_is_refused(bitextmine, tmp_path, text):
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("Hello\tSalut\n")
     assert "x.toml: not valid TOML" in bitextmine.fails("filter", "--rules", path, pairs)
-
-
-def test_a_file_name_that_is_not_utf8_has_its_manifest(bitextmine, tiny_model, parallel_text, tmp_path):
-    folder = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9")
-    try:
-        Path(folder).mkdir()
-    except OSError:
-        pytest.skip("the file system takes no such name")
-    parallel_text(Path(folder), 60)
-    mine = ("mine", "--src", "en", "--tgt", "fr", "--model", tiny_model, "-o", "x.tsv")
-    bitextmine(*mine, "--dir", folder, cwd=tmp_path)
-    manifest = json.loads((tmp_path / "x.tsv.json").read_text(encoding="utf-8"))
-    assert manifest["pairs"] == len((tmp_path / "x.tsv").read_text(encoding="utf-8").splitlines())
 
 
 @pytest.mark.parametrize(

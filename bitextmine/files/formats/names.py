@@ -29,9 +29,9 @@ class Format:
         reader: "module:function" in this package, called with a `Source` and `Columns`; returns `Rows` (`blocks`).
         writer: "module:class", called with a binary file and an `Outline`; a `Writer`. Empty: the format is only read.
         lines: rows are lines of text, which `cut` and `paste` handle.
-        binary: numbers keep all their digits, and the content is compressed already.
+        binary: numbers keep all their digits, the content is compressed already, and an optional dependency of this
+            package, the extra of the format's name, reads and writes it.
         needs_languages: the two sides are told apart by their languages.
-        extra: the optional dependencies of this package that it needs.
     """
 
     name: str
@@ -41,7 +41,6 @@ class Format:
     lines: bool = False
     binary: bool = False
     needs_languages: bool = False
-    extra: str = ""
 
     def load(self, name: str) -> Any:
         """Import `reader` or `writer`; BitextmineError if it needs a package that is not installed."""
@@ -49,12 +48,12 @@ class Format:
         try:
             return getattr(importlib.import_module(f"{__package__}.{module}"), function)
         except ImportError as e:
-            if not self.extra:
+            if not self.binary:
                 raise
             package = str(e.name).partition(".")[0]
             raise BitextmineError(
                 f"{self.name.capitalize()} needs the package {package}; install it with "
-                f"pip install 'bitextmine[{self.extra}]'"
+                f"pip install 'bitextmine[{self.name}]'"
             ) from None
 
     def check_languages(self, langs: tuple[str, str], option: str = "--src and --tgt") -> None:
@@ -68,8 +67,7 @@ class Format:
 TSV = Format("tsv", (".tsv", ".txt", ".tab", ""), "tsv:TextRows", "tsv:TextWriter", lines=True)
 JSONL = Format("jsonl", (".jsonl", ".ndjson"), "records:open_jsonl", "records:JsonWriter")
 TMX = Format("tmx", (".tmx",), "xml:open_units", "xml:TmxWriter", needs_languages=True)
-_PYARROW: Any = {"binary": True, "extra": "parquet"}
-PARQUET = Format("parquet", (".parquet", ".pq"), "parquet:open_parquet", "parquet:ArrowWriter", **_PYARROW)
+PARQUET = Format("parquet", (".parquet", ".pq"), "parquet:open_parquet", "parquet:ArrowWriter", binary=True)
 XLIFF = Format("xliff", (".xlf", ".xliff", ".sdlxliff", ".mqxliff", ".mxliff", ".txlf"), "xml:open_units")
 CSV = Format("csv", (".csv",), "tsv:open_csv", lines=True)
 PO = Format("po", (".po", ".pot"), "po:open_po")
@@ -91,7 +89,6 @@ OUTPUT_SUFFIXES = _listed(_WRITTEN)
 COMPRESSING = _listed(COMPRESSION_SUFFIXES)
 SUFFIXES = {suffix: format for format in FORMATS.values() for suffix in format.suffixes}
 _PLACE = re.compile(r"\{(?:lang|src|tgt)\}")
-_MEANT = {".json": ".jsonl", ".csv": ".tsv", ".xml": ".tmx"}
 
 
 def format_of(source: Source) -> Format:
@@ -122,10 +119,9 @@ def output_format(output: Location, option: str = "-o") -> Format:
         )
     chosen = _format(output) or (TSV if _two_languages(suffix[1:]) else None)
     if chosen is None or not chosen.writer:
-        meant = f"; is {_MEANT[output.suffix]} meant?" if output.suffix in _MEANT else ""
         raise UsageError(
             f"{option} {output}: pairs are written as {', '.join(_WRITTEN)}, and {', '.join(COMPRESSION_SUFFIXES)} "
-            f"may follow; '{suffix}' is none of these{meant}"
+            f"may follow; '{suffix}' is none of these"
         )
     _check_compression(output, chosen)
     return chosen

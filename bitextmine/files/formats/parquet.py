@@ -93,7 +93,6 @@ def _longest_in_dictionary(file: Any, source: Source, group: int, column: str) -
 
 
 def _records(source: Source, file: Any) -> Iterator[Record]:
-    """Yield the rows of a file as values by name, text in place of bytes."""
     batches = _batches(file, source)
     while True:
         with _explained(source, "damaged Parquet file"):
@@ -110,7 +109,6 @@ def _records(source: Source, file: Any) -> Iterator[Record]:
 
 @contextlib.contextmanager
 def _explained(source: Source, problem: str) -> Iterator[None]:
-    """Turn the errors of pyarrow into a message about the file."""
     try:
         yield
     except (pyarrow.ArrowException, OSError, ValueError) as e:
@@ -169,7 +167,6 @@ class ArrowWriter(Writer):
         return pyarrow.table(arrays, names=list(outline.names))
 
     def _kind(self, name: str) -> tuple[Callable[[Any], Any], Any]:
-        """Return the function that makes values of a column of its cells, and their type."""
         if name in self._outline.floats:
             return _number, pyarrow.float64()
         if name in self._outline.integers:

@@ -300,7 +300,6 @@ def _record(line: bytes) -> Record:
 
 
 def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Return a value with a function applied to all that is in it, keys included."""
     if isinstance(value, list):
         return [_mapped(inner, change) for inner in value]
     if isinstance(value, dict):

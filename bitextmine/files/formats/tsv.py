@@ -221,7 +221,6 @@ def open_moses(source: Source, columns: Columns) -> TextRows:
 
 
 def _joined(files: Sequence[Source]) -> Iterator[list[bytes]]:
-    """Yield the lines of both files with a tab between them."""
     sides = [itertools.chain.from_iterable(file.byte_lines()) for file in files]
     done = 0
     while True:

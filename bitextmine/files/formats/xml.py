@@ -17,7 +17,6 @@ from xml.sax.saxutils import escape, quoteattr
 from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.blocks import Added, Outline, cell_text, cells_of, one_cell
 from bitextmine.files.formats.columns import Columns
-from bitextmine.files.formats.names import TMX
 from bitextmine.files.formats.records import TRANSLATION, Record, RecordRows, RecordWriter
 from bitextmine.files.source import Source
 from bitextmine.version import __version__
@@ -129,9 +128,8 @@ class _Xliff(_Tmx):
 
 def _declared(attributes: Mapping[str, str]) -> tuple[str, str]:
     """Return the languages of source and target that an element states, empty where it does not."""
-    names = (("source-language", "srcLang"), ("target-language", "trgLang"))
-    src, tgt = (next((attributes[name] for name in keys if name in attributes), "") for keys in names)
-    return src, tgt
+    src = attributes.get("source-language", attributes.get("srcLang", ""))
+    return src, attributes.get("target-language", attributes.get("trgLang", ""))
 
 
 def _segments(unit: Element) -> Iterator[tuple[Element, Element | None, str | None]]:
@@ -149,7 +147,6 @@ def _segments(unit: Element) -> Iterator[tuple[Element, Element | None, str | No
 
 
 def _prefixed(attributes: Mapping[str, str], name: str) -> str | None:
-    """Return the value of an attribute that has this name and a prefix."""
     return next((value for key, value in attributes.items() if key.endswith(f":{name}")), None)
 
 
@@ -337,7 +334,7 @@ class _UnitStream:
 
 
 class _Unclosed(Exception):
-    """A unit begins within another one, at this byte and line of the parser."""
+    """A unit begins within another one."""
 
     def __init__(self, index: int, line: int) -> None:
         self.index, self.line = index, line
@@ -433,7 +430,6 @@ class TmxWriter(RecordWriter):
 
     def __init__(self, out: Any, outline: Outline) -> None:
         super().__init__(out, outline, outline.langs)
-        TMX.check_languages(outline.langs)
         head = (
             '<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4">\n'
             f'<header creationtool="bitextmine" creationtoolversion={quoteattr(__version__)} segtype="sentence" '
