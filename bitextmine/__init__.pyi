@@ -118,7 +118,7 @@ def evaluate_retrieval(
     run: Run | None = None,
 ) -> RetrievalReport: ...
 def evaluate_sts(
-    files: FileName | Sequence[FileName] | Mapping[str, Iterable[Sequence[Any]]],
+    files: FileName | Sequence[FileName],
     *,
     pairs: str | None = None,
     model: FileName | Encoder = 'auto',

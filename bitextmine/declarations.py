@@ -45,7 +45,6 @@ class Opt:
         alone: the value of the option without one.
         envvar: the environment variable that also sets it.
         remote: a URL may take the place of a path.
-        hidden: leave it out of the help.
     """
 
     flags: str = ""
@@ -60,7 +59,6 @@ class Opt:
     alone: str | None = None
     envvar: str | None = None
     remote: bool = False
-    hidden: bool = False
 
 
 @dataclass(frozen=True)
@@ -310,16 +308,16 @@ def keywords(function: Callable[..., Result]) -> Callable[..., Result]:
         else:
             own.append(parameter)
     named = {parameter.name for parameter in own}
-    fields: dict[str, Declared] = {}
-    objects: dict[str, Declared] = {}
+    options: dict[str, Declared] = {}
     for name, group in groups.items():
-        for field, option in {**keywords_of(group), name: declare(name, group)}.items():
-            if field not in named:
-                (objects if option.group else fields)[field] = option
-    objects = {name: dataclasses.replace(each, default=None, optional=True) for name, each in objects.items()}
-    more = [option.parameter(inspect.Parameter.KEYWORD_ONLY) for option in {**fields, **objects}.values()]
+        options |= {**keywords_of(group), name: declare(name, group)}
+    more = []
+    for option in sorted(options.values(), key=lambda option: option.group):
+        if option.group:
+            option = dataclasses.replace(option, default=None, optional=True)
+        if option.name not in named:
+            more.append(option.parameter(inspect.Parameter.KEYWORD_ONLY))
     documented = [each.name for each in own if each.kind is each.KEYWORD_ONLY] + [each.name for each in more]
-
     positional = [each.name for each in own if each.kind is each.POSITIONAL_OR_KEYWORD]
 
     @functools.wraps(function)

@@ -71,13 +71,7 @@ def test_the_keywords_of_mine_are_the_fields_of_the_options():
 
 
 def test_examples_in_the_documentation():
-    examples = {
-        "mining.mine": 4,
-        "scoring.api": 6,
-        "search.exact": 3,
-        "evaluation.retrieval": 3,
-        "evaluation.sts": 3,
-    }
+    examples = {"mining.mine": 4, "scoring.api": 6, "search.exact": 3, "evaluation.retrieval": 3}
     for name, least in examples.items():
         found = doctest.testmod(importlib.import_module(f"bitextmine.{name}"))
         assert found.attempted >= least

@@ -118,7 +118,7 @@ def _param(option: Declared) -> click.Parameter:
     if opt.alone is not None:
         more |= {"is_flag": False, "flag_value": opt.alone}
     flags = [*opt.flags.split(), option.name]
-    return click.Option(flags, help=_help(option), multiple=option.several, hidden=opt.hidden, **more)
+    return click.Option(flags, help=_help(option), multiple=option.several, **more)
 
 
 def _help(option: Declared) -> str:

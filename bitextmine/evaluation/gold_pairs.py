@@ -1,20 +1,19 @@
-"""Sentence pairs with human similarity ratings: files as benchmarks are published, and rows in memory."""
+"""Sentence pairs with human similarity ratings, in files as benchmarks are published."""
 
 import csv
 import itertools
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.arguments import finite
 from bitextmine.console import counted
-from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.errors import BitextmineError
 from bitextmine.files.source import NOT_LANGUAGES, Source
 from bitextmine.languages.codes import is_short_code
 
@@ -62,33 +61,9 @@ def read_gold_pairs(path: str | os.PathLike[str]) -> GoldPairs:
     """
     source = Source.of(path)
     where = str(source)
-    return _gold_pairs((where, *_name(source)), _pairs(_rows(source.lines(), where), where), "line")
-
-
-def gold_pairs_of(pairs: Iterable[Sequence[Any]], language: str) -> GoldPairs:
-    """Return pairs from rows (sentence1, sentence2, score); raise as `read_gold_pairs`, UsageError for a bad row."""
-    if not isinstance(pairs, Iterable):
-        raise UsageError(f"sts: expected rows for {language!r}, found {pairs!r}")
-
-    def checked() -> Iterator[tuple[int, Sequence[Any]]]:
-        for number, row in enumerate(pairs, start=1):
-            if not (isinstance(row, Sequence) and len(row) == 3 and all(isinstance(x, str) for x in row[:2])):
-                raise UsageError(
-                    f"{language}: row {number}: expected (sentence1, sentence2, score), found {row!r}"
-                )
-            yield number, row
-
-    return _gold_pairs((language, "", language), checked(), "row")
-
-
-def _gold_pairs(
-    names: tuple[str, str, str], rows: Iterable[tuple[int, Sequence[Any]]], noun: str
-) -> GoldPairs:
-    """Return the pairs of numbered rows (sentence1, sentence2, score); names: the first three fields."""
-    where = names[0]
     first, second, gold, lines = [], [], [], []
-    for number, (sentence1, sentence2, score) in rows:
-        at = f"{where}: {noun} {number}"
+    for number, (sentence1, sentence2, score) in _pairs(_rows(source.lines(), where), where):
+        at = f"{where}: line {number}"
         if not sentence1.strip() or not sentence2.strip():
             raise BitextmineError(f"{at}: a sentence is blank")
         if math.isnan(value := finite(score)):
@@ -101,7 +76,7 @@ def _gold_pairs(
         raise BitextmineError(f"{where}: {len(gold)} sentence pairs; a correlation needs {FEWEST} or more")
     if len(set(gold)) == 1:
         raise BitextmineError(f"{where}: every gold score is {gold[0]:g}: there is nothing to correlate with")
-    return GoldPairs(*names, first, second, np.array(gold), lines)
+    return GoldPairs(where, *_name(source), first, second, np.array(gold), lines)
 
 
 def _pairs(rows: Iterator[tuple[int, list[str]]], where: str) -> Iterator[tuple[int, list[str]]]:

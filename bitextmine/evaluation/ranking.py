@@ -23,7 +23,6 @@ from bitextmine.run import Run
 
 # Neighbours of CSLS, and the nearest targets by cosine, among which the margins choose.
 CSLS, CANDIDATES = 10, 10
-_BLOCK = 1 << 22
 _PAIRS = 1 << 14
 # A candidate stands out from its ends' best so many candidates, itself among them: the runner-up is the one to beat.
 _RIVALS = 2
@@ -223,40 +222,3 @@ def _numbers(ids: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.int
     place = np.minimum(np.searchsorted(known, ids), len(known) - 1)
     position: NDArray[np.int64] = np.where(ids < 0, -1, np.where(known[place] == ids, place, len(known)))
     return position
-
-
-def rank_muse(queries: NDArray, pool: NDArray, options: RankingOptions, run: Run) -> Ranked:
-    """Rank a pool (m, d) for queries (q, d) as MUSE does; ties go to the lower row.
-
-    The neighbourhood of a target consists of the nearest *queries*, and every sentence of the pool is a candidate.
-    """
-    from bitextmine.search.exact import search_both
-    from bitextmine.search.options import SearchOptions
-
-    search = SearchOptions(device=run.device_name, memory=run.memory)
-    with run.progress(len(queries), "search", "queries") as bar:
-        neighbours = search_both(queries, pool, max(options.k, CSLS), search, progress=bar.update)
-
-    def means(width: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return (
-            neighbourhood_mean(neighbours.fwd_sim[:, :width], neighbours.fwd_id[:, :width]),
-            neighbourhood_mean(neighbours.bwd_sim[:, :width], neighbours.bwd_id[:, :width]),
-        )
-
-    widths = {Margin.RATIO: means(options.k), Margin.DISTANCE: means(CSLS)}
-    best = {kind: np.full(len(queries), -np.inf) for kind in widths}
-    where = {kind: np.zeros(len(queries), dtype=np.int64) for kind in widths}
-    asked = queries.astype(np.float32)
-    # Blocks of similarities (queries x step) of 32 MiB in float64; a few are in memory at a time.
-    step = max(1, _BLOCK // max(1, len(queries)))
-    for start in range(0, len(pool), step):
-        cos = asked @ np.asarray(pool[start : start + step], dtype=np.float32).T
-        for kind, (mean_src, mean_tgt) in widths.items():
-            score = margin(cos, mean_src[:, None], mean_tgt[None, start : start + step], kind)
-            top = score.argmax(axis=1)
-            value = score[np.arange(len(score)), top]
-            better = value > best[kind]
-            best[kind][better] = value[better]
-            where[kind][better] = top[better] + start
-    best_ratio, best_csls = where[Margin.RATIO], where[Margin.DISTANCE]
-    return {"cosine": neighbours.fwd_id[:, 0], f"ratio-{options.k}": best_ratio, f"csls-{CSLS}": best_csls}

@@ -35,7 +35,6 @@ from bitextmine.evaluation.ranking import (
     RetrievalReport,
     RetrievalResult,
     rank_in_pool,
-    rank_muse,
     results_of,
 )
 from bitextmine.evaluation.report import FileName
@@ -121,7 +120,7 @@ def evaluate_retrieval(
         ]
     sizes = ",".join(f"{lang}={len(pool.unique.rows)}" for lang, pool in pools.items())
     parts = {"task": "retrieval", "protocol": "pools", "queries": count, "pools": sizes}
-    parts |= _how(ranking, encoder, CANDIDATES, "source-pool")
+    parts |= _how(ranking, encoder, "source-pool")
     if scoring is not None:
         parts["scorer"] = scoring.scorer.hash
     if second is not None:
@@ -129,9 +128,9 @@ def evaluate_retrieval(
     return RetrievalReport(tuple(results), signature=signature(**parts), notes=tuple(notes))
 
 
-def _how(ranking: RankingOptions, encoder: Encoder, candidates: int | str, of: str) -> dict[str, Any]:
+def _how(ranking: RankingOptions, encoder: Encoder, of: str) -> dict[str, Any]:
     """Return the parts of a signature that both protocols have."""
-    where = {"k": ranking.k, "csls": CSLS, "candidates": candidates, "neighbourhood": of}
+    where = {"k": ranking.k, "csls": CSLS, "candidates": CANDIDATES, "neighbourhood": of}
     return {**where, "interval": "wilson-95", "model": encoder.hash}
 
 
@@ -238,7 +237,7 @@ def evaluate_muse(
 ) -> RetrievalReport:
     """Measure P@1 both ways, where line i of one file is the translation of line i of the other.
 
-    Every sentence of the pool is a candidate, and neighbourhoods are taken among the queries. The protocol needs more
+    The neighbourhood of a target is taken among the queries. The protocol needs more
     than 200,000 lines; with fewer the report says so. Languages default to those of the file names. BitextmineError:
     the files are not aligned, or their languages are unknown or the same.
     """
@@ -264,10 +263,10 @@ def evaluate_muse(
     texts = (Corpus(side, lang, name=f"muse.{lang}") for lang, side in zip(sides, keys, strict=True))
     vectors = [embed_lines(text, encoder, run) for text in texts]
     for i, j in ((0, 1), (1, 0)):
-        ranked = rank_muse(np.ascontiguousarray(vectors[i][at]), vectors[j], ranking, run)
+        ranked = rank_in_pool(np.arange(len(at)), vectors[i][at], vectors[j], ranking, run)
         results += results_of((sides[i], sides[j]), ranked, at, len(keys[j]))
     parts = {"protocol": "muse-sent-translation", "queries": len(at), "keys": len(keys[0]), "case": "lower"}
-    mark = signature(task="retrieval", **parts, **_how(ranking, encoder, "all", "queries"))
+    mark = signature(task="retrieval", **parts, **_how(ranking, encoder, "queries"))
     return RetrievalReport(tuple(results), signature=mark, notes=tuple(notes))
 
 

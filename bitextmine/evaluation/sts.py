@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +20,10 @@ from bitextmine.arguments import a_path, whole_number
 from bitextmine.console import counted
 from bitextmine.declarations import keywords
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.evaluation.gold_pairs import GoldPairs, gold_pairs_of, read_gold_pairs
+from bitextmine.evaluation.gold_pairs import GoldPairs, read_gold_pairs
 from bitextmine.evaluation.pools import language_pairs
 from bitextmine.evaluation.report import RESAMPLES, FileName, Report, cut_note, percent
 from bitextmine.files.source import Source
-from bitextmine.languages.codes import is_code
 from bitextmine.run import Run
 from bitextmine.shipped import choose_model
 from bitextmine.signature import signature
@@ -78,7 +77,7 @@ class StsReport(Report):
 
 @keywords
 def evaluate_sts(
-    files: FileName | Sequence[FileName] | Mapping[str, Iterable[Sequence[Any]]],
+    files: FileName | Sequence[FileName],
     *,
     pairs: str | None = None,
     model: FileName | Encoder = "auto",
@@ -89,7 +88,7 @@ def evaluate_sts(
 
     Args:
         files: comma- or tab-separated sentence pairs with gold scores (`read_gold_pairs`), the language in the name, as
-            stsb.de.csv; or rows (sentence1, sentence2, score) by language.
+            stsb.de.csv.
         pairs: directions across languages. en-de takes the first sentences of the English file and the second ones of
             the German file of the same set, whose gold scores must be equal; "all" means to and from English, or the
             first language without it.
@@ -105,11 +104,6 @@ def evaluate_sts(
         BitextmineError: an unreadable file, a bad score, a blank sentence, files of one set that differ, or an unknown
             direction.
         UsageError: an argument of the wrong type.
-
-    >>> rows = [("A dog barks.", "A dog is barking.", 4.8), ("A dog barks.", "The train is late.", 0.1)]
-    >>> rows.append(("He eats bread.", "He eats meat.", 2.2))
-    >>> evaluate_sts({"en": rows}).to_frame()[["languages", "spearman", "pairs"]].to_dict("list")
-    {'languages': ['en'], 'spearman': [1.0], 'pairs': [3]}
     """
     seed = whole_number("seed", seed, 0)
     sets = _sets(files, run)
@@ -152,19 +146,12 @@ def evaluate_sts(
     )
 
 
-def _sets(
-    files: FileName | Sequence[FileName] | Mapping[str, Iterable[Sequence[Any]]], run: Run
-) -> list[GoldPairs]:
-    if not isinstance(files, (str, os.PathLike, Mapping, Sequence)):
-        raise UsageError(f"files: expected files, or rows by language, found {files!r}")
+def _sets(files: FileName | Sequence[FileName], run: Run) -> list[GoldPairs]:
+    if not isinstance(files, (str, os.PathLike, Sequence)):
+        raise UsageError(f"files: expected the names of files, found {files!r}")
     paths = [files] if isinstance(files, (str, os.PathLike)) else files
     if not paths:
         raise UsageError("sts: no file is given")
-    if isinstance(paths, Mapping):
-        wrong = next((key for key in paths if not isinstance(key, str) or not is_code(key)), None)
-        if wrong is not None:
-            raise UsageError(f"sts: {wrong!r} is not a language code, such as fr or pt-BR")
-        return [gold_pairs_of(rows, language) for language, rows in paths.items()]
     sources = [Source.of(a_path("files", path), run) for path in paths]
     if sum(source.is_standard for source in sources) > 1:
         raise UsageError("sts: standard input (-) can be read once only")

@@ -13,7 +13,7 @@ from bitextmine.errors import BitextmineError
 from bitextmine.evaluation import ranking
 from bitextmine.evaluation import retrieval as module
 from bitextmine.evaluation.pools import language_pairs, queries_of, read_queries
-from bitextmine.evaluation.ranking import RankingOptions, rank_in_pool, rank_muse
+from bitextmine.evaluation.ranking import RankingOptions, rank_in_pool
 from bitextmine.evaluation.retrieval import evaluate_muse, evaluate_retrieval, muse_keys
 from bitextmine.mining.margin import RATIO_FLOOR
 from bitextmine.mining.scorer import candidate_features
@@ -144,28 +144,11 @@ def test_a_second_encoder_ranks_the_candidates_of_both_ways(world, candidates, w
     assert asked == [tuple(sorted({pair[side] for pair in pairs}) for side in (0, 1))]
 
 
-@pytest.mark.parametrize("block", [1, 1 << 22])
-@pytest.mark.parametrize("k", [4, 200])
-def test_muse_ranking_is_the_formula_over_the_whole_pool(world, k, block, monkeypatch):
-    monkeypatch.setattr("bitextmine.evaluation.ranking._BLOCK", block)
-    queries, pool, _ = world
-    cos = cosines(queries, pool)
-    ranked = rank_muse(queries, pool, RankingOptions(k), CPU)
-    assert np.array_equal(ranked["cosine"], cos.argmax(axis=1))
-    ratio = cos / np.maximum((top_mean(cos, k)[:, None] + top_mean(cos.T, k)) / 2, RATIO_FLOOR)
-    assert np.array_equal(ranked[f"ratio-{k}"], ratio.argmax(axis=1))
-    score = 2 * cos - top_mean(cos, 10)[:, None] - top_mean(cos.T, 10)
-    assert np.array_equal(ranked["csls-10"], score.argmax(axis=1))
-
-
 def test_ties_go_to_the_lower_row():
     x = unit(np.array([[1.0, 0.0]]))
     pool = unit(np.array([[0.0, 1], [1, 0], [1, 0], [1, 0]]))
-    for ranked in (
-        rank_in_pool(np.zeros(1, np.int64), x, pool, RankingOptions(), CPU),
-        rank_muse(x, pool, RankingOptions(), CPU),
-    ):
-        assert [int(rows[0]) for rows in ranked.values()] == [1, 1, 1]
+    ranked = rank_in_pool(np.zeros(1, np.int64), x, pool, RankingOptions(), CPU)
+    assert [int(rows[0]) for rows in ranked.values()] == [1, 1, 1]
 
 
 def as_muse_does(src, tgt, keys, queries):
