@@ -1,40 +1,13 @@
 """What a file or a folder is, in words: `bitextmine.info.describe`. The command itself is tried in tests/cli/."""
 
-import hashlib
 import json
 
 import numpy as np
 import pytest
 
-from bitextmine.embeddings.store import Manifest
 from bitextmine.embeddings.writer import EmbeddingWriter
 from bitextmine.errors import BitextmineError
 from bitextmine.info import describe
-
-TEXT = "un\n\ndeux\n  \n"
-DIGEST = hashlib.sha256(TEXT.encode()).hexdigest()
-
-
-@pytest.fixture
-def corpus(tmp_path):
-    path = tmp_path / "corpus.fr"
-    path.write_text(TEXT)
-    return path
-
-
-@pytest.fixture
-def embedding(corpus):
-    identity = {"corpus": "corpus.fr", "text_sha256": DIGEST, "model": "small", "model_hash": "0" * 16}
-    path = corpus.with_name("corpus.fr.npy")
-    with EmbeddingWriter(path, 4, 2, identity) as writer:
-        writer.write(0, np.eye(4, 2))
-        writer.finish(Manifest(rows=4, dim=2, lang="fr", **identity))
-    return path
-
-
-def test_an_embedding_by_its_manifest(embedding):
-    facts = describe(embedding.with_suffix(".json"))
-    assert (facts["rows"], facts["dim"], facts["text sha256"]) == ("4", "2", DIGEST)
 
 
 def test_an_unfinished_embedding(tmp_path):

@@ -107,18 +107,14 @@ def installed(wheel, tmp_path_factory):
     return home / "bin"
 
 
-def test_the_installed_command_is_the_wheels(installed, tmp_path):
+def test_the_installed_command_mines_with_the_encoder_of_the_wheel(installed, tmp_path):
     where = run(installed / "python", "-c", "import bitextmine; print(bitextmine.__file__)", cwd=tmp_path)
     assert where.startswith(str(installed.parent))
     assert run(installed / "bitextmine", "--version", cwd=tmp_path) == f"bitextmine {__version__}\n"
-
-
-def test_the_default_encoder_is_in_the_wheel(installed, tmp_path):
     english = "Good morning.\nThe train to Paris leaves at noon.\nI do not eat meat.\n"
     french = "Je ne mange pas de viande.\nBonjour.\nLe train pour Paris part à midi.\n"
     (tmp_path / "corpus.en").write_text(english)
     (tmp_path / "corpus.fr").write_text(french)
-    run(installed / "bitextmine", "embed", "corpus.fr", cwd=tmp_path)
     mine = ("mine", "--src", "en", "--tgt", "fr", "--threshold", "none")
     mined = run(installed / "bitextmine", *mine, cwd=tmp_path)
     found = {tuple(line.split("\t")[1:]) for line in mined.splitlines()}

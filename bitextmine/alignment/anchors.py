@@ -7,11 +7,10 @@ level, these correspond in order.
 
 from __future__ import annotations
 
-import itertools
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -74,24 +73,20 @@ def fixed_points(source: Text, target: Text) -> NDArray[np.int64]:
     """
     src, tgt = _Marks.of(*source), _Marks.of(*target)
     whole = (0, len(src.keys)), (0, len(tgt.keys))
-    keyed: list[Pair] = []
-    spaces = [whole]
-    for _ in range(_DEEPEST):
-        chains = [longest_chain(_unique(src.keys, tgt.keys, space)) for space in spaces]
-        keyed += itertools.chain.from_iterable(chains)
-        spaces = [
-            part
-            for space, chain in zip(spaces, chains, strict=True)
-            if chain
-            for part in _between(space, chain)
-        ]
-    keyed.sort()
-    places = itertools.chain.from_iterable(
-        _in_order(src.kinds, tgt.kinds, space) for space in _between(whole, keyed)
-    )
+    keyed = sorted(_keyed(src, tgt, whole, _DEEPEST))
+    places = [place for space in _between(whole, keyed) for place in _in_order(src.kinds, tgt.kinds, space)]
     points = longest_chain([*keyed, *places])
     lines = {*keyed}
     return np.array([(*point, point in lines) for point in points], dtype=np.int64).reshape(-1, 3)
+
+
+def _keyed(src: _Marks, tgt: _Marks, space: Space, rounds: int) -> Iterator[Pair]:
+    """Yield the pairs of lines of a chain of unique keys, and of the chains between its points."""
+    chain = longest_chain(_unique(src.keys, tgt.keys, space))
+    yield from chain
+    if chain and rounds > 1:
+        for part in _between(space, chain):
+            yield from _keyed(src, tgt, part, rounds - 1)
 
 
 def trusted(points: NDArray[np.int64], x: NDArray[np.int64], y: NDArray[np.int64]) -> bool:

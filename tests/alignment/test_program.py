@@ -1,8 +1,6 @@
 """The dynamic program against an oracle, compiled against NumPy, banded against whole."""
 
-import importlib.util
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,9 +15,7 @@ from bitextmine.alignment.windows import Form, Windows
 from bitextmine.compiled import library
 from bitextmine.encoder.pieces import Pieces
 
-_spec = importlib.util.spec_from_file_location("align_oracle", Path(__file__).with_name("oracle.py"))
-oracle = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(oracle)
+from . import oracle
 
 
 def side(rng, rows, noise, sizes, lengths=None):
@@ -209,9 +205,6 @@ def check(links, n, m, largest):
         assert sum(sizes) == 1 or (min(sizes) and sum(sizes) <= largest)
         assert (link.score == LOWEST) == (min(sizes) == 0)
         assert np.isfinite(link.score)
-
-
-vectors = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 
 
 @settings(max_examples=60)

@@ -20,7 +20,8 @@ def test_kinds_of_files(bm, mined, tiny_model, tmp_path):
     bm(*MINE, "-o", "out.tsv")
     bm("index", "corpus.fr", "--type", "flat")
     assert facts(bm, "corpus.fr").items() >= {("lines", "35"), ("language", "fr")}
-    assert facts(bm, "corpus.fr.npy")["rows"] == "35"
+    assert facts(bm, "corpus.fr.npy") == facts(bm, "corpus.fr.json")
+    assert facts(bm, "corpus.fr.json")["rows"] == "35"
     assert "margin:ratio" in bm("info", "out.tsv").out
     assert "recall" in bm("info", "corpus.fr.faiss").out
     assert "32" in bm("info", tiny_model).out
