@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.search.neighbours import TopK
-from bitextmine.search.options import SearchOptions, default_arithmetic
+from bitextmine.search.options import Arithmetic, SearchOptions
 from bitextmine.search.products import LANES, pair_products
 from bitextmine.search.rows import VectorRows, check_length
+from bitextmine.system import bfloat16_instructions
 
 _SMALLEST = 64
 # Rows of x, of y at a time. On a GPU there are the fewer candidates the more rows of y are compared at once.
@@ -64,7 +65,7 @@ class BlockSearch:
         product: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None,
     ) -> None:
         self._device = torch.device(options.device)
-        self._dtype = getattr(torch, options.arithmetic or default_arithmetic(options.device))
+        self._dtype = getattr(torch, options.arithmetic or _arithmetic(options.device))
         self._x, self._y = x, y
         block = _CPU_BLOCK
         while self._device.type == "cpu" and max(block) > _SMALLEST and memory < _working(*block, x.dim):
@@ -238,6 +239,14 @@ def exact_products(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     s = (acc[:, :8] + acc[:, 8:16]) + (acc[:, 16:24] + acc[:, 24:])
     s = s[:, :4] + s[:, 4:]
     return ((s[:, 0] + s[:, 2]) + (s[:, 1] + s[:, 3])).float() + 0.0
+
+
+def _arithmetic(device: str) -> Arithmetic:
+    """Return float16 for CUDA, where stored vectors enter unrounded; on a CPU what it has instructions for."""
+    if device.startswith("cuda"):
+        return Arithmetic.FLOAT16
+    fast = bfloat16_instructions() & {"avx512_bf16", "amx_tile"}
+    return Arithmetic.BFLOAT16 if fast else Arithmetic.FLOAT32
 
 
 def _free(device: torch.device) -> tuple[int, int]:

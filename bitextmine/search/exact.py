@@ -18,7 +18,7 @@ from bitextmine.search.checkpoint import Checkpoint
 from bitextmine.search.fused import FusedSearch, compiled_runs, instruction_set
 from bitextmine.search.neighbours import Neighbours, TopK
 from bitextmine.search.options import Engine, SearchOptions
-from bitextmine.search.rows import Groups, VectorRows, Vectors, check_pair, scan, unfold
+from bitextmine.search.rows import Groups, VectorRows, Vectors, check_pair, distinct_rows, unfold
 from bitextmine.system import available, budget, size
 
 if TYPE_CHECKING:
@@ -72,21 +72,20 @@ def search_one(
     options = replace(options, names=("queries", "pool"))
     folded = fold(queries, pool, k, options.names)
     best, _ = _search(folded, k, False, options, progress, None)
-    return unfold(best.sim, best.id, *folded.groups)
+    return unfold(best.sim, best.id, folded.x.groups, folded.y.groups)
 
 
 @dataclass(frozen=True)
 class Folded:
-    """The distinct rows of both sides, their groups of identical rows, and a digest of all rows."""
+    """The distinct rows of both sides, and a digest of all rows."""
 
     x: VectorRows
     y: VectorRows
-    groups: tuple[Groups | None, Groups | None]
-    digest: str
+    digest: str = ""
 
     def neighbours(self, fwd: TopK, bwd: TopK) -> Neighbours:
         """Return the neighbours between all rows, of those between distinct rows."""
-        x, y = self.groups
+        x, y = self.x.groups, self.y.groups
         return Neighbours(*unfold(fwd.sim, fwd.id, x, y), *unfold(bwd.sim, bwd.id, y, x))
 
 
@@ -95,14 +94,9 @@ def fold(x: Vectors, y: Vectors, k: int, names: tuple[str, str]) -> Folded:
     dtype = check_pair(x, y, *names)
     if k < 1:
         raise BitextmineError(f"k must be at least 1, found {k}")
-
-    def folded(vectors: Vectors, name: str) -> tuple[VectorRows, Groups | None, str]:
-        groups, digest = scan(vectors, name)
-        return VectorRows(vectors, dtype, None if groups is None else groups.first), groups, digest
-
-    rows_x, x_groups, x_digest = first = folded(x, names[0])
-    rows_y, y_groups, y_digest = first if y is x else folded(y, names[1])
-    return Folded(rows_x, rows_y, (x_groups, y_groups), f"{x_digest} {y_digest}")
+    rows_x, x_digest = first = distinct_rows(x, names[0], dtype)
+    rows_y, y_digest = first if y is x else distinct_rows(y, names[1], dtype)
+    return Folded(rows_x, rows_y, f"{x_digest} {y_digest}")
 
 
 def _search(
@@ -116,7 +110,7 @@ def _search(
     """Return the neighbours between distinct rows; no rows of y's unless `both`."""
     x, y, memory = sides.x, sides.y, options.memory
     done, of, total, back = 0, len(x), len(x.vectors), len(y) * both
-    answer = 12 * k * (of + back) + sum(_unfolding(each, k) for each in sides.groups)
+    answer = 12 * k * (of + back) + sum(_unfolding(each.groups, k) for each in (x, y))
     if of and len(y):
         spare = max(0, budget(memory) - answer) * (_PARTS - 1) // _PARTS
         engine, least = open_engine(x, y, k, options, spare)

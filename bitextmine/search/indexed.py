@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from bitextmine.console import Progress, silent
 from bitextmine.errors import BitextmineError
 from bitextmine.run import Run
-from bitextmine.search.exact import search_one
+from bitextmine.search.exact import Folded, search_one
 from bitextmine.search.faiss_index import Index
 from bitextmine.search.lists import Lists, ranks, search_lists
 from bitextmine.search.neighbours import Neighbours, TopK, best_first
 from bitextmine.search.options import SearchOptions
 from bitextmine.search.products import rescore
-from bitextmine.search.rows import Groups, VectorRows, Vectors, check_pair, scan, unfold
+from bitextmine.search.rows import VectorRows, Vectors, check_pair, distinct_rows, unfold
 
 log = logging.getLogger(__name__)
 
@@ -67,32 +67,28 @@ class Indexed:
         ids = index.candidates(queries, min(max(1, index.rows), index.factor * k + 16), progress)
         if self.rows is not None:
             ids = np.where(ids < 0, -1, self.rows[ids])
-        groups = self.groups
+        groups = self.distinct.groups
         if groups is None:
             return rescore(queries, pool, ids, k)
         ids = np.where(ids < 0, -1, groups.first[groups.of[ids]])
         sim, ids = rescore(queries, pool, ids, k)
-        return unfold(sim, np.where(ids < 0, -1, groups.of[ids]), None, groups)
-
-    @cached_property
-    def groups(self) -> Groups | None:
-        """Return the groups of identical vectors."""
-        return scan(self.vectors, "indexed vectors")[0]
+        return unfold(sim, self.numbers(ids), None, groups)
 
     @cached_property
     def distinct(self) -> VectorRows:
-        """Return the distinct vectors, the first of each group."""
-        return VectorRows(
-            self.vectors, self.vectors.dtype, None if self.groups is None else self.groups.first
-        )
+        """Return the distinct vectors."""
+        return distinct_rows(self.vectors, "indexed vectors")[0]
+
+    def numbers(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the numbers of rows among the distinct vectors, -1 for none."""
+        groups = self.distinct.groups
+        return rows if groups is None else np.where(rows < 0, -1, groups.of[rows])
 
     @cached_property
     def lists(self) -> Lists:
         """Return the lists of an inverted file, of the distinct vectors by number."""
         ids, sizes = self.index.list_ids()
-        row = ids if self.rows is None else self.rows[ids]
-        if self.groups is not None:
-            row = np.where(row < 0, -1, self.groups.of[row])
+        row = self.numbers(ids if self.rows is None else self.rows[ids])
         # A selection's row is the vector of the first line that it stands for: one entry for each row is enough.
         first = np.lexsort((ids, row))
         kept = first[np.diff(row[first], prepend=-1) > 0]
@@ -146,9 +142,7 @@ def search_both_indexed(
             *(lists, len(side.lists.centres), way, f"{recall.sample:,}"),
             *(100 * recall.at_1, 100 * recall.at_k, k),
         )
-    return Neighbours(
-        *unfold(fwd.sim, fwd.id, x.groups, y.groups), *unfold(bwd.sim, bwd.id, y.groups, x.groups)
-    ), recalls
+    return Folded(x.distinct, y.distinct).neighbours(fwd, bwd), recalls
 
 
 class _Sample(NamedTuple):
@@ -166,8 +160,7 @@ def _sample(x: Indexed, y: Indexed, k: int, random: np.random.Generator) -> _Sam
     drawn = np.sort(random.permutation(len(x.distinct))[:_SAMPLE])
     rows = x.distinct.take(drawn)
     sim, ids = search_one(rows, y.vectors, k)
-    if y.groups is not None:
-        ids = np.where(ids < 0, -1, y.groups.of[ids])
+    ids = y.numbers(ids)
     real = (ids[:, 0] >= 0) & (sim[:, 0] > 0)
     drawn, rows, best = drawn[real], rows[real], ids[real, 0]
     if not len(drawn):
@@ -248,9 +241,7 @@ def tune(indexed: Indexed, sample: OwnRows, target: float = TARGET) -> Recall:
     """
     index = indexed.index
     if index.inverted is not None and index.lossless and len(sample.own):
-        lists, ids, groups = indexed.lists, sample.ids, indexed.groups
-        if groups is not None:
-            ids = np.where(ids < 0, -1, groups.of[ids])
+        lists, ids = indexed.lists, indexed.numbers(sample.ids)
         rank = np.stack([ranks(sample.vectors, lists.centres, lists.of(near)) for near in ids.T], axis=1)
         wanted = np.sort(rank[:, 0])[int(np.ceil(target * len(rank))) - 1]
         nprobe = int(min(wanted, len(lists.centres)))

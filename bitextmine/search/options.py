@@ -59,21 +59,6 @@ class SearchOptions:
     names: tuple[str, str] = ("source vectors", "target vectors")
 
 
-def default_arithmetic(device: str) -> Arithmetic:
-    """Return the arithmetic of torch's products on a device.
-
-    That is float16 on CUDA, where stored float16 vectors enter unrounded; bfloat16 on a CPU whose matrix product has
-    instructions for it; float32 elsewhere.
-    """
-    from bitextmine.system import bfloat16_instructions  # here: `--help` reads this module
-
-    if device.startswith("cuda"):
-        return Arithmetic.FLOAT16
-    if bfloat16_instructions() & {"avx512_bf16", "amx_tile"}:
-        return Arithmetic.BFLOAT16
-    return Arithmetic.FLOAT32
-
-
 INDEX_KINDS = ("auto", "flat", "ivf")
 IndexType = Annotated[
     str,

@@ -15,12 +15,30 @@ _REPEATS = 512  # looked up at a time
 
 
 @dataclass(frozen=True)
+class Groups:
+    """Groups of rows that are the same, byte for byte, for n rows and g groups.
+
+    `first` (g,) is the lowest row of each group, ascending; `of` (n,) the group of each row; `members` are the rows
+    ordered by group, then by number; `bounds` (g + 1,) where each group begins there.
+    """
+
+    first: NDArray[np.int64]
+    of: NDArray[np.int64]
+    members: NDArray[np.int64]
+    bounds: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class VectorRows:
-    """Some rows of a matrix (n, d), read block by block as `dtype`; `index` picks them (None: all)."""
+    """Some rows of a matrix (n, d), read block by block as `dtype`; `index` picks them (None: all).
+
+    `groups` are those of all rows, if `index` picks the first of each.
+    """
 
     vectors: Vectors
     dtype: np.dtype[Any]
     index: NDArray[np.int64] | None = None
+    groups: Groups | None = None
 
     def __len__(self) -> int:
         return len(self.vectors) if self.index is None else len(self.index)
@@ -40,20 +58,6 @@ class VectorRows:
         return np.ascontiguousarray(
             self.vectors[rows if self.index is None else self.index[rows]], dtype=self.dtype
         )
-
-
-@dataclass(frozen=True)
-class Groups:
-    """Groups of rows that are the same, byte for byte, for n rows and g groups.
-
-    `first` (g,) is the lowest row of each group, ascending; `of` (n,) the group of each row; `members` are the rows
-    ordered by group, then by number; `bounds` (g + 1,) where each group begins there.
-    """
-
-    first: NDArray[np.int64]
-    of: NDArray[np.int64]
-    members: NDArray[np.int64]
-    bounds: NDArray[np.int64]
 
 
 def check_pair(x: Vectors, y: Vectors, x_name: str, y_name: str) -> np.dtype[Any]:
@@ -134,6 +138,14 @@ def scan(vectors: Vectors, name: str) -> tuple[Groups | None, str]:
     hashes = _row_hashes(vectors, name)
     digest.update(hashes.tobytes())
     return _groups(vectors, hashes), digest.hexdigest()
+
+
+def distinct_rows(vectors: Vectors, name: str, dtype: np.dtype[Any] | None = None) -> tuple[VectorRows, str]:
+    """Return the first of each group of identical rows, read as `dtype`, and a digest of all rows, as `scan` does."""
+    groups, digest = scan(vectors, name)
+    return VectorRows(
+        vectors, dtype or vectors.dtype, None if groups is None else groups.first, groups
+    ), digest
 
 
 def _groups(vectors: Vectors, hashes: NDArray[np.uint64]) -> Groups | None:

@@ -67,20 +67,3 @@ def test_foreign_files_instead_of_an_index(bm, tmp_path, suffix):
     assert f"{name}: " in message and "--force" in message
     bm("index", "corpus.fr", "--force")
     assert json.loads((tmp_path / "corpus.fr.faiss.json").read_text())["kind"] == "index"
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [("effort", {"nprobe": 1 << 70}), ("rescored_per_neighbour", "x"), ("recall", {"k": "x"}), ("rows", "x")],
-    ids=repr,
-)
-def test_a_damaged_manifest(bm, indexed, key, value):
-    """The index is built again."""
-    # Only the inverted file has an effort; the flat index is faster to measure.
-    corpus, kind = ("corpus.fr", "ivf") if key == "effort" else ("corpus.en", "flat")
-    manifest = indexed / f"{corpus}.faiss.json"
-    before = json.loads(manifest.read_text())
-    manifest.write_text(json.dumps({**before, key: value}))
-    bm("index", corpus, "--type", kind)
-    after = json.loads(manifest.read_text())
-    assert after == before

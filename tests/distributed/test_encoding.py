@@ -77,22 +77,6 @@ def test_finished_shards_are_not_done_again(corpus, model, tmp_path, monkeypatch
     assert seen == left
 
 
-def test_a_shard_that_is_gone_or_damaged_is_made_again(corpus, model, tmp_path):
-    wanted = embedded(corpus, model, None, tmp_path / "plain.npy")
-    harmed: list[str] = []
-
-    def harm(call):
-        if call.key is not None and call.key.start in (128, 512) and call.key.path.name not in harmed:
-            harmed.append(call.key.path.name)
-            if call.key.start == 128:
-                call.key.path.unlink()
-            else:
-                call.key.path.write_bytes(call.key.path.read_bytes()[:-100])
-
-    assert embedded(corpus, model, Here(128, after=harm), tmp_path / "shards.npy") == wanted
-    assert len(harmed) == 2
-
-
 def test_a_run_on_one_machine_takes_up_what_a_cluster_has_begun_and_the_other_way_round(
     corpus, model, tmp_path
 ):

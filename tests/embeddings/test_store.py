@@ -1,6 +1,5 @@
 """Embeddings and manifests: what is read is right, or the message says what is wrong."""
 
-import dataclasses
 import json
 
 import numpy as np
@@ -146,21 +145,3 @@ def test_vectors_that_are_not_the_manifests_are_made_again(npy):
     open_embedding(npy)  # not worth reading everything each time
     found = check_fresh(npy, "a" * 64, "0123456789abcdef")
     assert found == "its vectors do not match its manifest"
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
-own_keys = {field.name for field in dataclasses.fields(Manifest)}
-
-
-@given(st.dictionaries(st.sampled_from(sorted(own_keys)), json_values))
-def test_any_json_is_a_manifest_or_an_error(content):
-    try:
-        manifest = Manifest.from_json(content, "c.json")
-    except BitextmineError as e:
-        assert str(e).startswith("c.json: ")
-    else:
-        assert manifest.to_json().items() >= content.items()

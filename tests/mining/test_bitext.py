@@ -69,10 +69,8 @@ def test_a_parquet_file_has_the_cells_of_the_lines(tmp_path):
 def test_pairs_by_their_place(tmp_path):
     found = bitext(tmp_path, ["a\tb", "é"], ["c", "d"], [(1, 0, 1.5), (0, 1, 1.25)])
     pairs = list(found)
-    assert (found[0], found[-1], found[np.int64(1)]) == (pairs[0], pairs[1], pairs[1])
-    assert found[1:] == pairs[1:]
-    assert found[::-1] == pairs[::-1]
-    assert found[5:] == []
+    assert [found[0], found[np.int64(-1)]] == pairs
+    assert found[::-1] == pairs[::-1] and found[5:] == []
     with pytest.raises(IndexError):
         found[2]
 

@@ -6,20 +6,7 @@ import torch
 from bitextmine import device
 from bitextmine.errors import UsageError
 from bitextmine.mining import neighbours
-from bitextmine.mining.dedup import Dedup
-from bitextmine.mining.margin import Margin
 from bitextmine.mining.mine import mine
-from bitextmine.mining.options import MiningOptions, SearchWay, WorkOptions
-from bitextmine.mining.pairing import Retrieval
-
-
-def test_text_becomes_a_member():
-    options = MiningOptions(margin="distance", retrieval="union", dedup="near", threshold=" AUTO ")
-    assert options.margin is Margin.DISTANCE and f"{options.margin}" == "distance"
-    assert options.retrieval is Retrieval.UNION
-    assert options.dedup is Dedup.NEAR
-    assert options.threshold == "auto"
-    assert WorkOptions(search="index").search is SearchWay.INDEX
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ from bitextmine.encoder import load_encoder
 from bitextmine.errors import UsageError
 from bitextmine.files.corpus import Corpus
 from bitextmine.mining.neighbours import find_neighbours
-from bitextmine.mining.options import CorpusOptions, SearchWay, WorkOptions
+from bitextmine.mining.options import SearchWay, WorkOptions
 from bitextmine.mining.sides import load_side
-from bitextmine.mining.texts import find_pairs
 from bitextmine.run import Run
 
 
@@ -41,14 +40,3 @@ def test_an_index_wants_files():
         find_neighbours((side, side), 1, WorkOptions(search=SearchWay.INDEX))
     found, how = find_neighbours((side, side), 1, WorkOptions())
     assert (how, found.fwd_id.tolist(), found.bwd_sim.tolist()) == ("exact", [[0]], [[4.0]])
-
-
-def test_texts_by_language_or_name(tmp_path):
-    (tmp_path / "c.en").write_text("a\n")
-    (tmp_path / "c.fr").write_text("b\n")
-    ((src, tgt),) = find_pairs(CorpusOptions(src=["en"], tgt=["fr"], directory=tmp_path))
-    assert (src, tgt) == (Corpus(tmp_path / "c.en", "en"), Corpus(tmp_path / "c.fr", "fr"))
-    with pytest.raises(UsageError, match=r"TGT: the corpus cannot be standard input"):
-        find_pairs(CorpusOptions(corpora=["c.en", "-"]))
-    with pytest.raises(UsageError, match="no source corpus"):
-        find_pairs(CorpusOptions(tgt=["en"]))

