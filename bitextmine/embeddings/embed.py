@@ -66,10 +66,7 @@ class EncodedLines(NamedTuple):
 
 
 class Encoding(Protocol):
-    """Encodes a corpus outside this process, to the same bytes as an `Encoder` of the same settings.
-
-    chunk_lines and slow are those of a `Network`, known once it is prepared.
-    """
+    """Encodes a corpus outside this process, to the same bytes; when prepared, it has what a `Network` has."""
 
     chunk_lines: int
     slow: bool
@@ -117,7 +114,7 @@ def embed_corpus(
             raise UsageError(f"a corpus from {stream} needs --out FILE.npy to say where its vectors go")
         if lang is None and not isinstance(corpus, Corpus):
             raise UsageError(f"a corpus from {stream} needs --lang, as there is no file name to tell it by")
-    job = _Job(text, source, encoder, run, options, encoding)
+    job = _Job(text, encoder, run, options, encoding)
     if options.out is None and options.cache is None:
         store.vectors_path(source, encoder.hash)  # before the corpus is read
     check_lines(text, job.name)
@@ -240,7 +237,6 @@ def encode_lines(
 @dataclasses.dataclass
 class _Job:
     text: Corpus
-    source: Source
     encoder: Encoder
     run: Run
     options: EmbedOptions
@@ -248,7 +244,8 @@ class _Job:
 
     @property
     def name(self) -> str:
-        return "-" if self.source.is_nameless else self.text.name
+        source = self.text.source
+        return "-" if source is not None and source.is_nameless else self.text.name
 
     @property
     def npy(self) -> Path:

@@ -282,12 +282,9 @@ def _mine_pair(
         with ThreadPoolExecutor(1, thread_name_prefix="tokenise") as pool:
             tokenised = None if scoring is None else pool.submit(_tokenise, sides, scoring)
             neighbours, way = find_neighbours(sides, k, work)
-        made_by: dict[str, object] = {
-            "src": sides[0].text.lang,
-            "tgt": sides[1].text.lang,
-            "model": hashes[0],
-        }
-        made_by |= {"search": way, "dedup": options.dedup, "clean": hashes[1]}
+        src, tgt = (side.text.lang for side in sides)
+        made_by: dict[str, object] = {"src": src, "tgt": tgt, "model": hashes[0], "search": way}
+        made_by |= {"dedup": options.dedup, "clean": hashes[1]}
         rescorer = None
         if scoring is not None and tokenised is not None:
             made_by["scorer"] = scoring.scorer.hash

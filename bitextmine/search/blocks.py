@@ -5,7 +5,6 @@ of both sides and, if there is room, all rows of y.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +42,7 @@ class BlockSearch:
     """Compares blocks of x's rows with all of y, `tile` rows of y at a time.
 
     If the device runs out of memory, the tile is halved and the block starts again: pairs that are merged twice count
-    once. `tile` and `product`, in place of the matrix product, are for tests.
+    once.
 
     A pair is dropped when its computed product is further below the k-th best of its row and of its column than the
     arithmetic's error bound: with unit roundoff u of the arithmetic (and of its output), rows x and y,
@@ -54,16 +53,7 @@ class BlockSearch:
     operands, the bound allows for that as well.
     """
 
-    def __init__(
-        self,
-        x: VectorRows,
-        y: VectorRows,
-        options: SearchOptions,
-        memory: int,
-        *,
-        tile: int | None = None,
-        product: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None,
-    ) -> None:
+    def __init__(self, x: VectorRows, y: VectorRows, options: SearchOptions, memory: int) -> None:
         self._device = torch.device(options.device)
         self._dtype = getattr(torch, options.arithmetic or _arithmetic(options.device))
         self._x, self._y = x, y
@@ -74,8 +64,7 @@ class BlockSearch:
             block = _GPU_BLOCK
             while block[1] > block[0] and math.prod(block) * _GPU_BYTES > _free(self._device)[0]:
                 block = block[0], block[1] // 2
-        self.block_rows, self._tile = block[0], tile or block[1]
-        self._product = product or (lambda a, b: a @ b.T)
+        self.block_rows, self._tile = block
         self._kept: dict[tuple[int, int], _Loaded] = {}  # rows of y that stay on a GPU
 
     @staticmethod
@@ -143,7 +132,7 @@ class BlockSearch:
         self, a: _Loaded, rows: tuple[int, int], cols: tuple[int, int], fwd: "_Best", bwd: "_Best | None"
     ) -> None:
         b = self._load_target(*cols)
-        sims = self._product(a.rows, b.rows)
+        sims = _product(a.rows, b.rows)
         roundoff = torch.finfo(self._dtype).eps / 2
         # A GPU may round partial sums to the type of the output.
         roundings = 5 if self._dtype == torch.float16 or sims.device.type == "cuda" else 1
@@ -239,6 +228,10 @@ def exact_products(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     s = (acc[:, :8] + acc[:, 8:16]) + (acc[:, 16:24] + acc[:, 24:])
     s = s[:, :4] + s[:, 4:]
     return ((s[:, 0] + s[:, 2]) + (s[:, 1] + s[:, 3])).float() + 0.0
+
+
+def _product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x @ y.T
 
 
 def _arithmetic(device: str) -> Arithmetic:

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
-from bitextmine.search import fused
+from bitextmine.search import blocks, fused
 from bitextmine.search.blocks import BlockSearch
 from bitextmine.search.exact import knn, search_both, search_one
 from bitextmine.search.neighbours import TopK
@@ -168,7 +168,7 @@ def test_float32_lengths_near_the_ends_of_the_range(method):
 
 
 @pytest.mark.parametrize(("asked", "bits"), [("high", 10), ("medium", 7)])
-def test_float32_products_that_a_program_lets_torch_narrow(asked, bits):
+def test_float32_products_that_a_program_lets_torch_narrow(asked, bits, monkeypatch):
     """Whose operands lose all but so many bits (done here by hand: few processors do it)."""
 
     def narrowed(a, b):
@@ -184,7 +184,8 @@ def test_float32_products_that_a_program_lets_torch_narrow(asked, bits):
     torch.set_float32_matmul_precision(asked)
     try:
         fwd, bwd = TopK.empty(40, 3), TopK.empty(40, 3)
-        engine = BlockSearch(*rows, FLOAT32, 1 << 30, product=narrowed)
+        monkeypatch.setattr(blocks, "_product", narrowed)
+        engine = BlockSearch(*rows, FLOAT32, 1 << 30)
         engine.block(0, 40, fwd, bwd)
     finally:
         torch.set_float32_matmul_precision(before)
@@ -264,7 +265,7 @@ def test_falls_back_to_torch_without_the_compiled_search(monkeypatch):
 
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError, MemoryError])
-def test_out_of_memory_halves_the_block_and_goes_on(error):
+def test_out_of_memory_halves_the_block_and_goes_on(error, monkeypatch):
     rng = np.random.default_rng(15)
     x, y = oracle.corpus(rng, 700, 16, 0.1), oracle.corpus(rng, 1500, 16, 0.1)
     asked: list[tuple[int, int]] = []
@@ -277,7 +278,8 @@ def test_out_of_memory_halves_the_block_and_goes_on(error):
 
     fwd, bwd = TopK.empty(700, 4), TopK.empty(1500, 4)
     left, right = VectorRows(x, x.dtype), VectorRows(y, y.dtype)
-    engine = BlockSearch(left, right, FLOAT32, 1 << 30, product=product, tile=1024)
+    monkeypatch.setattr(blocks, "_product", product)
+    engine = BlockSearch(left, right, FLOAT32, 1 << 30)
     for start in range(0, 700, 350):
         engine.block(start, start + 350, fwd, bwd)
     assert_same((fwd.sim, fwd.id, bwd.sim, bwd.id), oracle.both(x, y, 4))
