@@ -124,6 +124,7 @@ class Adaptation:
         self.texts, self.out, self.options, self.run = texts, out, options, run
         self.names = " x ".join(text.name for text in texts)
         _check_texts(*texts)
+        self.pairs_name = f"pairs.{texts[0].lang}-{texts[1].lang}.tsv"
         model = choose_model(model, [text.lang for text in texts])
         self.start, self.folder, self.work = recipes.start_name(model), files.resolve(model), out / "work"
         # Refuses encoders of another kind before any work.
@@ -261,7 +262,7 @@ class Adaptation:
         steps = min(MOST_STEPS, max(FEWEST_STEPS, math.ceil(EPOCHS * pairs / BATCH)))
         settings = {**TRAINING, "steps": steps, "seed": self.options.seed}
         langs = self.texts[0].lang, self.texts[1].lang
-        corpus = recipes.PairCorpus(langs, f"round-{number - 1}/{self._pairs_name()}")
+        corpus = recipes.PairCorpus(langs, f"round-{number - 1}/{self.pairs_name}")
         recipe = recipes.Recipe(
             recipes.Data((corpus,), valid_pairs=0),
             model=recipes.Model(start_from=self.start),
@@ -293,7 +294,7 @@ class Adaptation:
             for line, other in zip(src.take(mined.src), tgt.take(mined.tgt), strict=True)
             if line_key(line) not in held_out and line_key(other) not in held_out
         ]
-        with replacing(folder / self._pairs_name()) as file:
+        with replacing(folder / self.pairs_name) as file:
             file.write("".join(rows).encode("utf-8", "replace"))
         shares = [mined.precision[-1] if len(mined) else 0.0, *mined.interval]
         precision, *interval = (round(float(100 * share), 2) for share in shares)
@@ -381,9 +382,6 @@ class Adaptation:
         names = COLUMNS | {"better": "better"}
         figures = [f"{name}: {_cell(entry[key])}" for key, name in names.items() if key in entry]
         log.info("%s", "; ".join(figures))
-
-    def _pairs_name(self) -> str:
-        return f"pairs.{self.texts[0].lang}-{self.texts[1].lang}.tsv"
 
     def _encoder_folder(self, number: int) -> Path:
         return self.work / f"round-{number}" / "encoder" if number else self.folder

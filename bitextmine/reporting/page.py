@@ -95,12 +95,10 @@ class Provenance:
     """The origin of a file of pairs: the manifest beside it.
 
     Attributes:
-        name, manifest: the names of the file and of its manifest, the latter empty without one.
-        pairs: how many it states; None if it does not.
-        signature, parts: its signature.
+        pairs: how many the manifest states; None if it does not.
+        parts: of its signature.
         threshold: the score where mining cut the file; None: not cut, or not known.
         threshold_by: the rule that chose it.
-        notes: remarks for people in the manifest.
         problem: the reason why a manifest was not used.
     """
 

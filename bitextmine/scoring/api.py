@@ -24,7 +24,6 @@ from bitextmine.scoring.judge import Sieve, applicable
 from bitextmine.scoring.options import FilterOptions, ScoreOptions
 from bitextmine.scoring.rules import RuleSet, choose_rules
 from bitextmine.scoring.score import open_scorer, request_of
-from bitextmine.scoring.seen import DEFAULT_MEMORY
 
 if TYPE_CHECKING:
     import pandas
@@ -169,9 +168,8 @@ def filter(
         frame = frame.join(
             score(frame, columns=names, src_lang=how.src, tgt_lang=how.tgt, model=model, run=run)
         )
-    rows, langs = _rows_of(frame), (how.src, how.tgt)
-    memory = DEFAULT_MEMORY if run.memory is None else run.memory
-    sieve = Sieve(chosen, rows, "filter", langs=langs, memory=memory)
+    rows = _rows_of(frame)
+    sieve = Sieve(chosen, rows, "filter", replace(how, columns=None), run.memory)
     verdicts = [verdict for _block, verdict in sieve.sifted(rows.blocks(), run)]
     reasons = np.concatenate([np.empty(0, dtype=np.int64), *verdicts])
     kept = reasons < 0

@@ -17,7 +17,6 @@ from bitextmine.scoring.judge import Fewest, Sieve
 from bitextmine.scoring.options import FilterOptions
 from bitextmine.scoring.rules import RuleSet
 from bitextmine.scoring.score import FLOATS, INTEGERS
-from bitextmine.scoring.seen import DEFAULT_MEMORY
 from bitextmine.signature import signature
 
 
@@ -75,20 +74,12 @@ def filter_rows(
         outputs["--rejected"] = Destination.of(rejected)
     keep_apart(source, outputs)
     formats = [check_pairs_output(file, option) for option, file in outputs.items()]
-    last, stated = options.columns or (), (options.src, options.tgt)
-    table = open_table(source, replace(options.where, last=last, langs=stated))
+    stated = options.src, options.tgt
+    table = open_table(source, replace(options.where, last=options.columns or (), langs=stated))
     langs = table.langs(*stated)
     for format in formats:
         format.check_languages(langs)
-    sieve = Sieve(
-        rules,
-        table.rows,
-        str(source),
-        last=last,
-        langs=stated,
-        explain=options.explain,
-        memory=DEFAULT_MEMORY if run.memory is None else run.memory,
-    )
+    sieve = Sieve(rules, table.rows, str(source), options, run.memory)
     # Formats other than tsv write the languages that --src and --tgt state.
     if options.src and not sieve.uses_languages and all(format.name == "tsv" for format in formats):
         sieve.notes.append("--src and --tgt change nothing: no rule needs them")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -16,6 +16,7 @@ from bitextmine.files.formats.columns import MISSING, is_position
 from bitextmine.files.formats.table import Block, Rows
 from bitextmine.scoring.columns.catalogue import COLUMNS, PairTexts, Request, Tools, pair_hash
 from bitextmine.scoring.compute import good_rows, texts_of
+from bitextmine.scoring.options import FilterOptions
 from bitextmine.scoring.rules import Rule, RuleSet
 from bitextmine.scoring.seen import DEFAULT_MEMORY, Seen
 
@@ -54,6 +55,7 @@ class Judge:
         sides: the columns of source and target, if they are needed.
         duplicates: the level of `dedup.line_key`, or "none".
         keeps_values: return the values that the rules compare.
+        request: the columns to compute.
     """
 
     rules: tuple[Rule, ...]
@@ -61,13 +63,13 @@ class Judge:
     sides: tuple[int, int]
     duplicates: str
     keeps_values: bool
+    request: Request
 
     def judge(self, block: Block, tools: Tools) -> Judged:
         """Judge a block; raise BitextmineError for a rule that wants numbers from a column of text."""
         reason = np.full(len(block), -1, dtype=np.int64)
         reason[list(block.bad())] = 0
-        good = good_rows(block)
-        pairs = None
+        good, pairs = good_rows(block), None
         if None in self.places or self.duplicates != "none":
             pairs = PairTexts(*texts_of(block, self.sides), tools)
         passed = np.arange(len(good))
@@ -148,10 +150,8 @@ class Sieve:
     Args:
         rules: the rules to apply.
         rows, name: the input, and its name for errors.
-        last: names that its last columns have as well.
-        langs: the languages that the sides should be in, or "".
-        explain: the number of examples on each side of every rule.
-        memory: bytes for the table of pairs seen.
+        options: names of the last columns, stated languages, number of examples.
+        memory: bytes for the table of pairs seen (None: 2 GiB).
 
     Raises:
         UsageError: languages that cannot be identified.
@@ -159,17 +159,9 @@ class Sieve:
     """
 
     def __init__(
-        self,
-        rules: RuleSet,
-        rows: Rows,
-        name: str,
-        *,
-        last: Sequence[str] = (),
-        langs: tuple[str, str] = ("", ""),
-        explain: int = 0,
-        memory: int = DEFAULT_MEMORY,
+        self, rules: RuleSet, rows: Rows, name: str, options: FilterOptions, memory: int | None
     ) -> None:
-        self._name, layout = name, rows.layout
+        self._name, layout, last, langs = name, rows.layout, options.columns or (), (options.src, options.tgt)
         width, names = layout.width, layout.column_names(last)
         self._known = {column: at for at, column in enumerate(names)}
         self._known |= {column: width - len(last) + at for at, column in enumerate(last)}
@@ -177,19 +169,24 @@ class Sieve:
         places = tuple(self._place(rule, bool(names)) for rule in self.rules)
         computed = [rule.column for rule, place in zip(self.rules, places, strict=True) if place is None]
         self.uses_languages = any(COLUMNS[column].languages for column in computed)
-        self._request = Request(tuple(dict.fromkeys(computed)), langs).checked()
+        request = Request(tuple(dict.fromkeys(computed)), langs).checked()
         wanted = max([len(last), *(place + 1 for place in places if place is not None)])
         if not rows.empty and wanted > width:
             raise BitextmineError(
                 f"{name}: the rows have {width} columns, but the rules or --columns name {wanted}"
             )
         sides = 0, 1
-        if not rows.empty and (computed or explain or rules.duplicates != "none"):
+        if not rows.empty and (computed or options.explain or rules.duplicates != "none"):
             sides = layout.src, layout.tgt  # raises now if unknown
-        self._seen = None if rules.duplicates == "none" else Seen(memory)
-        rules_shown = self.rules if explain else ()
-        self.examples = {str(rule): (Fewest[str](explain), Fewest[str](explain)) for rule in rules_shown}
-        self._judge = Judge(self.rules, places, sides, rules.duplicates, bool(explain))
+        self._seen = (
+            None if rules.duplicates == "none" else Seen(DEFAULT_MEMORY if memory is None else memory)
+        )
+        self.examples = {
+            str(rule): (Fewest[str](options.explain), Fewest[str](options.explain))
+            for rule in self.rules
+            if options.explain
+        }
+        self._judge = Judge(self.rules, places, sides, rules.duplicates, bool(options.explain), request)
         self.reasons = [_MALFORMED]
         for rule in self.rules:
             self.reasons += [f"no {rule.column}", str(rule)]
@@ -227,7 +224,7 @@ class Sieve:
         tasks = (
             Task(
                 f"{__name__}:judged",
-                (self._judge, self._request, block),
+                (self._judge, block),
                 f"rows {block.start} to {block.start + len(block) - 1}",
                 key=block,
             )
@@ -322,8 +319,8 @@ def applicable(
     return tuple(applied), notes
 
 
-def judged(kept: Kept, judge: Judge, request: Request, block: Block) -> Judged:
-    """Judge a block, on a worker."""
-    if "tools" not in kept or kept["tools"].request != request:
-        kept["tools"] = Tools(request)
+def judged(kept: Kept, judge: Judge, block: Block) -> Judged:
+    """Judge a block, on a worker or here."""
+    if "tools" not in kept or kept["tools"].request != judge.request:
+        kept["tools"] = Tools(judge.request)
     return judge.judge(block, kept["tools"])

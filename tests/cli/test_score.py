@@ -44,16 +44,6 @@ def test_columns_by_position_and_by_name(score):
     # a column that is asked for by name says that there is a header
     assert score(tsv(rows), *named, *added)[0] == by_name
     assert score(tsv(rows), *named, "--columns", "copy", "--score-only")[0][0] == b"copy"
-    for options, code, words in (
-        (
-            ("--header", "--scol", "en", "--tcol", "de"),
-            1,
-            "no column is called 'de'; there are url, fr, n, en",
-        ),
-        (("--scol", "en", "--no-header"), 2, "column 'en'"),
-        (("--header", "--scol", "9"), 1, "no column 9"),
-    ):
-        assert words in score(tsv(rows), *options, code=code)[1]
 
 
 def test_normalized_texts(score, run, tmp_path):
@@ -107,8 +97,6 @@ def test_chunks_of_a_pipe_do_not_matter(bitextmine, tiny_model):
     ("command", "options", "extra"),
     [
         ("score", ("--columns", "lang", "--src", "en", "--tgt", "fr"), "languages"),
-        ("score", ("--columns", "tgt_lang"), "languages"),
-        ("filter", ("--min", "lang=0.5", "--src", "en", "--tgt", "fr"), "languages"),
         ("filter", ("--equal", "src_lang=en"), "languages"),
         ("score", ("--columns", "copy", "-o", "x.parquet"), "parquet"),
     ],

@@ -403,25 +403,27 @@ def _own_quality(pairs: PairTexts) -> Floats:
     return np.where(np.minimum(*pairs.lengths) > 0, p, 0.0)  # the networks never saw an empty side
 
 
-_COMPUTED = (
-    Column("cosine", _cosine, encoder=True),
-    Column("margin", _margin, encoder=True, neighbours=True),
-    Column("cosine2", lambda pairs: pairs.second.column("cosine"), encoder=True, second=True),
-    Column(
-        "margin2", lambda pairs: pairs.second.column("margin"), encoder=True, neighbours=True, second=True
-    ),
-    Column("length_ratio", lambda pairs: pairs.each(length_ratio)),
-    Column("numbers", lambda pairs: agreement(pairs.number_counts)),
-    Column("copy", lambda pairs: pairs.each(copied)),
-    Column("lang", _lang, languages=True, identifies=True),
-    Column("quality", _quality, encoder=True, neighbours=True, better_with_languages=True),
-    Column("shorter", lambda pairs: np.minimum(*pairs.lengths)),
-    Column("longer", lambda pairs: np.maximum(*pairs.lengths)),
-    Column("loops", lambda pairs: pairs.each(lambda s, t: max(_loops(s), _loops(t)))),
-    Column("letters", lambda pairs: pairs.each(lambda s, t: min(letters(s), letters(t)))),
-    Column("src_lang", lambda pairs: identifier().guess(pairs.src), is_text=True, identifies=True),
-    Column("tgt_lang", lambda pairs: identifier().guess(pairs.tgt), is_text=True, identifies=True),
-    Column("script", lambda pairs: list(map(pair_script, pairs.src, pairs.tgt)), is_text=True),
-    Column("key", lambda pairs: list(map(pair_key, pairs.src, pairs.tgt)), is_text=True),
-)
-COLUMNS = {column.name: column for column in _COMPUTED}
+COLUMNS = {
+    column.name: column
+    for column in (
+        Column("cosine", _cosine, encoder=True),
+        Column("margin", _margin, encoder=True, neighbours=True),
+        Column("cosine2", lambda pairs: pairs.second.column("cosine"), encoder=True, second=True),
+        Column(
+            "margin2", lambda pairs: pairs.second.column("margin"), encoder=True, neighbours=True, second=True
+        ),
+        Column("length_ratio", lambda pairs: pairs.each(length_ratio)),
+        Column("numbers", lambda pairs: agreement(pairs.number_counts)),
+        Column("copy", lambda pairs: pairs.each(copied)),
+        Column("lang", _lang, languages=True, identifies=True),
+        Column("quality", _quality, encoder=True, neighbours=True, better_with_languages=True),
+        Column("shorter", lambda pairs: np.minimum(*pairs.lengths)),
+        Column("longer", lambda pairs: np.maximum(*pairs.lengths)),
+        Column("loops", lambda pairs: pairs.each(lambda s, t: max(_loops(s), _loops(t)))),
+        Column("letters", lambda pairs: pairs.each(lambda s, t: min(letters(s), letters(t)))),
+        Column("src_lang", lambda pairs: identifier().guess(pairs.src), is_text=True, identifies=True),
+        Column("tgt_lang", lambda pairs: identifier().guess(pairs.tgt), is_text=True, identifies=True),
+        Column("script", lambda pairs: list(map(pair_script, pairs.src, pairs.tgt)), is_text=True),
+        Column("key", lambda pairs: list(map(pair_key, pairs.src, pairs.tgt)), is_text=True),
+    )
+}

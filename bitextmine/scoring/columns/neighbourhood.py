@@ -37,7 +37,7 @@ class Neighbourhood:
     together with the pairs before it, so that the last pairs of a stream have neighbourhoods as large as the first.
     """
 
-    def __init__(self, k: int = 4, window: int = 4096) -> None:
+    def __init__(self, k: int, window: int) -> None:
         self.k, self.window = k, window
         self._texts: list[list[str]] = [[], []]
         self._vectors: list[NDArray[np.float32]] = []
@@ -50,7 +50,7 @@ class Neighbourhood:
         x, y = (side[list(at_of.values())] for side, at_of in zip(self._vectors, rows, strict=True))
         size = min(len(x), len(y))
         if len(self._texts[0]) > len(src) or size < self.k:
-            return Around(nearest_mean(vectors[0], y, self.k), nearest_mean(vectors[1], x, self.k), size)
+            return Around(_nearest_mean(vectors[0], y, self.k), _nearest_mean(vectors[1], x, self.k), size)
         # Nearly all queries are in the other side's pool, too: one search has both directions.
         nearest = search_both(x, y, self.k)
         means = (
@@ -62,7 +62,7 @@ class Neighbourhood:
             number = {text: at for at, text in enumerate(at_of)}
             at = np.array([number.get(text, -1) for text in texts], dtype=np.int64)
             around = mean[at]
-            around[at < 0] = nearest_mean(queries[at < 0], pool, self.k)
+            around[at < 0] = _nearest_mean(queries[at < 0], pool, self.k)
             both.append(around)
         return Around(both[0], both[1], size)
 
@@ -85,11 +85,8 @@ def _distinct(texts: Sequence[str], without: Collection[str]) -> dict[str, int]:
     return first
 
 
-def nearest_mean(queries: NDArray[np.float32], pool: NDArray[np.float32], k: int) -> NDArray[np.float64]:
-    """Return the mean of the k largest inner products of queries (n, d) with a pool (m, d), float64 (n,).
-
-    NaN if the pool is empty.
-    """
+def _nearest_mean(queries: NDArray[np.float32], pool: NDArray[np.float32], k: int) -> NDArray[np.float64]:
+    """Return the mean of the k largest inner products of queries (n, d) with a pool (m, d); NaN if that is empty."""
     if not len(pool) or not len(queries):
         return np.full(len(queries), np.nan)
     return neighbourhood_mean(*search_one(queries, pool, min(k, len(pool))))

@@ -143,13 +143,11 @@ def _paired(left: Counter[str], right: Counter[str]) -> int:
     """Remove years that the other side has by their last two digits; return their count."""
     pairs = 0
     for a in sorted(left.elements()):
-        b = next((b for b in sorted(right) if _is_year(a, b) or _is_year(b, a)), None)
+        b = next((b for b in sorted(+right) if _is_year(a, b) or _is_year(b, a)), None)
         if b is not None:
-            left.subtract((a,))
-            right.subtract((b,))
+            left[a] -= 1
+            right[b] -= 1
             pairs += 1
-            right += Counter()  # drops zeros, in place
-    left += Counter()
     return pairs
 
 
@@ -159,17 +157,16 @@ def _is_year(full: str, short: str) -> bool:
 
 def _in_words(numbers: Counter[str], other: str, lang: str) -> int:
     """Remove numbers that the other side has in words or as Roman numerals; return their count."""
-    if not numbers:
+    if not numbers.total():
         return 0
     words = Counter(word_values(other, lang))
     words.update(value for value in map(roman_value, _ROMAN_WORD.findall(other)) if value)
     written = 0
     for number in sorted(numbers.elements()):
         if len(number) <= _LONGEST_IN_WORDS and words[int(number)] > 0:
-            words.subtract((int(number),))
-            numbers.subtract((number,))
+            words[int(number)] -= 1
+            numbers[number] -= 1
             written += 1
-    numbers += Counter()
     return written
 
 

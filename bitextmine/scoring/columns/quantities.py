@@ -60,7 +60,7 @@ class Quantity:
 
 
 def without_common(
-    src: str, tgt: str, words: tuple[Collection[int], Collection[int]] = ((), ())
+    src: str, tgt: str, words: tuple[Collection[int], Collection[int]]
 ) -> tuple[int, str, str]:
     """Return the number of quantities that two texts share by value, and the texts without these.
 
