@@ -36,6 +36,13 @@ def bm(bitextmine, tmp_path):
     return Here(bitextmine, tmp_path, {})
 
 
+def put(folder, files):
+    """Write texts or bytes into files below a folder."""
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+
+
 @pytest.mark.parametrize("suffix", PACK)
 def test_one_file_to_standard_output(bm, tmp_path, suffix):
     (tmp_path / f"book.en.txt{suffix}").write_bytes(PACK[suffix](TEXT.encode()))
@@ -45,11 +52,8 @@ def test_one_file_to_standard_output(bm, tmp_path, suffix):
 
 
 def test_corpora_and_their_origins(bm, tmp_path):
-    (tmp_path / "site" / "deep").mkdir(parents=True)
-    (tmp_path / "site" / "a.en.txt").write_text(TEXT)
-    (tmp_path / "site" / "deep" / "b.fr.txt").write_text("M. Petit est là. Il dort.")
-    (tmp_path / "site" / "c.en.txt").write_text("  \n\n")
-    (tmp_path / "site" / ".hidden").write_bytes(b"\x00")
+    french = "M. Petit est là. Il dort."
+    put(tmp_path / "site", {"a.en.txt": TEXT, "deep/b.fr.txt": french, "c.en.txt": "  \n\n", ".hidden": "\0"})
     err = bm("split", "site", "-o", "corpus.{lang}").err
     assert (tmp_path / "corpus.en").read_text() == SENTENCES
     assert (tmp_path / "corpus.fr").read_text() == "M. Petit est là.\nIl dort.\n"
@@ -79,9 +83,7 @@ def test_by_language(bm, tmp_path):
         "c": "El tiempo era frío esta mañana y los niños se quedaron en la casa.",
         "d": "12 34 56",
     }
-    (tmp_path / "mixed").mkdir()
-    for name, text in documents.items():
-        (tmp_path / "mixed" / name).write_text(text)
+    put(tmp_path / "mixed", documents)
     bm("split", "mixed", "--by-language", "-o", "all.{lang}")
     found = {path.suffix[1:]: path.read_text().strip() for path in tmp_path.glob("all.??")}
     assert found == {"en": documents["a"], "de": documents["b"], "es": documents["c"]}
@@ -155,16 +157,9 @@ def test_what_is_no_text_is_named(bm, tmp_path, name, content, advice):
 
 
 def test_damaged_and_unreadable_files_are_counted_and_named(bm, tmp_path):
-    (tmp_path / "site").mkdir()
     cut = gzip.compress(b"Cut off here. " * 50_000)[:-9]
-    for name, content in (
-        ("a.txt", TEXT.encode()),
-        ("b.txt.gz", b"junk"),
-        ("c.txt", b"\xff."),
-        ("d.txt.gz", cut),
-        ("y.rtf", b"{\\rtf1"),
-    ):
-        (tmp_path / "site" / name).write_bytes(content)
+    files = {"a.txt": TEXT, "b.txt.gz": "junk", "c.txt": b"\xff.", "d.txt.gz": cut, "y.rtf": "{\\rtf1"}
+    put(tmp_path / "site", files)
     (tmp_path / "site" / "loop").symlink_to("loop")
     result = bm("split", "site", "--lang", "en", "-o", "out.en", code=1)
     assert (tmp_path / "out.en").read_text().startswith(SENTENCES)
@@ -177,8 +172,7 @@ def test_damaged_and_unreadable_files_are_counted_and_named(bm, tmp_path):
 
 @pytest.mark.skipif(os.geteuid() == 0 and shutil.which("setpriv") is None, reason="needs setpriv(1) as root")
 def test_unreadable_subfolders_are_named(bitextmine, tmp_path):
-    (tmp_path / "site" / "sub").mkdir(parents=True)
-    (tmp_path / "site" / "a.txt").write_text(TEXT)
+    put(tmp_path / "site", {"a.txt": TEXT, "sub/b.txt": TEXT})
     (tmp_path / "site" / "sub").chmod(0)
     lost = "-dac_override,-dac_read_search"
     drop = f"setpriv --bounding-set={lost} --inh-caps={lost}" if os.geteuid() == 0 else ""
@@ -190,8 +184,7 @@ def test_unreadable_subfolders_are_named(bitextmine, tmp_path):
 
 
 def test_names_that_are_no_utf8(bm, tmp_path):
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site" / os.fsdecode(b"b\xff.txt")).write_text("One.")
+    put(tmp_path / "site", {os.fsdecode(b"b\xff.txt"): "One."})
     assert bm("split", "site", "--lang", "en", "--ids").out == "b\\xff.txt\t\t1\t1\tOne.\n"
     bm("split", "site", "--lang", "en", "-o", "out.en")
     assert (tmp_path / "out.en.origin.tsv").read_text() == "b\\xff.txt\t\t1\t1\n"
@@ -209,13 +202,8 @@ def test_pipes_and_links_stay_what_they_are(bm, bitextmine, tmp_path):
     (tmp_path / "link").symlink_to("real")
     bm("split", "book.en", "-o", "link")
     assert (tmp_path / "link").is_symlink() and (tmp_path / "real").read_text() == SENTENCES
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "book.en",
-        "fifo",
-        "link",
-        "link.origin.tsv",
-        "real",
-    ]
+    names = {"book.en", "fifo", "link", "link.origin.tsv", "real"}
+    assert {path.name for path in tmp_path.iterdir()} == names
 
 
 def test_a_file_of_origins_replaces_no_other_file(bm, tmp_path):
@@ -266,17 +254,13 @@ def test_an_edited_input_is_split_again(bm, tmp_path, monkeypatch):
     ],
 )
 def test_inputs_without_any_text_are_an_error(bm, tmp_path, args, message):
-    (tmp_path / "site").mkdir()
-    for name, content in (("a.en.txt", b" \n\n"), ("b.rtf", b"{\\rtf1"), ("c.en.txt", b"")):
-        (tmp_path / "site" / name).write_bytes(content)
+    put(tmp_path / "site", {"a.en.txt": " \n\n", "b.rtf": "{\\rtf1", "c.en.txt": ""})
     assert message in bm.fails("split", *args)
     assert not list(tmp_path.glob("out*"))
 
 
 def test_contradictions_are_usage_errors(bm, tmp_path):
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site" / "a.en").write_text(TEXT)
-    (tmp_path / "b.en").write_text(TEXT)
+    put(tmp_path, {"site/a.en": TEXT, "b.en": TEXT, "c.fr": "Un."})
     assert "--by-language" in bm("split", "b.en", "--lang", "en", "--lang", "fr", code=2).err
     assert "inside the folder" in bm("split", "site", "-o", "site/out.{lang}", code=2).err
     assert "write {lang} once" in bm("split", "site", "-o", "x.{lang}.{lang}", code=2).err
@@ -284,7 +268,6 @@ def test_contradictions_are_usage_errors(bm, tmp_path):
     for output in ("b.en", "b.{lang}"):
         assert "the input itself" in bm("split", "b.en", "-o", output, code=2).err
     assert (tmp_path / "b.en").read_text() == TEXT
-    (tmp_path / "c.fr").write_text("Un.")
     refused = bm("split", "b.en", "c.fr", code=2)
     assert "the documents are in en and fr" in refused.err and not refused.out
     (tmp_path / "empty").mkdir()
@@ -590,8 +573,7 @@ def test_mined_pairs_tell_their_origin_and_can_be_normalised(bm, tmp_path):
         "Le pain est vendu au marché.",
         "Personne ne parlait sur le bateau.",
     ]
-    (tmp_path / "a.en.txt").write_text("\n\n".join(english))
-    (tmp_path / "a.fr.txt").write_text("\n\n".join(french))
+    put(tmp_path, {"a.en.txt": "\n\n".join(english), "a.fr.txt": "\n\n".join(french)})
     bm("split", "a.en.txt", "a.fr.txt", "-o", "c.{lang}")
     (tmp_path / "c.fr").write_text("".join(f"<p>{line}</p>\n" for line in french))
     mine = ("mine", "c.en", "c.fr", "--threshold", "none")

@@ -207,6 +207,12 @@ def package(version, items, spine, lang="en-GB", guide=""):
     )
 
 
+def book(path, chapters, lang="en-GB", spine=None, **more):
+    """EPUB 2 of chapters by the names of their files."""
+    spine = spine or [name for name in chapters if name.endswith(".html")]
+    return epub(path, "", package("2.0", [(name, name, "") for name in spine], spine, lang), chapters, **more)
+
+
 def xhtml(body, head="<title>Book</title>"):
     return (
         "<?xml version='1.0' encoding='utf-8'?>\n<!DOCTYPE html PUBLIC '-//W3C//DTD XHTML 1.1//EN' 'xhtml11.dtd'>"
@@ -281,8 +287,12 @@ def test_epub(tmp_path, program):
 
 def test_markup_that_is_not_well_formed(tmp_path):
     chapter = "<html><body><p>A <b>bold</p><p>R&D, AT&T &eacute; 1 < 2<br>next<p>Last"
-    book = epub(tmp_path / "a.epub", "", package("2.0", [("a", "a.html", "")], ["a"]), {"a.html": chapter})
-    assert paragraphs(book) == ["A bold", "R&D, AT&T é 1 < 2", "next", "Last"]
+    assert paragraphs(book(tmp_path / "a.epub", {"a.html": chapter})) == [
+        "A bold",
+        "R&D, AT&T é 1 < 2",
+        "next",
+        "Last",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -292,10 +302,7 @@ def test_encodings_of_books(tmp_path, declared, really):
     chapter = f"<?xml version='1.0' encoding='{declared}'?><html><p>Весна в порту</p></html>".encode(really)
     if (declared, really) == ("latin1", "utf-8"):
         chapter = b"\xef\xbb\xbf" + chapter
-    book = epub(
-        tmp_path / "a.epub", "", package("2.0", [("a", "a.html", "")], ["a"], "ru"), {"a.html": chapter}
-    )
-    assert paragraphs(book) == ["Весна в порту"]
+    assert paragraphs(book(tmp_path / "a.epub", {"a.html": chapter}, "ru")) == ["Весна в порту"]
 
 
 # --- PDF ---
@@ -397,8 +404,7 @@ def split_report(folder):
 
 def test_a_damaged_part_keeps_what_is_before_it(tmp_path):
     chapters = {f"{n}.html": xhtml(f"<p>Chapter {n}.</p>" * 50) for n in range(3)}
-    items = [(f"c{n}", f"{n}.html", "") for n in range(3)]
-    path = epub(tmp_path / "a.epub", "", package("2.0", items, ["c0", "c1", "c2"]), chapters)
+    path = book(tmp_path / "a.epub", chapters)
     with zipfile.ZipFile(path) as file:
         place = file.getinfo("1.html").header_offset + 30 + len("1.html")
     content = bytearray(path.read_bytes())
@@ -412,9 +418,8 @@ def test_a_damaged_part_keeps_what_is_before_it(tmp_path):
 
 
 def test_a_missing_part_keeps_the_others(tmp_path, caplog):
-    items = [(f"c{n}", f"{n}.html", "") for n in range(3)]
     chapters = {f"{n}.html": xhtml(f"<p>Chapter {n}.</p>") for n in (0, 2)}
-    path = epub(tmp_path / "a.epub", "", package("2.0", items, ["c0", "c1", "c2"]), chapters)
+    path = book(tmp_path / "a.epub", chapters, spine=["0.html", "1.html", "2.html"])
     assert paragraphs(path) == ["Chapter 0.", "Chapter 2."]
     assert "1.html is missing" in caplog.text
 
@@ -449,21 +454,17 @@ def test_declared_entities_are_refused(tmp_path, declaration):
     path = archive(tmp_path / "a.odt", {"content.xml": content}, "application/vnd.oasis.opendocument.text")
     with pytest.raises(BitextmineError, match="declares"):
         list(bitextmine.split(path, "en"))
-    book = epub(tmp_path / "a.epub", "", package("2.0", [("a", "a.html", "")], ["a"]), {"a.html": content})
-    assert "ha" not in " ".join(paragraphs(book)) and "/" not in " ".join(paragraphs(book))
+    text = " ".join(paragraphs(book(tmp_path / "a.epub", {"a.html": content})))
+    assert "ha" not in text and "/" not in text
 
 
 def test_encrypted_books_and_documents(tmp_path):
     encryption = '<encryption><EncryptedData><CipherReference URI="{}"/></EncryptedData></encryption>'
     chapters = {"a.html": xhtml("<p>Text.</p>"), "font.otf": "x"}
-    opf = package("2.0", [("a", "a.html", "")], ["a"])
-    fonts = epub(
-        tmp_path / "a.epub", "", opf, chapters, **{"META-INF/encryption.xml": encryption.format("font.otf")}
-    )
+    name = "META-INF/encryption.xml"
+    fonts = book(tmp_path / "a.epub", chapters, **{name: encryption.format("font.otf")})
     assert paragraphs(fonts) == ["Text."]
-    text = epub(
-        tmp_path / "b.epub", "", opf, chapters, **{"META-INF/encryption.xml": encryption.format("a.html")}
-    )
+    text = book(tmp_path / "b.epub", chapters, **{name: encryption.format("a.html")})
     with pytest.raises(BitextmineError, match="encrypted"):
         list(bitextmine.split(text))
 

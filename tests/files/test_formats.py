@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.errors import UsageError
 from bitextmine.files.formats.blocks import Added, Block, Outline, one_cell
 from bitextmine.files.formats.columns import Columns
 from bitextmine.files.formats.names import JSONL, PARQUET, TMX, TSV, format_of, output_format
@@ -175,61 +175,6 @@ def test_tmx_is_read_by_a_parser_and_names_the_languages(tmp_path):
     lang = "{http://www.w3.org/XML/1998/namespace}lang"
     texts = [(tuv.get(lang), tuv.findtext("seg")) for tuv in unit.iter("tuv")]
     assert texts == [("en", "a < b & \ufffd"), ("fr", '"c"')]
-
-
-def tmx(tmp_path, body, head="", encoding="utf-8"):
-    path = tmp_path / "memory.tmx"
-    text = (
-        f'<?xml version="1.0" encoding="{encoding}"?>{head}<tmx version="1.4"><header srclang="EN"/>'
-        f"<body>{body}</body></tmx>"
-    )
-    path.write_bytes(text.encode(encoding))
-    return path
-
-
-def side(lang, text="x"):
-    return f'<tuv xml:lang="{lang}"><seg>{text}</seg></tuv>'
-
-
-def test_units_that_are_no_pairs(tmp_path):
-    good = f"<tu>{side('en')}{side('fr')}</tu>"
-    odd = [side("en"), side("en") * 2 + side("fr"), "<tuv><seg>x</seg></tuv>", ""]
-    table = open_table(tmx(tmp_path, good + "".join(f"<tu>{unit}</tu>" for unit in odd)))
-    (block,) = table.rows.blocks()
-    assert block.bad() == {1: "no fr", 2: "two texts in en", 3: "a tuv without xml:lang", 4: "no en"}
-    path = copied(tmp_path / "memory.tmx", tmp_path / "again.tmx")
-    assert len(list(ElementTree.fromstring(path.read_bytes()).iter("tu"))) == 5
-
-
-BOMB = (
-    "<!DOCTYPE tmx ["
-    + '<!ENTITY a "aaaaaaaaaa">'
-    + "".join(f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in zip("abcdefgh", "bcdefghi", strict=True))
-    + "]>"
-)
-
-
-@pytest.mark.parametrize(
-    ("head", "body", "words"),
-    [
-        (BOMB, f"<tu>{side('en', '&i;')}{side('fr')}</tu>", "declares the entity 'a'"),
-        (
-            '<!DOCTYPE tmx [<!ENTITY x SYSTEM "file:///etc/passwd">]>',
-            side("en", "&x;"),
-            "declares the entity 'x'",
-        ),
-        ('<!DOCTYPE tmx [<!ENTITY % x SYSTEM "no.dtd"> %x;]>', "", "declares the entity 'x'"),
-        ("", "<a>" * 200, "more than 100 elements"),
-        ("", f"<tu>{side('en', 'x' * 3000)}</tu>", "a unit larger than 2,000 bytes"),
-        ("", f"<tu>{side('en') * 50}</tu>", "a unit larger than 2,000 bytes"),
-        ("", f"<!--{'x' * 600_000}-->", "longer than 2,000 bytes"),
-    ],
-)
-def test_what_is_no_memory_is_refused(tmp_path, head, body, words):
-    with pytest.raises(BitextmineError) as error:
-        pairs_in(Source(str(tmx(tmp_path, body, head)), max_line=2000))
-    assert words in str(error.value)
-    assert "memory.tmx" in str(error.value)
 
 
 @pytest.mark.parametrize(

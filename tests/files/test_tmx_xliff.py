@@ -322,12 +322,40 @@ def test_damage_takes_linear_time(tmp_path):
     assert time.process_time() - start < 10
 
 
+def test_units_that_are_no_pairs(tmp_path):
+    en, fr = (f'<tuv xml:lang="{lang}"><seg>x</seg></tuv>' for lang in ("en", "fr"))
+    odd = [en, en * 2 + fr, "<tuv><seg>x</seg></tuv>", ""]
+    (tmp_path / "a.tmx").write_text(tmx(*(f"<tu>{sides}</tu>" for sides in (en + fr, *odd))))
+    problems = ["no fr", "two texts in en", "a tuv without xml:lang", "no en"]
+    assert pairs_in(tmp_path / "a.tmx") == [("x", "x"), *problems]
+
+
+ENTITIES = "".join(f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in zip("abcdefgh", "bcdefghi", strict=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (f'<!DOCTYPE tmx [<!ENTITY a "aaaa">{ENTITIES}]>' + tmx(unit("&i;")), "declares the entity 'a'"),
+        ('<!DOCTYPE tmx [<!ENTITY x SYSTEM "file:///etc/passwd">]>' + tmx(unit("&x;")), "the entity 'x'"),
+        ('<!DOCTYPE tmx [<!ENTITY % x SYSTEM "no.dtd"> %x;]>' + tmx(), "declares the entity 'x'"),
+        (tmx("<a>" * 200), "more than 100 elements"),
+        (tmx(unit("x" * 3000)), "a unit larger than 2,000 bytes"),
+        (tmx(f"<tu>{'<tuv/>' * 50}</tu>"), "a unit larger than 2,000 bytes"),
+        (tmx(f"<!--{'x' * 600_000}-->"), "longer than 2,000 bytes"),
+    ],
+)
+def test_what_is_no_memory_is_refused(tmp_path, text, error):
+    (tmp_path / "memory.tmx").write_text(text)
+    with pytest.raises(BitextmineError, match=f"memory.tmx: .*{error}"):
+        pairs_in(Source(str(tmp_path / "memory.tmx"), max_line=2000))
+
+
 @pytest.mark.parametrize(
     ("text", "error"),
     [
         ("<html/>", "begins with <html>, and TMX with <tmx> or XLIFF with <xliff>"),
         ("Once upon", "line 1: not well-formed XML"),
-        ('<!DOCTYPE xliff [<!ENTITY a "b">]><xliff/>', "declares the entity 'a'"),
         ('<xliff version="3.0"/>', "line 1: XLIFF 3.0: versions 1 and 2 can be read"),
         ('<?xml version="1.0" encoding="klingon"?><tmx/>', "declares an encoding"),
         ('<?xml version="1.0" encoding="hex"?><tmx/>', "declares an encoding"),
