@@ -47,10 +47,6 @@ class Destination(Location):
         """Return True for ``-`` and /dev/stdout."""
         return self.text in ("-", "/dev/stdout")
 
-    def beside(self, ending: str) -> Destination:
-        """Return the file of the same name with a further ending: m.tsv -> m.tsv.json."""
-        return Destination(f"{self.text}{ending}")
-
     def check(self, remedy: str = ELSEWHERE, *, stream: bool = True) -> None:
         """Raise BitextmineError for problems of `open` that show without writing; ask before the work.
 
