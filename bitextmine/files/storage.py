@@ -17,6 +17,7 @@ import re
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partialmethod
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -75,21 +76,13 @@ class Remote(os.PathLike[str]):
     def __truediv__(self, name: str) -> Remote:
         return Remote(f"{self.url.rstrip('/')}/{name}")
 
-    def exists(self) -> bool:
-        """Return True if there is a file or folder."""
-        return bool(self._ask("exists"))
-
-    def is_file(self) -> bool:
-        """Return True for a file."""
-        return bool(self._ask("isfile"))
-
-    def is_dir(self) -> bool:
-        """Return True for a folder."""
-        return bool(self._ask("isdir"))
-
-    def _ask(self, method: str) -> Any:
+    def _ask(self, method: str) -> bool:
         with self._driver("look there") as (fs, path):
-            return getattr(fs, method)(path)
+            return bool(getattr(fs, method)(path))
+
+    exists = partialmethod(_ask, "exists")
+    is_file = partialmethod(_ask, "isfile")
+    is_dir = partialmethod(_ask, "isdir")
 
     def iterdir(self) -> Iterator[Remote]:
         """Yield the contents of this folder."""
