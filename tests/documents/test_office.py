@@ -106,22 +106,14 @@ def test_docx_of_google_docs(tmp_path):
 @pytest.mark.parametrize("name", ["document.xml", "document2.xml"])
 def test_docx_of_word(tmp_path, name):
     path = docx(tmp_path / "a.en.docx", WORD, WORD_NOTES, name)
-    assert paragraphs(path) == [
-        *STORY[:2],
-        "In a box.",
-        "Salt",
-        "Twenty-one",
-        "Bread was sold-off.",
-        "By the sea <b>",
-        "Of that winter.",
-    ]
+    rest = "In a box.|Salt|Twenty-one|Bread was sold-off.|By the sea <b>|Of that winter."
+    assert paragraphs(path) == [*STORY[:2], *rest.split("|")]
 
 
 def test_hidden_text_of_word_is_left_out(tmp_path):
-    hidden = run("Secret. ", "<w:rPr><w:vanish/></w:rPr>") + run(
-        "Seen.", '<w:rPr><w:vanish w:val="0"/></w:rPr>'
-    )
-    body = f"<w:p><w:pPr><w:rPr><w:vanish/></w:rPr></w:pPr>{run('One. ')}{hidden}{run(' Two.')}</w:p>"
+    runs = run("One. ") + run("Secret. ", "<w:rPr><w:vanish/></w:rPr>")
+    runs += run("Seen.", '<w:rPr><w:vanish w:val="0"/></w:rPr>') + run(" Two.")
+    body = f"<w:p><w:pPr><w:rPr><w:vanish/></w:rPr></w:pPr>{runs}</w:p>"
     assert paragraphs(docx(tmp_path / "a.en.docx", body)) == ["One. Seen. Two."]
 
 
@@ -163,15 +155,8 @@ def odt(path, body):
 
 
 def test_odt_of_libreoffice(tmp_path):
-    assert paragraphs(odt(tmp_path / "a.en.odt", ODT_LIBREOFFICE)) == [
-        *STORY[:2],
-        "Of that winter.",
-        "In a box.",
-        "Salt",
-        "Twenty",
-        "Bread was sold.",
-        "By the sea <b>",
-    ]
+    rest = "Of that winter.|In a box.|Salt|Twenty|Bread was sold.|By the sea <b>"
+    assert paragraphs(odt(tmp_path / "a.en.odt", ODT_LIBREOFFICE)) == [*STORY[:2], *rest.split("|")]
 
 
 def test_odt_of_google_docs(tmp_path):
@@ -273,15 +258,8 @@ def sigil(path):
 @pytest.mark.parametrize("program", [calibre, sigil])
 def test_epub(tmp_path, program):
     path = program(tmp_path / "book.epub")
-    assert paragraphs(path) == [
-        "The old",
-        "harbour",
-        STORY[1],
-        "Of that winter.",
-        "Salt",
-        "Twenty",
-        "Bread was sold.",
-    ]
+    rest = ["Of that winter.", "Salt", "Twenty", "Bread was sold."]
+    assert paragraphs(path) == ["The old", "harbour", STORY[1], *rest]
     assert {one.lang for one in bitextmine.split(path)} == {"en"}, "as the book declares"
 
 
