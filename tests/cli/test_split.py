@@ -3,7 +3,6 @@
 import bz2
 import gzip
 import json
-import lzma
 import os
 import re
 import shutil
@@ -11,8 +10,8 @@ import subprocess
 import sys
 
 import pytest
-import zstandard
 
+from ..files.helpers import PACK
 from .helpers import Here
 
 TEXT = """Mr. Reed came at noon. Nobody was
@@ -21,13 +20,6 @@ there to open the door!
 He went home.
 """
 SENTENCES = "Mr. Reed came at noon.\nNobody was there to open the door!\nHe went home.\n"
-PACK = {
-    "": bytes,
-    ".gz": gzip.compress,
-    ".bz2": bz2.compress,
-    ".xz": lzma.compress,
-    ".zst": zstandard.ZstdCompressor().compress,
-}
 
 
 @pytest.fixture

@@ -1,6 +1,21 @@
-"""What the tests of several formats of pairs use."""
+"""What the tests of several kinds of files use."""
+
+import bz2
+import gzip
+import lzma
+from collections.abc import Callable
+
+import zstandard
 
 from bitextmine.files.formats.table import open_table
+
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": zstandard.ZstdCompressor().compress,
+}
 
 
 def pairs_in(path, columns=None):

@@ -3,7 +3,6 @@
 import gzip
 import hashlib
 import lzma
-from collections.abc import Callable
 
 import pytest
 import zstandard
@@ -13,12 +12,7 @@ from hypothesis import strategies as st
 from bitextmine.errors import BitextmineError
 from bitextmine.files.source import Source, iter_lines, line_digest
 
-COMPRESS: dict[str, Callable[[bytes], bytes]] = {
-    "": lambda data: data,
-    ".gz": gzip.compress,
-    ".xz": lzma.compress,
-    ".zst": zstandard.ZstdCompressor().compress,
-}
+from .helpers import PACK
 
 
 def read_lines(path, errors="strict"):
@@ -27,7 +21,7 @@ def read_lines(path, errors="strict"):
 
 def put(folder, data, name="corpus.fr"):
     path = folder / name
-    path.write_bytes(COMPRESS[path.suffix if path.suffix in COMPRESS else ""](data))
+    path.write_bytes(PACK[path.suffix if path.suffix in PACK else ""](data))
     return path
 
 
@@ -62,7 +56,7 @@ text_lines = st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_c
 @given(
     lines=text_lines,
     final_newline=st.booleans(),
-    suffix=st.sampled_from(list(COMPRESS)),
+    suffix=st.sampled_from(list(PACK)),
     block=st.integers(1, 40),
 )
 def test_any_unicode_survives_any_compression_and_any_block_size(
@@ -135,7 +129,7 @@ def test_what_is_no_text_is_named(tmp_path, data, hint):
         read_lines(put(tmp_path, data))
 
 
-@pytest.mark.parametrize("suffix", list(COMPRESS))
+@pytest.mark.parametrize("suffix", list(PACK))
 def test_the_digest_is_of_the_lines_and_not_of_the_file(tmp_path, suffix):
     expected = hashlib.sha256("é\nb\n".encode()).hexdigest()
     for data in ("é\nb\n", "é\nb", "é\r\nb\r\n", "\ufeffé\nb\n"):

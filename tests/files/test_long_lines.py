@@ -1,8 +1,6 @@
 """Lines that are far too long: packed bombs are refused in little memory, by every command that reads lines."""
 
-import gzip
 import json
-import lzma
 import random
 import subprocess
 import sys
@@ -12,6 +10,8 @@ import zstandard
 
 from bitextmine.files.formats.tsv import TextRows
 from bitextmine.files.source import Source
+
+from .helpers import PACK
 
 MIB = 1 << 20
 BOMB = 600 * MIB  # of the letter x
@@ -28,9 +28,7 @@ print(json.dumps([peak, done.returncode, done.stderr.decode()]))
 
 def write_bomb(path, first=b"one\tun\n", size=BOMB):
     """A short line, then one of `size` bytes, in members of a mebibyte."""
-    pack = {".gz": gzip.compress, ".xz": lzma.compress, ".zst": zstandard.ZstdCompressor().compress}[
-        path.suffix
-    ]
+    pack = PACK[path.suffix]
     path.write_bytes(pack(first) + pack(b"x" * MIB) * (size // MIB))
     assert path.stat().st_size < 3 * MIB
     return path
