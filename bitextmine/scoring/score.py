@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -141,14 +142,19 @@ def score(
 def open_scorer(
     request: Request, options: ScoreOptions, langs: Iterable[str | None], device: str
 ) -> PairScorer:
-    """Return the scorer with its encoders."""
+    """Return the scorer with its encoders, which are loaded while the language identifier is."""
     if not request.uses("encoder"):
         return PairScorer(Tools(request))
     from bitextmine.encoder import load_encoder
 
     model = choose_model(options.model, langs)
-    second = None if options.second is None else load_encoder(options.second, device)
-    return PairScorer(Tools(request, load_encoder(model, device), second))
+    with ThreadPoolExecutor(1) as beside:
+        if request.langs[0] and request.uses("languages", "better_with_languages"):
+            beside.submit(identifier)
+        second = None if options.second is None else load_encoder(options.second, device)
+        scorer = PairScorer(Tools(request, load_encoder(model, device), second))
+        _ = scorer.signature  # reads the networks of the column quality
+    return scorer
 
 
 def _stated_languages(table: Table) -> tuple[str, str] | None:

@@ -17,6 +17,7 @@ from bitextmine.scoring.columns.catalogue import (
     Request,
     Tools,
     copied,
+    identifier,
     length_ratio,
     pair_hash,
     pair_key,
@@ -35,7 +36,7 @@ from bitextmine.scoring.columns.quality import (
     language_number,
     similarity,
 )
-from bitextmine.shipped import SHIPPED, shipped_folder
+from bitextmine.shipped import SHIPPED, languages_of, shipped_folder
 
 
 @pytest.mark.parametrize(
@@ -287,6 +288,8 @@ def test_a_language_that_is_not_known_or_not_stated():
     ):
         with pytest.raises(BitextmineError, match=message):
             Request(("lang",), langs).checked()
+    # Codes are checked without the identifier where an encoder that ships knows the language.
+    assert set(languages_of(SHIPPED[-1])) <= identifier().codes
 
 
 def logistic(network, inputs):

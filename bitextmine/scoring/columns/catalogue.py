@@ -15,16 +15,17 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import UsageError
 from bitextmine.languages.clean import readable
-from bitextmine.languages.codes import letters_of, script_code, usual_length
+from bitextmine.languages.codes import letters_of, same_code, script_code, usual_length
+from bitextmine.languages.identify import Languages, is_installed
 from bitextmine.mining.dedup import line_key
 from bitextmine.scoring.columns.evidence import evidence, looped, negations, tokens_of, words_of
 from bitextmine.scoring.columns.numbers import agreement, number_counts
 from bitextmine.scoring.options import WINDOW
+from bitextmine.shipped import SHIPPED, languages_of
 
 # `filter` and `report` use columns of texts alone, and do not wait for encoders to be loaded.
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
-    from bitextmine.languages.identify import Languages
     from bitextmine.scoring.columns.neighbourhood import Around, Neighbourhood, PairVectors
     from bitextmine.scoring.columns.quality import Quality
 
@@ -114,7 +115,9 @@ class Request:
 
 
 def _known(language: str) -> str:
-    code = identifier().code(language)
+    # The identifier knows these; it is loaded beside the encoder.
+    ours = same_code(language) in languages_of(SHIPPED[-1]) and is_installed()
+    code = same_code(language) if ours else identifier().code(language)
     if code is None:
         raise UsageError(
             f"unsupported language code '{language}'; supported: {', '.join(sorted(identifier().codes))}"
@@ -166,8 +169,6 @@ class Tools:
 @cache
 def identifier() -> Languages:
     """Return the language identifier, loaded once; BitextmineError if it is not installed."""
-    from bitextmine.languages.identify import Languages
-
     return Languages()
 
 
