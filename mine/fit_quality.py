@@ -1,6 +1,7 @@
 """Fit the networks of the column `quality` for an encoder, and write quality.safetensors.
 
     python mine/fit_quality.py DATA --model europe5 -o quality.safetensors
+    python mine/fit_quality.py DATA --model europe5 --rescale -o quality.safetensors    only the scale
 
 DATA is a folder of real text: train/NAME.LANG-LANG.tsv.zst, pairs of a kind of text, and bench/ as for
 bench_filtering.py, of which the odd lines are used. All languages of the encoder and all kinds of text count alike.
@@ -17,19 +18,28 @@ import math
 import random
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from bench_filtering import MOST_OF_A_KIND, TRAINED, balanced, kinds_of_text, neighbours, noisy_stream
+from bench_filtering import (
+    MOST_OF_A_KIND,
+    TRAINED,
+    balanced,
+    kinds_of_text,
+    languages_of,
+    neighbours,
+    noisy_stream,
+)
 from noise import RULES, Row, Stream, Texts, noisy_rows
 from safetensors.numpy import save
 from scipy import sparse
 from torch import nn
 
 from bitextmine.encoder import Encoder, load_encoder
+from bitextmine.encoder.folder import QUALITY
+from bitextmine.encoder.weights import read_arrays
 from bitextmine.files.source import iter_lines
 from bitextmine.languages.codes import usual_length
 from bitextmine.scoring.columns import evidence
@@ -51,6 +61,8 @@ from bitextmine.scoring.columns.quality import (
 )
 
 Pool = list[tuple[tuple[str, str], list[Texts], list[str]]]  # languages, pairs, and the kind of text of each
+Part = tuple[tuple[str, str], list[Row], list[str]]  # languages, rows, and the kind of text of each
+Examples = dict[str, np.ndarray]  # EXAMPLES by name
 
 # Inputs of a pair whose languages are not stated, and of one without a neighbourhood.
 NOT_STATED = {
@@ -84,8 +96,11 @@ WEIGHTS = {
     "misaligned": 3.0,
     "gibberish": 3.0,
 }
-# The thresholds of the presets mild and strict, and the shares of right pairs that are to reach them.
-THRESHOLDS, GOOD_KEPT = (0.25, 0.35), (0.95, 0.914)
+# The thresholds of the presets mild and strict, and the shares of right pairs that are to reach them by each network.
+THRESHOLDS, GOOD_KEPT = (
+    (0.25, 0.35),
+    {"texts": (0.95, 0.914), "plain": (0.95, 0.914), "pieces": (0.96, 0.914)},
+)
 SHRUNK = 60  # right pairs of a language whose own limits count half
 # Noise, in standard deviations, of these inputs and of those of pieces.
 NOISE, NOISY = 0.2, ("similarity", "log margin", "length", "longer target")
@@ -96,6 +111,7 @@ FEWEST = 100  # pairs of two languages to make rows of
 # Pieces that may negate: texts that they stand in, and how much oftener, as a share, these negate than others.
 RARE, LIFT = 6, 0.05
 
+HIDDEN, EPOCHS = 256, 20
 NAME_EPOCHS = 6
 WEIGHT_EPOCHS = 3
 MARKS = ".,;:!?()[]\"'«»„“”‘’"
@@ -181,7 +197,7 @@ def weight_pieces(encoder: Encoder, pool: Pool) -> tuple[np.ndarray, dict[str, f
     return steps, dict(zip(codes, levels.tolist(), strict=True))
 
 
-def rows_to_fit(pool: Pool, encoder: Encoder) -> Iterator[tuple[tuple[str, str], list[Row], list[str]]]:
+def rows_to_fit(pool: Pool, encoder: Encoder) -> Iterator[Part]:
     """Yield languages, rows and kinds of text of each part of a pool that is large enough."""
     texts = {langs[1]: pairs[:100] for langs, pairs, _ in pool if langs[0] == "en"}
     for langs, pairs, kinds in pool:
@@ -299,9 +315,27 @@ def inputs_of(encoder: Encoder, quality: Quality, rows: list[Row], langs: tuple[
     return np.concatenate(parts)
 
 
-def fitted(
-    x: np.ndarray, noise_of: np.ndarray, weight: np.ndarray, used: slice, hidden: int, epochs: int
-) -> dict[str, np.ndarray]:
+def rows_to_scale(data: Path, langs: list[str], encoder: Encoder) -> Iterator[Part]:
+    """Yield what `rows_to_fit` does of the part of the benchmarks that sets the scale."""
+    for lang in langs:
+        yield ("en", lang), *noisy_stream(data, lang, "scale", encoder)
+
+
+def columns(encoder: Encoder, quality: Quality, parts: Iterator[Part]) -> Examples:
+    """Return EXAMPLES of all parts together."""
+    found = [
+        (
+            inputs_of(encoder, quality, rows, langs),
+            [row.kind for row in rows],
+            ["-".join(langs)] * len(rows),
+            kinds,
+        )
+        for langs, rows, kinds in parts
+    ]
+    return {name: np.concatenate(each) for name, each in zip(EXAMPLES, zip(*found, strict=True), strict=True)}
+
+
+def fitted(x: np.ndarray, noise_of: np.ndarray, weight: np.ndarray, used: slice) -> dict[str, np.ndarray]:
     """Return the arrays of a `KindNetwork` fitted to these inputs of x (n, m) and the kinds of noise (n,).
 
     Inputs of the encoder get random noise: it was trained on these pairs, and matches them better than others.
@@ -317,13 +351,13 @@ def fitted(
     kinds = ["good", *sorted(set(noise_of.tolist()) - {"good"})]
     target = torch.from_numpy(np.array([kinds.index(kind) for kind in noise_of.tolist()]))
     weights = torch.from_numpy(weight.astype(np.float32))
-    first, last = nn.Linear(x.shape[1], hidden), nn.Linear(hidden, len(kinds))
+    first, last = nn.Linear(x.shape[1], HIDDEN), nn.Linear(HIDDEN, len(kinds))
     parameters = [*first.parameters(), *last.parameters()]
     optimizer = torch.optim.AdamW(parameters, lr=3e-3, weight_decay=0.1)
     batch = 1024
-    steps = epochs * -(-len(x) // batch)
+    steps = EPOCHS * -(-len(x) // batch)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-3, steps)
-    for _ in range(epochs):
+    for _ in range(EPOCHS):
         for rows in torch.randperm(len(x)).split(batch):
             some = inputs[rows] + noise * torch.randn(len(rows), x.shape[1])
             each = nn.functional.cross_entropy(last(torch.tanh(first(some))), target[rows], reduction="none")
@@ -359,7 +393,7 @@ def without(x: np.ndarray, levels: np.ndarray, rng: np.random.Generator) -> np.n
     return x
 
 
-def calibrate(arrays: dict[str, np.ndarray], apart: Mapping[str, np.ndarray]) -> dict[str, float]:
+def calibrate(arrays: dict[str, np.ndarray], apart: Examples) -> dict[str, float]:
     """Scale the odds so that the shares GOOD_KEPT of the right pairs reach THRESHOLDS.
 
     Returns:
@@ -372,21 +406,19 @@ def calibrate(arrays: dict[str, np.ndarray], apart: Mapping[str, np.ndarray]) ->
         network = KindNetwork(*(arrays[f"{name}.{part}"] for part in KindNetwork.__dataclass_fields__))
         odds = network.score(network.drive(apart["x"][:, used].astype(np.float64)))
 
-        def scaled(odds: np.ndarray, name: str = name) -> np.ndarray:
-            limits = [float(np.quantile(odds[good], 1 - share)) for share in GOOD_KEPT]
-            slope = (wanted[1] - wanted[0]) / (limits[1] - limits[0])
-            steep, shift = arrays[f"{name}.line"]
-            arrays[f"{name}.line"] = np.float32([slope * steep, slope * (shift - limits[0]) + wanted[0]])
-            return slope * (odds - limits[0]) + wanted[0]
-
-        odds = scaled(odds)
+        shares = GOOD_KEPT[name]
+        limits = [float(np.quantile(odds[good], 1 - share)) for share in shares]
+        slope = (wanted[1] - wanted[0]) / (limits[1] - limits[0])
+        steep, shift = arrays[f"{name}.line"]
+        arrays[f"{name}.line"] = np.float32([slope * steep, slope * (shift - limits[0]) + wanted[0]])
+        odds = slope * (odds - limits[0]) + wanted[0]
         if name == "pieces":
             for langs in np.unique(apart["langs"]):
                 own = odds[good & (apart["langs"] == langs)]
-                away = np.mean(np.array(wanted) - np.quantile(own, 1 - np.array(GOOD_KEPT)))
+                away = np.mean(np.array(wanted) - np.quantile(own, 1 - np.array(shares)))
                 shifts[langs.removeprefix("en-")] = max(0.0, float(away)) * len(own) / (len(own) + SHRUNK)
             odds += [shifts[langs.removeprefix("en-")] for langs in apart["langs"]]
-        for share, limit in zip(GOOD_KEPT, wanted, strict=True):
+        for share, limit in zip(shares, wanted, strict=True):
             kept = {kind: f"{100 * (odds[apart['noise'] == kind] >= limit).mean():.1f}" for kind in RULES}
             print(f"{name}: {share:.1%}: {100 * (odds[good] >= limit).mean():.1f} {kept}", file=sys.stderr)
     return shifts
@@ -401,8 +433,10 @@ def weights_of(noise: np.ndarray, text: np.ndarray) -> np.ndarray:
     return weight * len(noise) / weight.sum()
 
 
-def examples(encoder: Encoder, data: Path, langs: list[str], each: int) -> dict[str, Any]:
-    """Return the tables, and the examples to fit to and to set the scale with as fit.NAME and scale.NAME."""
+def networks(
+    encoder: Encoder, data: Path, langs: list[str], each: int
+) -> tuple[dict[str, np.ndarray], Examples]:
+    """Return the tables and the networks, and the examples to set their scale with."""
     begin = time.process_time()
 
     def done(what: str) -> None:
@@ -413,7 +447,7 @@ def examples(encoder: Encoder, data: Path, langs: list[str], each: int) -> dict[
     apart = further_pairs(data, langs, 2 * each)
     weights, levels = weight_pieces(encoder, apart)
     done("weights")
-    tables = {
+    arrays = {
         "negation": negating_pieces(encoder, apart),
         "names": name_pieces(encoder, apart),
         "weights": weights,
@@ -423,24 +457,20 @@ def examples(encoder: Encoder, data: Path, langs: list[str], each: int) -> dict[
         ),
     }
     done("negations and names")
-    quality = Quality(encoder, tables)
-    parts: dict[str, list[tuple[Any, ...]]] = {"fit": [], "scale": []}
-
-    def add(part: str, langs: tuple[str, str], rows: list[Row], kinds: list[str]) -> None:
-        inputs = inputs_of(encoder, quality, rows, langs)
-        parts[part].append((inputs, [row.kind for row in rows], ["-".join(langs)] * len(rows), kinds))
-
-    for stated, rows, kinds in rows_to_fit(pool, encoder):
-        add("fit", stated, rows, kinds)
-    done("fit")
-    for lang in langs:
-        add("scale", ("en", lang), *noisy_stream(data, lang, "scale", encoder))
-    done("scale")
-    return tables | {
-        f"{part}.{name}": np.concatenate([each[at] for each in some])
-        for part, some in parts.items()
-        for at, name in enumerate(EXAMPLES)
-    }
+    quality = Quality(encoder, arrays)
+    fit = columns(encoder, quality, rows_to_fit(pool, encoder))
+    scale = columns(encoder, quality, rows_to_scale(data, langs, encoder))
+    done("rows")
+    level = {code: round(1000 * level) / 1000 for code, level in levels.items()}
+    both = np.array([[level[code] for code in langs.split("-")] for langs in fit["langs"]])
+    x = without(fit["x"], both[:, 1] - both[:, 0], np.random.default_rng(1))
+    for name, used in USED.items():
+        network = fitted(x, fit["noise"], weights_of(fit["noise"], fit["text"]), used)
+        arrays |= {
+            f"{name}.{part}": np.ascontiguousarray(value, np.float32) for part, value in network.items()
+        }
+    done("networks")
+    return arrays, scale
 
 
 def main() -> None:
@@ -449,33 +479,20 @@ def main() -> None:
     parser.add_argument("--model", default="default")
     parser.add_argument("--langs", help="of the pairs with English (default: all that the encoder states)")
     parser.add_argument("--each", type=int, default=7000, help="pairs of a language to make rows of")
-    parser.add_argument("--hidden", type=int, default=256)
-    parser.add_argument("--epochs", type=int, default=20)
-    parser.add_argument("--rows", type=Path, help="keep the inputs in this .npz, or take them from it")
+    parser.add_argument(
+        "--rescale", action="store_true", help="keep the encoder's own networks, and set their scale again"
+    )
     parser.add_argument("-o", dest="out", type=Path, required=True)
     a = parser.parse_args()
     torch.set_num_threads(1)  # the products are small
-    if a.rows is None or not a.rows.exists():
-        encoder = load_encoder(a.model, "cpu")
-        langs = a.langs.split(",") if a.langs else [lang for lang in encoder.languages if lang != "en"]
-        found = examples(encoder, a.data, langs, a.each)
-        if a.rows is not None:
-            np.savez(a.rows, **found)
+    encoder = load_encoder(a.model, "cpu")
+    langs = languages_of(a, encoder)
+    if a.rescale:
+        assert encoder.folder is not None
+        arrays = {name: array.copy() for name, array in read_arrays(encoder.folder / QUALITY).items()}
+        scale = columns(encoder, Quality(encoder), rows_to_scale(a.data, langs, encoder))
     else:
-        with np.load(a.rows) as file:
-            found = dict(file)
-    fit, scale = ({name: found[f"{part}.{name}"] for name in EXAMPLES} for part in ("fit", "scale"))
-    arrays = {name: found[name] for name in ("negation", "names", "weights", "languages")}
-    level = dict(
-        zip(arrays["languages"][:, 0].tolist(), (arrays["languages"][:, 1] / 1000).tolist(), strict=True)
-    )
-    both = [[level[language_number(code)] for code in langs.split("-")] for langs in fit["langs"]]
-    x = without(fit["x"], np.subtract(*np.array(both).T[::-1]), np.random.default_rng(1))
-    for name, used in USED.items():
-        network = fitted(x, fit["noise"], weights_of(fit["noise"], fit["text"]), used, a.hidden, a.epochs)
-        arrays |= {
-            f"{name}.{part}": np.ascontiguousarray(value, np.float32) for part, value in network.items()
-        }
+        arrays, scale = networks(encoder, a.data, langs, a.each)
     shifts = {language_number(code): shift for code, shift in calibrate(arrays, scale).items()}
     arrays["languages"][:, 2] = [
         round(1000 * shifts.get(code, 0.0)) for code in arrays["languages"][:, 0].tolist()
