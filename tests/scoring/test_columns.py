@@ -102,6 +102,8 @@ from bitextmine.shipped import SHIPPED, languages_of, shipped_folder
         ("2,5.", "Two and a Half."),
         ("1½ hours", "anderthalb Stunden"),
         ("twelve thousand", "1万2000"),
+        ("1,234.5", "١٬٢٣٤٫٥"),
+        ("between 10:00-11:00 pm", "mezi 22:00–23:00"),
     ],
 )
 def test_numbers_that_agree(src, tgt):

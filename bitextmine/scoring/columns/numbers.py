@@ -15,6 +15,8 @@ from bitextmine.languages.romanize import fold_lookalikes
 from bitextmine.scoring.columns.quantities import NUMBER, contradictions, without_common
 
 _DIGIT = re.compile(r"\d")
+_ARABIC_MARKS = str.maketrans("\u066b\u066c", ".,")  # of decimals and of thousands
+_TIMES = re.compile(r"(?<=:\d\d)[-\u2010-\u2013](?=\d{1,2}:\d\d)")  # between two times
 _DIGITS = re.compile(r"\d+")
 _ROMAN_WORD = re.compile(r"\b[IVXLC]+(?:e|er|ème|th|st|nd|rd)?\b")
 # A decimal part; three digits after a separator are thousands, whose zeros count.
@@ -69,7 +71,7 @@ def agreement(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 def number_counts(src: str, tgt: str, langs: tuple[str, str] = ("", "")) -> tuple[int, int, int]:
     """Return the counts of `number_agreement`: shared, lone and clash; `langs` are the languages of both, or ""."""
-    src, tgt = fold_lookalikes(src[:_CHARACTERS]), fold_lookalikes(tgt[:_CHARACTERS])
+    src, tgt = (_readable(text[:_CHARACTERS]) for text in (src, tgt))
     if not (_DIGIT.search(src) or _DIGIT.search(tgt)):  # most pairs
         return 0, 0, 0
     langs = langs[0] or _usual_language(src), langs[1] or _usual_language(tgt)
@@ -83,6 +85,13 @@ def number_counts(src: str, tgt: str, langs: tuple[str, str] = ("", "")) -> tupl
     elif shared and not lone + clash and (differing := min(shared, contradictions(src, tgt))):
         return shared - differing, 0, differing
     return shared, lone, clash
+
+
+def _readable(text: str) -> str:
+    """Return a text with one form of letters and separators, and 10:00-11:00 as two times."""
+    if not text.isascii():
+        text = fold_lookalikes(text).translate(_ARABIC_MARKS)
+    return _TIMES.sub(" - ", text) if ":" in text else text
 
 
 def _usual_language(text: str) -> str:
