@@ -222,7 +222,7 @@ def test_objects_of_options_and_two_files(tmp_path, monkeypatch):
     pairs = [("Room 12 is free.", "La chambre 12 est libre.")] * 2
     assert bitextmine.filter(pairs, rules=rules).counts == {"numbers >= 1": 0, "duplicate (exact)": 1}
     plans = []
-    monkeypatch.setattr("bitextmine.training.trainer.train", lambda plan, *rest, **more: plans.append(plan))
+    monkeypatch.setattr("bitextmine.training.job.train", lambda plan, *rest, **more: plans.append(plan))
     bitextmine.train(tmp_path / "model", pairs=[("a.en", "a.fr")])
     assert (plans[0].data.corpora[0].src, plans[0].data.corpora[0].langs) == ("a.en", ("en", "fr"))
     options = bitextmine.TrainOptions("cpu-quick", "a.en-fr.tsv", settings={"model.dim": 16, "train.seed": 2})

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from bitextmine.encoder import load_encoder
-from bitextmine.encoder.columns import piece_characters
 from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.extra_columns import piece_characters
 from bitextmine.encoder.folder import write_folder
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import CHARACTERS, weight_shapes

@@ -28,7 +28,7 @@ from peers import peer_encoder
 from safetensors.numpy import save_file
 
 from bitextmine.encoder import Encoder, load_encoder
-from bitextmine.encoder.columns import piece_characters
+from bitextmine.encoder.extra_columns import piece_characters
 from bitextmine.encoder.folder import CONFIG, QUALITY, TOKENIZER, WEIGHTS, copy_folder, resolve
 from bitextmine.encoder.ngrams import SPACE
 from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, pack_rows, read_arrays

@@ -39,7 +39,7 @@ from bitextmine.run import Run
 from bitextmine.shipped import choose_model
 from bitextmine.signature import signature
 from bitextmine.training import recipe as recipes
-from bitextmine.training.trainer import CARD, RECIPE, train
+from bitextmine.training.job import CARD, RECIPE, train
 
 log = logging.getLogger(__name__)
 

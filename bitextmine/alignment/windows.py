@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.documents.sentences import begins_small, ending
-from bitextmine.encoder.columns import COLUMNS, LONGEST, length_table
 from bitextmine.encoder.encoder import Encoder
+from bitextmine.encoder.extra_columns import COLUMNS, LONGEST, length_table
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.sums import PieceSums, SumParts
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from bitextmine.console import counted
-from bitextmine.encoder.columns import COLUMNS
+from bitextmine.encoder.extra_columns import COLUMNS
 from bitextmine.errors import BitextmineError
 
 FORMAT, KIND = 1, "bitextmine-encoder"
@@ -45,10 +45,10 @@ class EncoderConfig:
             `Tokenizer`).
         ngrams: n-grams, with vectors after the pieces' vectors (`Ngrams`); they count as pieces of a sentence.
         length_share: share of a vector's squared length in its last columns, which hold the sentence's length
-            (`columns`).
+            (`extra_columns`).
         order_columns: columns before those, which hold the order of the pieces: sums of the first
             columns of the pieces' vectors, weighted by place and by order_weight.
-        repeat_damping: n equal pieces or n-grams of a sentence count n ** (1 - repeat_damping) (`columns`).
+        repeat_damping: n equal pieces or n-grams of a sentence count n ** (1 - repeat_damping) (`extra_columns`).
         bottleneck: with layers, dimensions of the piece vectors, which a matrix brings to dim (0: dim, no matrix).
         languages: codes of the languages that it knows.
         pairs: training pairs by language, also of languages with too few to know them; empty if unknown.

@@ -5,8 +5,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from bitextmine.encoder.columns import LONGEST, length_table, repeat_table, steps, wave
 from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.extra_columns import LONGEST, length_table, repeat_table, steps, wave
 
 WITHOUT_CUDNN = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
@@ -24,7 +24,7 @@ class SentenceModel(nn.Module):
 
     layers = 0: the sum of the sentence's piece vectors (only its direction counts; with config.repeat_damping, repeated
     pieces count less), then config.order_columns for the order of the pieces; with config.length_share this has length
-    1, and columns for the sentence's length follow (`columns`). layers > 0: pre-norm transformer (Vaswani et al. 2017;
+    1, and columns for its length follow (`extra_columns`). layers > 0: pre-norm transformer (Vaswani et al. 2017;
     learned positions, GELU, final LayerNorm), then the mean over the sentence's positions, as in Mao et al. 2021,
     section 3.1. With config.bottleneck a matrix brings the piece vectors to the layers' dimension, with
     config.recurrent the layers are repeated (both after Lan et al. 2020, "ALBERT").

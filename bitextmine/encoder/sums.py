@@ -1,6 +1,6 @@
 """Encoding without layers: a sentence's vector is the unit-length sum of its pieces' vectors.
 
-Columns for their order and for the sentence's length (`columns`) may follow.
+Columns for their order and for the sentence's length (`extra_columns`) may follow.
 """
 
 from collections.abc import Mapping
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from bitextmine import compiled
-from bitextmine.encoder.columns import length_table, repeat_weights, sentence_characters, waves
 from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.extra_columns import length_table, repeat_weights, sentence_characters, waves
 from bitextmine.encoder.pieces import Network, Pieces
 from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, quantize_rows, restore_rows
 

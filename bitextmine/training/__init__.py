@@ -1,1 +1,1 @@
-"""Training an encoder: recipe, vocabulary, data, objectives, trainer."""
+"""Training an encoder: recipe, vocabulary, data, objectives; a job makes steps."""

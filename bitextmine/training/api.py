@@ -42,9 +42,9 @@ def train(
     """
     plan = plan_of(options if recipe is None else replace(options, recipe=recipe))
 
-    from bitextmine.training import trainer  # only now: a bad recipe is reported without loading torch
+    from bitextmine.training import job  # only now: a bad recipe is reported without loading torch
 
-    return trainer.train(plan, Path(a_path("out", out)), run, force=force)
+    return job.train(plan, Path(a_path("out", out)), run, force=force)
 
 
 def plan_of(options: TrainOptions) -> Recipe:

@@ -17,7 +17,7 @@ from bitextmine.run import Run
 from bitextmine.training.data.sampling import sample_pieces
 from bitextmine.training.model.forward import sentence_vectors
 from bitextmine.training.model.spelling import finished
-from bitextmine.training.training_run import TrainingRun
+from bitextmine.training.steps import TrainingRun
 
 SENTENCES = 20_000
 # Pairs of each corpus that the principal axes are computed from.

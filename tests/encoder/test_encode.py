@@ -79,18 +79,14 @@ def test_mteb_takes_an_encoder(model):
     mteb = pytest.importorskip("mteb")
     datasets = pytest.importorskip("datasets")
     task = mteb.get_task("STSBenchmark")
-    rows = [
-        ("the sitting is closed", "the sitting is closed", 5.0),
-        ("a dog barks", "a dog is barking", 4.0),
-        ("two umbrellas", "fresh bread in the harbour", 0.0),
-    ]
-    columns = dict(zip(("sentence1", "sentence2", "score"), zip(*rows, strict=True), strict=True))
+    lines = ["the sitting is closed", "a dog barks", "two umbrellas"]
+    others = ["the sitting is closed", "a dog is barking", "fresh bread in the harbour"]
+    columns = {"sentence1": lines, "sentence2": others, "score": [5.0, 4.0, 0.0]}
     task.dataset = datasets.DatasetDict({"test": datasets.Dataset.from_dict(columns)})
     task.data_loaded = True
     bitext = mteb.get_task("Tatoeba", languages=["deu"])
-    sides = {"sentence1": ["the sitting is closed", "two umbrellas", "a red bicycle"]}
-    sides["sentence2"] = sides["sentence1"]
-    bitext.dataset = {"deu-eng": datasets.DatasetDict({"test": datasets.Dataset.from_dict(sides)})}
+    sides = datasets.Dataset.from_dict({"sentence1": lines, "sentence2": lines})
+    bitext.dataset = {"deu-eng": datasets.DatasetDict({"test": sides})}
     bitext.data_loaded = True
     found = mteb.evaluate(
         model, [task, bitext], cache=None, encode_kwargs={"batch_size": 2}, show_progress_bar=False

@@ -15,11 +15,6 @@ def lists(pieces):
     return [pieces.ids[a:b].tolist() for a, b in zip(pieces.offsets[:-1], pieces.offsets[1:], strict=True)]
 
 
-@given(sentences)
-def test_lists_come_back(found):
-    assert lists(Pieces.from_lists(found)) == found
-
-
 @given(sentences, st.data(), st.one_of(st.none(), st.integers(1, 5)))
 def test_take_is_indexing_and_cutting(found, data, limit):
     rows = data.draw(st.lists(st.integers(0, len(found) - 1), max_size=30)) if found else []

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from bitextmine.encoder.columns import COLUMNS
 from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.extra_columns import COLUMNS
 from bitextmine.encoder.network import DeviceSums
 from bitextmine.encoder.pieces import PieceRows, Pieces
 from bitextmine.encoder.sums import PieceSums

@@ -51,7 +51,7 @@ def prepare(tmp_path):
 @pytest.fixture
 def begin(prepare):
     """Returns the training of a recipe before its first step."""
-    from bitextmine.training.training_run import TrainingRun
+    from bitextmine.training.steps import TrainingRun
 
     def begin(recipe, tokenizer=None):
         tokenizer, caches = prepare(recipe, tokenizer)
@@ -68,7 +68,7 @@ import torch
 import torch._dynamo  # which an optimizer loads, and which takes as long as torch itself
 torch.set_num_threads(1)
 from bitextmine.training.recipe import load_recipe
-from bitextmine.training import trainer
+from bitextmine.training import job
 def die(event, args):  # before so many checkpoints, or embeddings of a teacher, have their name
     global left
     if event == "os.rename" and str(args[1]).endswith(("checkpoint.pt", ".npy")):
@@ -81,7 +81,7 @@ for line in sys.stdin:
     if not (child := os.fork()):
         sys.addaudithook(die)
         try:
-            trainer.train(load_recipe(Path(recipe)), Path(out))
+            job.train(load_recipe(Path(recipe)), Path(out))
         except BaseException:
             traceback.print_exc()
             os._exit(1)

@@ -2,15 +2,14 @@
 
 import dataclasses
 
-import numpy as np
 import pytest
 
 from bitextmine.errors import BitextmineError
 from bitextmine.mining.scorer import Scorer
 from bitextmine.training.fit_scorer import fit_scorer
+from bitextmine.training.job import train
 from bitextmine.training.options import Fitting
 from bitextmine.training.recipe import load_recipe
-from bitextmine.training.trainer import train
 
 SMALL = Fitting(corpora={"a.": 1.0, "b.": 2.0}, held_out=50, draws=2)
 
@@ -53,10 +52,7 @@ def test_it_is_fitted_measured_and_written(trained, recipe, few_steps, tmp_path)
         assert 0 < task.share < 1 and 0 <= task.calibration_error < 1
     assert len(set(tasks)) == 4, "other distractors each time"
     written = Scorer.read(out)
-    assert written.hash == scorer.hash
-    assert place == out
-    for name, array in scorer.arrays().items():
-        np.testing.assert_array_equal(written.arrays()[name], array)
+    assert (place, written.hash) == (out, scorer.hash)
     with pytest.raises(BitextmineError, match="the file exists"):
         fit_scorer(trained / "model", recipe, trained / "model", out, SMALL)
     before = out.read_bytes()

@@ -139,10 +139,7 @@ class SpelledVectors(nn.Module):
     def __init__(
         self, vectors: PieceVectors, names: Sequence[str], lists: Pieces, across: Sequence[str]
     ) -> None:
-        """Start from the vectors of the pieces and of the n-grams ``across``.
-
-        names and lists are the pieces' n-grams, from `piece_ngrams`.
-        """
+        """Start from the vectors of pieces and of the n-grams ``across``; names, lists: of `piece_ngrams`."""
         super().__init__()
         # Those across come first, so that n-gram g is row g of the parameter and row len(pieces) + g of the table.
         order = [*across, *sorted(set(names) - set(across))]
@@ -163,10 +160,8 @@ class SpelledVectors(nn.Module):
         starts = self.offsets[pieces]
         lengths = self.offsets[pieces + 1] - starts
         offsets = functional.pad(lengths.cumsum(0), (1, 0))
-        ids = self.ids[
-            torch.arange(int(offsets[-1]), device=wanted.device)
-            + (starts - offsets[:-1]).repeat_interleave(lengths)
-        ]
+        shift = (starts - offsets[:-1]).repeat_interleave(lengths)
+        ids = self.ids[torch.arange(int(offsets[-1]), device=wanted.device) + shift]
         # N-grams across cuts are bags of one, so that the large table gets a single gradient, not a sum of two.
         across = wanted[len(pieces) :] - self.pieces
         ids = torch.cat([ids, across])

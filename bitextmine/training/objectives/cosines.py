@@ -139,13 +139,8 @@ def symmetric_softmax_loss(
     needs no maximum per row. In float32 it underflows only if the cosine is 103 t below 1; for t = 0.05
     it never does.
 
-    Args:
-        src: (n, d).
-        tgt: (n, d).
-        temperature: t.
-        masked: rows and columns (m,) int64, sorted by row, of the pairs (never i = j) left out of both sums.
-        precision: dtype of the n x n products; the diagonal and all sums are float32.
-        margin: subtracted from the cosines of true pairs.
+    ``masked`` holds the rows and columns (m,) int64, sorted by row, of pairs (never i = j) left out of both sums;
+    ``precision`` is that of the n x n products, while the diagonal and all sums are float32.
     """
     how = temperature, masked, precision, margin
     out: Tensor = _SymmetricSoftmax.apply(src, tgt, how)  # type: ignore[no-untyped-call]

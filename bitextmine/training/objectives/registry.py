@@ -98,14 +98,11 @@ class Views:
     """A batch as the objectives of one step see it; views are encoded on first use.
 
     Random choices come from the step's seed, with a stream per view, so that they do not depend on the objectives.
-
-    Attributes:
-        sentences: the batch's sentences, sources first.
     """
 
     def __init__(self, model: SentenceModel, batch: TokenPairs, training: Training, step: int) -> None:
         self.model, self.batch, self.training, self.step = model, batch, training, step
-        self.sentences = Pieces.join([batch.src, batch.tgt])
+        self.sentences = Pieces.join([batch.src, batch.tgt])  # sources first
         self._made: dict[Any, Any] = {}
 
     def once(self, make: Callable[[Views], T]) -> T:

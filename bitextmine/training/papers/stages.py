@@ -63,21 +63,12 @@ def stages(recipe: Recipe, out: Path) -> list[Planned]:
         teacher = recipe.teacher
         if number in (2, 3):
             teacher = dataclasses.replace(teacher, model=str(assistant), languages=())
-        made = dataclasses.replace(
-            recipe,
-            model=dataclasses.replace(
-                whole if number == 1 else asked,
-                start_from=str(before) if number > 1 else "",
-                storage=asked.storage if last else "float32",
-            ),
-            train=dataclasses.replace(
-                recipe.train, objective={OBJECTIVES[number]: 1.0, **contrast}, epochs=plan.epochs[number - 1]
-            ),
-            teacher=teacher,
-            distil=plan
-            if last
-            else Distillation(),  # later stages must not change the digests of earlier ones
-        )
+        start, storage = str(before) if number > 1 else "", asked.storage if last else "float32"
+        model = dataclasses.replace(whole if number == 1 else asked, start_from=start, storage=storage)
+        objective, epochs = {OBJECTIVES[number]: 1.0, **contrast}, plan.epochs[number - 1]
+        train = dataclasses.replace(recipe.train, objective=objective, epochs=epochs)
+        own = plan if last else Distillation()  # later stages must not change the digests of earlier ones
+        made = dataclasses.replace(recipe, model=model, train=train, teacher=teacher, distil=own)
         before = out if last else folders / FOLDERS[number]
         of = assistant if number == student and asked != whole else None
         planned.append(Planned(made, before, f"stage {number} of distillation", of))
@@ -104,7 +95,7 @@ def make_student(recipe: Recipe, assistant: Path, work: Path, run: Run) -> None:
     weights[PIECES] = vectors
     made = dataclasses.replace(config, layers=m.layers, bottleneck=m.bottleneck, recurrent=m.recurrent)
     dropped = tuple(f"layers.{i}." for i in range(made.own_layers, config.layers))
-    kept = {name: array for name, array in weights.items() if not name.startswith(dropped or ("\0",))}
+    kept = {name: array for name, array in weights.items() if not name.startswith(dropped)}
     folder = Path(m.start_from)
     folder.mkdir(parents=True, exist_ok=True)
     write_folder(folder, made, kept, assistant / TOKENIZER, dtype="float32")

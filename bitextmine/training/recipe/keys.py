@@ -19,12 +19,7 @@ from bitextmine.run import LONGEST_LINE
 # The tables of a recipe, in the order in which they are printed.
 SECTIONS = ("data", "vocabulary", "model", "train", "teacher", "distil", "reduce")
 # Keys that are not part of a training's identity, as encoders count by their content.
-UNCOUNTED = (
-    ("data", "cache"),
-    ("train", "checkpoint_seconds"),
-    ("model", "start_from"),
-    ("teacher", "model"),
-)
+UNCOUNTED = {"data": "cache", "train": "checkpoint_seconds", "model": "start_from", "teacher": "model"}
 
 # Fields of a recipe that are no keys.
 UNKEYED = ("base", "max_line", "errors")
@@ -259,7 +254,7 @@ class Recipe:
         Keys at their defaults do not count, so that a key added by a later version changes no digest.
         """
         tables = self.settings()
-        for section, name in UNCOUNTED:
+        for section, name in UNCOUNTED.items():
             tables.get(section, {}).pop(name, None)
         content = {section: table for section, table in tables.items() if table}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

@@ -140,9 +140,9 @@ def _stem(name: str) -> str:
 
 def _corpora(pairs: Sequence[str | TwoFiles]) -> tuple[PairCorpus, ...]:
     return tuple(
-        PairCorpus(langs=name.langs() or ("", ""), src=name.names[0], tgt=name.names[1])
+        PairCorpus(name.langs() or ("", ""), src=name.names[0], tgt=name.names[1])
         if isinstance(name, TwoFiles)
-        else PairCorpus(pairs=name, langs=langs_of(name))
+        else PairCorpus(langs_of(name), name)
         for name in pairs
     )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError
@@ -15,17 +16,8 @@ from bitextmine.info import describe
 library = pytest.importorskip("sentence_transformers")
 tokenizers = pytest.importorskip("tokenizers")
 
-LINES = [
-    "the cat sat on the mat",
-    "",
-    "Le chat",
-    "   ",
-    "word " * 60,
-    "Le chat",
-    "naïve café — 12,5 %",
-    "x" * 5000,
-    "漢字",
-]
+LINES = ["the cat sat on the mat", "", "Le chat", "   ", "word " * 60, "Le chat"]
+LINES += ["naïve café — 12,5 %", "x" * 5000, "漢字"]
 SOME = [i for i, line in enumerate(LINES) if line.strip()]
 LONGEST = 30
 
@@ -60,8 +52,6 @@ def write_modules(folder, *modules):
 
 @pytest.fixture
 def static(tmp_path):
-    from safetensors.numpy import save_file
-
     folder = tmp_path / "static"
     folder.mkdir()
     size = vocabulary(folder / "tokenizer.json").get_vocab_size()
@@ -138,10 +128,8 @@ def test_a_transformer(folder, pooling):
     check(folder)
 
 
-def dense(folder):
-    """Twelve columns by a dense layer with a tanh, in 2_Dense."""
-    from safetensors.numpy import save_file
-
+def test_dense_layers(folder):
+    """Twelve columns by a dense layer with a tanh."""
     rng = np.random.default_rng(0)
     weight, bias = (rng.standard_normal(shape).astype(np.float32) for shape in ((12, 32), (12,)))
     write(
@@ -150,10 +138,6 @@ def dense(folder):
     )
     save_file({"linear.weight": weight, "linear.bias": bias}, folder / "2_Dense/model.safetensors")
     write_modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"), ("Dense", "2_Dense"))
-
-
-def test_dense_layers(folder):
-    dense(folder)
     assert load_encoder(folder).dim == 12
     check(folder)
 
@@ -180,18 +164,9 @@ def own_code(folder):
     write(folder / "config.json", config)
 
 
-def adapter(folder):
-    write(folder / "adapter_config.json", {"peft_type": "LORA"})
-
-
-def loading_options(folder):
-    write(folder / "sentence_bert_config.json", {"model_args": {"attn_implementation": "someone/kernel"}})
-
-
 def module_of_the_folder(folder):
     (folder / "own.py").write_text("raise SystemExit('run')")
-    entry = {"idx": 0, "name": "0", "path": "", "type": "own.Transformer"}
-    write(folder / "modules.json", [entry])
+    write(folder / "modules.json", [{"idx": 0, "name": "0", "path": "", "type": "own.Transformer"}])
 
 
 @pytest.mark.parametrize(
@@ -204,8 +179,11 @@ def module_of_the_folder(folder):
         (lambda f: (f / "tokenizer.json").write_text("{}"), "cannot load it"),
         (pickled, "pickles among them, are not read"),
         (own_code, "cannot load it"),
-        (adapter, "adapters are not supported"),
-        (loading_options, "model_args is not supported"),
+        (lambda f: write(f / "adapter_config.json", {"peft_type": "LORA"}), "adapters are not supported"),
+        (
+            lambda f: write(f / "sentence_bert_config.json", {"model_args": {"a": "x"}}),
+            "model_args is not supported",
+        ),
     ],
 )
 def test_damage_is_told(folder, damage, said):

@@ -40,17 +40,6 @@ def test_columns(tmp_path_factory, rows, size):
     assert all(len(src) == size for src, _ in chunks[:-1])
 
 
-@pytest.mark.parametrize("lines", [(3, 5), (5, 3), (2000, 2001), (0, 1)])
-def test_files_that_are_not_aligned(tmp_path, lines):
-    for name, count in zip(("x.en", "x.fr"), lines, strict=True):
-        (tmp_path / name).write_text("line\n" * count)
-    corpus = PairCorpus(("en", "fr"), src="x.en", tgt="x.fr")
-    with pytest.raises(
-        BitextmineError, match=rf"x.en has {lines[0]:,} lines?, but .*x.fr has {lines[1]:,}: "
-    ):
-        read_all(recipe_for(corpus, tmp_path), corpus)
-
-
 def test_paired_files_give_what_the_tsv_gives(make_recipe, tmp_path, sentence_pairs):
     recipe = make_recipe()
     for side, lang in enumerate(("en", "fr")):

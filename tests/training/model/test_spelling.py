@@ -1,7 +1,6 @@
 """Vectors that know how pieces are spelled: sums as they are defined, and a finished model that has the same."""
 
 from collections import Counter
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.encoder import load_encoder
-from bitextmine.encoder.columns import COLUMNS, piece_characters
 from bitextmine.encoder.config import EncoderConfig
+from bitextmine.encoder.extra_columns import COLUMNS, piece_characters
 from bitextmine.encoder.folder import TOKENIZER, WEIGHTS, read_folder
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.ngrams import LENGTHS, SPACE, folded
@@ -19,6 +18,7 @@ from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import CHARACTERS, read_weights
 from bitextmine.shipped import shipped_folder
+from bitextmine.training.job import train
 from bitextmine.training.model.spelling import (
     ACROSS_WEIGHT,
     MEAN_WEIGHT,
@@ -27,8 +27,7 @@ from bitextmine.training.model.spelling import (
     finished,
     piece_ngrams,
 )
-from bitextmine.training.trainer import train
-from bitextmine.training.training_run import validate
+from bitextmine.training.steps import validate
 
 from ...encoder.conftest import save_folder
 
@@ -103,8 +102,7 @@ def test_the_commonest_across_cuts(make_recipe, prepare):
     names = set(shared)
     counts: Counter[str] = Counter()
     for side in (everything.src, everything.tgt):
-        for i in range(len(side)):
-            sentence = side.ids[side.offsets[i] : side.offsets[i + 1]].tolist()
+        for sentence in np.split(side.ids, side.offsets[1:-1]):
             counts.update(ngram for ngram in slow_across([pieces[p] for p in sentence]) if ngram in names)
     ranked = sorted(counts.values(), reverse=True)
     assert [counts[ngram] for ngram in found] == ranked[:3] and ranked[2] > 0
@@ -137,13 +135,11 @@ def test_training_and_validation_see_what_the_finished_model_sees(make_recipe, b
     cache = run.caches[0]
     pairs = cache.valid.take(np.arange(len(cache.valid)))
     names = tokenizer.pieces()
-    src, tgt = (
-        encoder.encode(
-            ["".join(names[i] for i in side.ids[a:b]).replace(SPACE, " ") for a, b in pairwise(side.offsets)]
-        )
+    lines = [
+        ["".join(names[i] for i in ids).replace(SPACE, " ") for ids in np.split(side.ids, side.offsets[1:-1])]
         for side in (pairs.src, pairs.tgt)
-    )
-    similar = src @ tgt.T
+    ]
+    similar = encoder.encode(lines[0]) @ encoder.encode(lines[1]).T
     hits = [
         np.mean([best[i] == i or key[best[i]] == key[i] for i in range(len(key))])
         for best, key in ((similar.argmax(1), pairs.keys[1]), (similar.argmax(0), pairs.keys[0]))
@@ -155,13 +151,8 @@ def test_training_and_validation_see_what_the_finished_model_sees(make_recipe, b
 
 @pytest.mark.parametrize("spelling", [False, True])
 def test_the_finished_model_has_its_own_share_for_the_length(make_recipe, begin, tmp_path, spelling):
-    recipe = make_recipe(
-        model__dim=40,
-        model__length_share=0.2,
-        model__spelling=spelling,
-        train__length_share_in_training=0.4,
-        train__steps=20,
-    )
+    columns = {"model__dim": 40, "model__length_share": 0.2, "train__length_share_in_training": 0.4}
+    recipe = make_recipe(**columns, model__spelling=spelling, train__steps=20)
     out = train(recipe, tmp_path / "out")
     config, tokenizer = read_folder(out)
     assert (config.length_share, config.dim, config.piece_dim) == (0.2, 40, 40 - COLUMNS)

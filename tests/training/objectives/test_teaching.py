@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from bitextmine.encoder import load_encoder
-from bitextmine.encoder.columns import COLUMNS
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.encoder import Encoder
+from bitextmine.encoder.extra_columns import COLUMNS
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.errors import BitextmineError
@@ -20,12 +20,12 @@ from bitextmine.training import teacher as lessons_module
 from bitextmine.training.data.cache import open_caches, pair_chunks
 from bitextmine.training.data.pairfile import TokenPairs
 from bitextmine.training.data.vocabulary import open_vocabulary
+from bitextmine.training.job import load_checkpoint, read_log, save_checkpoint, train
 from bitextmine.training.objectives.cosines import Taught
 from bitextmine.training.objectives.registry import Setup, Views, objective_class
 from bitextmine.training.recipe import Training
+from bitextmine.training.steps import TrainingRun
 from bitextmine.training.teacher import chosen_lines, open_teacher, shares, text_key
-from bitextmine.training.trainer import load_checkpoint, read_log, save_checkpoint, train
-from bitextmine.training.training_run import TrainingRun
 
 
 def units(seed, n, d):
@@ -218,20 +218,13 @@ def test_a_teacher_with_passes_of_its_own_teaches_in_these_from_its_first_lesson
     make_recipe, tmp_path, tiny_model
 ):
     """Up to there the weights are those of a training without it; taken up in the middle it goes on alike."""
-    both = {"contrastive": 1.0, "structure": 5.0}
-    recipes = [
-        make_recipe(train__steps=6, train__objective={"contrastive": 1.0}),
-        *(
-            make_recipe(
-                **TAUGHT,
-                train__steps=6,
-                train__objective=both,
-                teacher__model=str(tiny_model),
-                teacher__epochs=epochs,
-            )
-            for epochs in (0.0, 0.16, 0.16)
-        ),
-    ]
+    both = {
+        **TAUGHT,
+        "train__objective": {"contrastive": 1.0, "structure": 5.0},
+        "teacher__model": str(tiny_model),
+    }
+    recipes = [make_recipe(train__steps=6)]
+    recipes += [make_recipe(**both, train__steps=6, teacher__epochs=epochs) for epochs in (0.0, 0.16, 0.16)]
     tokenizer = open_vocabulary(recipes[0], tmp_path)
     caches = open_caches(tmp_path, recipes[0], tokenizer)
     teacher = open_teacher(recipes[1])

@@ -13,11 +13,11 @@ from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.weights import unrolled
 from bitextmine.training.data.pairfile import TokenPairs
+from bitextmine.training.job import read_log, train
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.objectives.registry import Objectives, Setup, Views
 from bitextmine.training.papers.mao2021 import align_loss, mask_one, sim_loss
 from bitextmine.training.recipe import load_recipe
-from bitextmine.training.trainer import read_log, train
 
 V, D = 23, 8
 UNTAUGHT = [name for name, known in OBJECTIVES.items() if not (known.teacher or known.edits)]
@@ -125,11 +125,7 @@ def test_generative_losses_are_the_papers_sums_over_one_distribution_a_sentence(
         head = ugt.head
         hidden = head(masked.vectors).double().numpy()
         logits = hidden @ model.embedding.weight.double().numpy().T + head.bias.double().numpy()
-    texts = [
-        s.ids[a:b].tolist()
-        for s in (batch.src, batch.tgt)
-        for a, b in zip(s.offsets[:-1], s.offsets[1:], strict=True)
-    ]
+    texts = [ids.tolist() for s in (batch.src, batch.tgt) for ids in np.split(s.ids, s.offsets[1:-1])]
     expected = dict.fromkeys(("smlm", "xtr", "ugt"), 0.0)
     for i in range(n):
         for side in (0, 1):
@@ -162,20 +158,17 @@ def test_through_a_bottleneck_pieces_are_predicted_as_by_the_larger_model(name):
 
 def test_the_papers_sum_trains_end_to_end(make_recipe, tmp_path):
     recipe = make_recipe(
-        train__objective={"ugt": 1.0, "align": 2.0, "sim": 2.0},
-        train__steps=60,
-        train__valid_every=60,
-        train__batch=64,
         model__layers=2,
         model__dim=32,
         model__heads=4,
         model__ffn=64,
+        train__objective={"ugt": 1.0, "align": 2.0, "sim": 2.0},
+        train__steps=60,
+        train__valid_every=60,
         train__learning_rate=2e-3,
         train__embedding_learning_rate=5e-3,
     )
-    folder = train(recipe, tmp_path / "out")
-    entries = read_log(folder / "log.jsonl")
-    assert {"loss", "ugt", "align", "sim"} <= entries[-1].keys()
-    weighted = entries[-1]["ugt"] + 2 * entries[-1]["align"] + 2 * entries[-1]["sim"]
-    assert entries[-1]["loss"] == pytest.approx(weighted, rel=1e-4)
-    assert entries[-1]["p_at_1"]["mean"] > 60
+    last = read_log(train(recipe, tmp_path / "out") / "log.jsonl")[-1]
+    weighted = last["ugt"] + 2 * last["align"] + 2 * last["sim"]
+    assert last["loss"] == pytest.approx(weighted, rel=1e-4)
+    assert last["p_at_1"]["mean"] > 60

@@ -8,22 +8,22 @@ import torch
 from bitextmine.encoder import load_encoder
 from bitextmine.errors import BitextmineError
 from bitextmine.files.journal import Journal
+from bitextmine.training.job import read_log, train
 from bitextmine.training.objectives.cosines import Contrastive
-from bitextmine.training.trainer import read_log, train
-from bitextmine.training.training_run import rate_share
+from bitextmine.training.steps import rate_share
 
 
 @pytest.mark.parametrize(("layers", "smaller"), [(0, 0), (2, 1)])
 def test_training_learns_to_find_translations(make_recipe, tmp_path, p_at_1, layers, smaller):
     recipe = make_recipe(
-        train__steps=90,
-        train__valid_every=30,
         model__layers=layers,
         model__recurrent=smaller,
         model__bottleneck=12 * smaller,
         model__dim=32,
         model__ffn=64,
         model__heads=4,
+        train__steps=90,
+        train__valid_every=30,
         train__learning_rate=2e-3,
     )
     folder = train(recipe, tmp_path / "out")

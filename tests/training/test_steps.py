@@ -10,10 +10,10 @@ import torch
 
 from bitextmine.errors import BitextmineError
 from bitextmine.run import Run
+from bitextmine.training.job import read_log, train
 from bitextmine.training.model.forward import layer_precision, product_precision
 from bitextmine.training.recipe import Training
-from bitextmine.training.trainer import read_log, train
-from bitextmine.training.training_run import TrainingRun, rate_share, validate
+from bitextmine.training.steps import TrainingRun, rate_share, validate
 
 LAYER = {"model__layers": 1, "model__dim": 16, "model__heads": 2, "model__ffn": 32}
 

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from bitextmine.encoder.columns import piece_characters
 from bitextmine.encoder.encoder import Encoder
+from bitextmine.encoder.extra_columns import piece_characters
 from bitextmine.encoder.model import SentenceModel, unit_vectors
 from bitextmine.encoder.ngrams import Ngrams
 from bitextmine.encoder.pieces import Pieces

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.encoder import load_encoder
-from bitextmine.encoder.columns import (
+from bitextmine.encoder.config import FORMAT, KIND, EncoderConfig
+from bitextmine.encoder.extra_columns import (
     COLUMNS,
     LONGEST,
     PERIOD,
@@ -19,7 +20,6 @@ from bitextmine.encoder.columns import (
     sentence_characters,
     waves,
 )
-from bitextmine.encoder.config import FORMAT, KIND, EncoderConfig
 from bitextmine.encoder.model import SentenceModel, unit_vectors
 from bitextmine.encoder.pieces import Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
@@ -29,14 +29,7 @@ from bitextmine.shipped import shipped_folder
 from .conftest import save_folder
 
 PACKAGED = shipped_folder("europe5") / "tokenizer.model"
-LINES = [
-    "La séance est levée.",
-    "La séance",
-    "",
-    "the sitting is closed until tomorrow at nine o'clock",
-    "Non",
-    "x" * 300,
-]
+LINES = ["La séance est levée.", "La séance", "", "the sitting is closed until tomorrow", "Non", "x" * 300]
 DIM, ORDER, WEIGHT, SHARE = 24, 10, 0.7, 0.2
 
 

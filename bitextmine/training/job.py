@@ -27,8 +27,8 @@ from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.papers.stages import Planned, make_student, stages
 from bitextmine.training.recipe import Recipe, check_objectives, resolve_corpora
 from bitextmine.training.reducing import finished_model
+from bitextmine.training.steps import SMALLEST_POOL, NotFinite, TrainingRun
 from bitextmine.training.teacher import open_lessons, open_teacher
-from bitextmine.training.training_run import SMALLEST_POOL, NotFinite, TrainingRun
 
 log = logging.getLogger(__name__)
 
