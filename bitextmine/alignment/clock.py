@@ -1,10 +1,10 @@
 """The clocks of two subtitle files: the line from the times of one to those of the other.
 
 Files for copies of one film begin with an offset, and run apart where one was made for 25 frames a second and the other
-for 23.976. Links that the vectors find show the line, though some of them are wrong: of the lines through a link, with
-the slopes of such rates, the one that most links lie on is taken (Fischler and Bolles 1981, "Random sample consensus"),
-with links evenly spaced in the place of random ones. Where advertisements stand in one copy the offset changes: before
-and behind the links on that line, other lines of its slope are looked for.
+for 23.976. Links that the vectors find show the line, though some of them are wrong: of the lines through one or two
+links the one that most links lie on is taken (Fischler and Bolles 1981, "Random sample consensus"), with links evenly
+spaced in the place of random ones. Where advertisements stand in one copy the offset changes: before and behind the
+links on that line, other lines of its slope are looked for.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ Times = NDArray[np.float64]
 _CLOSE = 0.7  # seconds off the line at most
 _TRIED = 64  # links that lines are drawn through
 _RATES = 25 / (24 / 1.001), 24 / (24 / 1.001), 25 / 24
-# Links that are all closer than this, in seconds, say little about the slope.
+_SLOPES = 0.9, 1.1
+# A line through two links that are closer than this, in seconds, says little about the slope.
 _APART = 120.0
 # The share of the links that must lie on the line, and their number; so many in a row, half of them on it, will do.
 _SHARE, _FEWEST, _MANY = 1 / 3, 3, 20
@@ -73,11 +74,19 @@ def fit_clock(src: Times, tgt: Times) -> Clock | None:
 
 
 def _line(src: Times, tgt: Times) -> tuple[float, float]:
-    """Return slope and offset of the line through a link that most links lie on; of as many, the first."""
+    """Return slope and offset of the line, through one or two links, that most links lie on."""
     tried = np.unique(np.linspace(0, len(src) - 1, min(len(src), _TRIED)).astype(np.int64))
+    x, y = src[tried], tgt[tried]
     slopes = np.array([1.0, *_RATES, *(1 / rate for rate in _RATES)])
-    slope = np.repeat(slopes, len(tried))
-    offset = np.tile(tgt[tried], len(slopes)) - slope * np.tile(src[tried], len(slopes))
+    first, second = np.triu_indices(len(tried), 1)
+    apart = np.abs(x[second] - x[first]) >= _APART
+    first, second = first[apart], second[apart]
+    through = (y[second] - y[first]) / (x[second] - x[first])
+    likely = (through > _SLOPES[0]) & (through < _SLOPES[1])
+    # The slopes of known rates first: of lines with as many links the first is taken.
+    slope = np.concatenate([np.repeat(slopes, len(tried)), through[likely]])
+    offset = np.concatenate([np.tile(y, len(slopes)), y[first][likely]])
+    offset -= slope * np.concatenate([np.tile(x, len(slopes)), x[first][likely]])
     counts = [
         np.count_nonzero(np.abs(a * src + b - tgt) <= _CLOSE) for a, b in zip(slope, offset, strict=True)
     ]

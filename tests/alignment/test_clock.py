@@ -24,7 +24,7 @@ def film(seed, minutes=90):
     return np.stack([begin, begin + rng.uniform(0.5, 3, size=len(begin))], axis=1)
 
 
-@pytest.mark.parametrize("slope", [1.0, FILM, 1 / FILM, 24 / 25])
+@pytest.mark.parametrize("slope", [1.0, FILM, 1 / FILM, 24 / 25, 1.03])
 @pytest.mark.parametrize("offset", [0.0, 3.0, -95.5])
 @pytest.mark.parametrize("wrong", [0.0, 0.5])
 def test_the_line_is_found_among_wrong_links(slope, offset, wrong):
