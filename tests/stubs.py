@@ -13,7 +13,6 @@ from collections import abc
 from pathlib import Path
 
 import bitextmine
-from bitextmine.declarations import Options, declared
 
 STUB = Path(bitextmine.__file__).with_name("__init__.pyi")
 
@@ -75,25 +74,14 @@ def import_of(name, function):
         return f"from collections.abc import {name}"
     home = sys.modules[function.__module__]
     package = [module for name, module in sorted(sys.modules.items()) if name.startswith("bitextmine.")]
-    value = types_of_options().get(name)
-    for module in (home, *package):
-        value = value or vars(module).get(name)
-    if inspect.isclass(value):
-        return f"from {value.__module__} import {name}"
-    return f"from {where_named(name, home)} import {name}"
-
-
-def where_named(name, module):
-    """The module that gives a type a name, of which others import it."""
-    for node in ast.walk(ast.parse(inspect.getsource(module))):
+    found = next((vars(module)[name] for module in (home, *package) if name in vars(module)), None)
+    if inspect.isclass(found):
+        return f"from {found.__module__} import {name}"
+    # Another name of a type: from the module that the function's own imports it of.
+    for node in ast.walk(ast.parse(inspect.getsource(home))):
         if isinstance(node, ast.ImportFrom) and name in [alias.name for alias in node.names]:
-            return node.module
-    return module.__name__
-
-
-def types_of_options():
-    fields = (field for options in Options.__subclasses__() for field in declared(options).values())
-    return {field.type.__name__: field.type for field in fields if inspect.isclass(field.type)}
+            return f"from {node.module} import {name}"
+    return f"from {home.__name__} import {name}"
 
 
 if __name__ == "__main__":

@@ -145,7 +145,7 @@ def test_choices_that_are_wrong(options, message):
         bitextmine.mine(["Yes."], ["Ja."], **options)
 
 
-def test_score_keeps_the_index_of_a_frame(encoder):
+def test_score_and_filter_keep_the_index_of_a_frame(encoder):
     frame = pandas.DataFrame({"tgt": ["Ja.", "Nein."], "src": ["Yes.", "No."], "n": [1, 2]}, index=[7, 3])
     found = bitextmine.score(frame, columns=["cosine", "key"], model=encoder)
     assert found.index.tolist() == [7, 3]
@@ -153,7 +153,11 @@ def test_score_keeps_the_index_of_a_frame(encoder):
     x, y = encoder.encode(["Yes.", "No."]), encoder.encode(["Ja.", "Nein."])
     np.testing.assert_allclose(found["cosine"], (x * y).sum(axis=1), atol=1e-6)
     assert len(frame.join(found).columns) == 5
+    assert bitextmine.filter(frame, min={"n": 2}).kept.index.tolist() == [3]
+    with pytest.raises(BitextmineError, match="no column is called 'blue'"):
+        bitextmine.filter(frame, min={"blue": 1})
     assert bitextmine.score([], columns="numbers,key").shape == (0, 2)
+    assert bitextmine.filter([], preset="none").kept.empty
 
 
 def test_score_takes_what_mine_gives(samples, encoder):
@@ -205,18 +209,6 @@ def test_retrieval_from_lists_is_retrieval_from_files(encoder, root, tmp_path):
     assert lists.notes[0].startswith("en: no distractors: ")
 
 
-def test_filter_takes_the_columns_of_a_frame():
-    frame = pandas.DataFrame(
-        {"src": ["a", "b", "c"], "tgt": ["x", "y", "z"], "own": [1.0, 2.0, np.nan]}, index=[5, 6, 7]
-    )
-    found = bitextmine.filter(frame, min={"own": 2}, max={"length_ratio": 3})
-    assert found.kept.index.tolist() == [6]
-    assert found.rejected["reason"].tolist() == ["own >= 2", "no own"]
-    assert bitextmine.filter([], preset="none").kept.empty
-    with pytest.raises(BitextmineError, match="no column is called 'blue'"):
-        bitextmine.filter(frame, min={"blue": 1})
-
-
 def test_objects_of_options_and_two_files(tmp_path, monkeypatch):
     rules = RuleSet((make_rule("min", "numbers", 1.0),), "exact")
     pairs = [("Room 12 is free.", "La chambre 12 est libre.")] * 2
@@ -253,14 +245,8 @@ def test_functions_take_the_objects_of_the_commands(encoder, tmp_path):
         bitextmine.score(pairs, options=scoring, model=encoder),
         bitextmine.score(pairs, columns="numbers,cosine", k=2, model=encoder, run=bitextmine.Run("cpu")),
     )
-    rules, langs = (
-        RuleSet((make_rule("min", "numbers", 1.0),), "exact"),
-        bitextmine.FilterOptions(src="en", tgt="fr"),
-    )
-    assert bitextmine.filter(pairs * 2, rules=rules, options=langs).counts == {
-        "numbers >= 1": 0,
-        "duplicate (exact)": 3,
-    }
+    langs = bitextmine.FilterOptions(src="en", tgt="fr")
+    assert len(bitextmine.filter(pairs, preset="none", options=langs).kept) == 3
     lax, strict = bitextmine.AlignOptions(max_size=2), bitextmine.AlignOptions(documents=True)
     links = bitextmine.align(*texts, model=encoder, options=lax)
     assert "max_size:2|" in links.signature and len(links) == len(bitextmine.align(*texts, max_size=2))

@@ -58,8 +58,8 @@ def test_lines_are_short(page):
     assert [line for line in lines if len(line) > 120 and not line.startswith(("|", "![", "  <img"))] == []
 
 
-def test_links_and_headings_are_found():
-    assert len(PAGES) > 10
+def test_links_headings_and_commands_are_found():
+    assert len(PAGES) > 10 and len(COMMANDS) > 30 and len(commands_of(ROOT / "README.md")) > 6
     assert "house-rules" in anchors(ROOT / "CONTRIBUTING.md")
     assert sum(len(LINK.findall(text_of(page))) for page in PAGES) > 40
 
@@ -120,11 +120,6 @@ def test_commands_parse(line):
     while isinstance(command, click.Group):
         command = command.commands[words.pop(0)]
     command.make_context(command.name, words, parent=context)
-
-
-def test_commands_are_found():
-    assert len(COMMANDS) > 30
-    assert len(commands_of(ROOT / "README.md")) > 6
 
 
 def test_it_is_short():

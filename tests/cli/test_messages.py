@@ -107,6 +107,7 @@ NEAR = [
     ("İstanbul", "istanbul"),
     ("ISPARTA", "ısparta"),
     ("Раураl", "Paypal"),  # Cyrillic letters
+    ("sınır", "sinir "),
 ]
 
 
@@ -116,8 +117,6 @@ def test_near_copies(one, other):
     assert line_key(one, "exact") != line_key(other, "exact")
 
 
-@pytest.mark.parametrize(
-    ("one", "other"), [("кот", "код"), ("ان", "ام"), ("sınır", "sinir "), ("νερό", "μερό")]
-)
+@pytest.mark.parametrize(("one", "other"), [("кот", "код"), ("ان", "ام"), ("νερό", "μερό")])
 def test_other_words_are_no_near_copies(one, other):
-    assert (line_key(one, "near") == line_key(other, "near")) is (one == "sınır")
+    assert line_key(one, "near") != line_key(other, "near")
