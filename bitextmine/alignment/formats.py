@@ -119,15 +119,10 @@ class AlignedDocument:
         """Return the links as a pandas frame: score, src_lines and tgt_lines (tuples, from 1), src, tgt."""
         import pandas
 
-        return pandas.DataFrame(
-            {
-                "score": [link.score for link in self],
-                "src_lines": [tuple(link.src_lines) for link in self],
-                "tgt_lines": [tuple(link.tgt_lines) for link in self],
-                "src": [link.src for link in self],
-                "tgt": [link.tgt for link in self],
-            }
-        )
+        rows = [
+            (link.score, tuple(link.src_lines), tuple(link.tgt_lines), link.src, link.tgt) for link in self
+        ]
+        return pandas.DataFrame(rows, columns=["score", "src_lines", "tgt_lines", "src", "tgt"])
 
     def write(
         self, output: str | os.PathLike[str] = "-", ids: bool = False, format: str | None = None
@@ -162,13 +157,10 @@ class Content:
     origin: bool = False
     normalize: bool = False
 
-    def text(self, text: str) -> str:
-        """Return a text as it is written."""
-        return clean(text) if self.normalize else text
-
-    def origins(self, document: AlignedDocument, link: LinkedText) -> list[str]:
-        """Return the cells of the origins, if any."""
-        return document.places(link) if self.origin else []
+    def texts(self, document: AlignedDocument, link: LinkedText) -> list[str]:
+        """Return the texts of a link as they are written, and their origins if wanted."""
+        texts = [clean(text) if self.normalize else text for text in (link.src, link.tgt)]
+        return [*texts, *(document.places(link) if self.origin else [])]
 
 
 @contextlib.contextmanager
@@ -189,15 +181,8 @@ def open_links(
 
         def write(document: AlignedDocument) -> None:
             pairs = [link for link in document if link.src_lines and link.tgt_lines]
-            rows = [
-                [
-                    *([document.name] if content.named else []),
-                    content.text(pair.src),
-                    content.text(pair.tgt),
-                    *content.origins(document, pair),
-                ]
-                for pair in pairs
-            ]
+            name = [document.name] if content.named else []
+            rows = [[*name, *content.texts(document, pair)] for pair in pairs]
             scores = np.array([pair.score for pair in pairs], dtype=np.float64)
             writer.write(Block(names, rows), None, [Added("score", scores)])
 
@@ -208,18 +193,14 @@ def _joined(texts: Sequence[str]) -> str:
     return join_sentences(text.strip() for text in texts)
 
 
-def _listed(numbers: Sequence[int]) -> str:
-    return ",".join(map(str, numbers))
-
-
 def _tsv(document: AlignedDocument, content: Content) -> str:
     out = []
+    name = [document.name] if content.ids and content.named else []
     for link in document:
-        name = [one_cell(document.name)] if content.ids and content.named else []
-        lines = [_listed(link.src_lines), _listed(link.tgt_lines)] if content.ids else []
-        texts = [one_cell(content.text(text)) for text in (link.src, link.tgt)]
-        cells = [f"{link.score:.{DECIMALS}f}", *name, *lines, *texts, *content.origins(document, link)]
-        out.append("\t".join(cells) + "\n")
+        numbers = (link.src_lines, link.tgt_lines) if content.ids else ()
+        lines = [",".join(map(str, side)) for side in numbers]
+        cells = [f"{link.score:.{DECIMALS}f}", *name, *lines, *content.texts(document, link)]
+        out.append("\t".join(map(one_cell, cells)) + "\n")
     return "".join(out)
 
 

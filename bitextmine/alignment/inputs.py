@@ -96,7 +96,7 @@ class Reader:
         kinds = SUFFIXES.get(source.suffix), kind_of(first_bytes(source))
         name = source.path.name
         # Texts, origins, True at the beginning of paragraphs, and times in subtitles.
-        rows: list[tuple[str, str, bool, tuple[float, float] | None]]
+        rows: list[tuple[str, str, bool, tuple[float, float] | None]] = []
         if DocumentFormat.SUBTITLES in kinds:
             text = read_subtitles(source.blocks(), lang, str(source))
             rows = [
@@ -105,15 +105,9 @@ class Reader:
                 for j, (line, times) in enumerate(passage.sentences(lang), 1)
             ]
         elif kind := next((kind for kind in kinds if kind in _MARKED_UP), None):
-            rows = [
-                (
-                    row.text,
-                    f"{row.url or row.document} {row.paragraph}.{row.sentence}",
-                    row.sentence == 1,
-                    None,
-                )
-                for row in split(source, lang, kind=kind, run=self._run)
-            ]
+            for row in split(source, lang, kind=kind, run=self._run):
+                place = f"{row.url or row.document} {row.paragraph}.{row.sentence}"
+                rows.append((row.text, place, row.sentence == 1, None))
         else:
             lines = list(source.lines())
             head = "\n".join(line[:HEAD] for line in lines[:5])
