@@ -161,6 +161,8 @@ def align(src: Text, tgt: Text, *, options: AlignOptions, run: Run) -> AlignedDo
     given = [_given(name, text, run) for name, text in (("src", src), ("tgt", tgt))]
     if options.documents:
         raise UsageError("align: documents is for the command; call align for each document")
+    if options.origin and not all(isinstance(side, Source) for side in given):
+        raise UsageError("origin: only files have origins, not sentences in memory")
     stated = [language_of(side) if isinstance(side, Source) else None for side in given]
     langs = [lang or of_name or "" for lang, of_name in zip(options.langs, stated, strict=True)]
     work = _Work(options, langs, run)
