@@ -49,8 +49,7 @@ class PairRows(Rows):
         rows = iter(rows)
         first = list(itertools.islice(rows, 1))
         self._rows, self.empty = itertools.chain(first, rows), not first
-        places = {name: names.index(name) for name in ("src", "tgt")}
-        self.layout = Layout(len(names), tuple(names), places)
+        self.layout = Layout(len(names), tuple(names), {name: names.index(name) for name in ("src", "tgt")})
 
     def blocks(self, rows: int | None = None, most: int = 0) -> Iterator[Block]:
         """Yield the rows in blocks of `rows` (None: of a window); `most` is for files."""

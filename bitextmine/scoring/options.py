@@ -1,7 +1,6 @@
 """The options of score and filter; nothing heavy is imported here, as ``--help`` is made of them."""
 
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import resources
@@ -60,14 +59,20 @@ def preset_text(name: str) -> str:
 WINDOW = 4096
 
 
+def a_limit(value: Any) -> float:
+    """Return the limit of a rule; raise UsageError for what is no number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+        raise UsageError(f"expected a number, found {value!r}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise UsageError("the number has too many digits") from None
+
+
 def column_limit(value: Any) -> tuple[str, float]:
     """Return the parts of COL=X, X a number."""
     column, limit = key_value(value)
-    if isinstance(limit, bool) or not isinstance(limit, int | float) or math.isnan(limit):
-        raise UsageError(f"expected COL=NUMBER, found {value!r}")
-    if isinstance(limit, int) and abs(limit) > sys.float_info.max:
-        raise UsageError("the number has too many digits")
-    return column, limit
+    return column, a_limit(limit)
 
 
 def column_names(value: Any) -> tuple[str, ...]:

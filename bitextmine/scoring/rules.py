@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.json_toml import parse_toml, read_toml
-from bitextmine.scoring.options import DUPLICATES, PRESETS, preset_text
+from bitextmine.scoring.options import DUPLICATES, PRESETS, a_limit, preset_text
 
 KINDS = ("min", "max", "equal")
 _SIGNS = {"min": ">=", "max": "<=", "equal": "="}
@@ -66,12 +66,10 @@ def make_rule(kind: str, column: str, value: Any, where: str = "") -> Rule:
     """Return a rule; BitextmineError, which begins with `where`, if the value is no number."""
     if kind == "equal":
         return Rule(kind, column, str(value))
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
-        raise BitextmineError(f"{where}{kind} {column}: expected a number, found {value!r}")
     try:
-        return Rule(kind, column, float(value))
-    except OverflowError:
-        raise BitextmineError(f"{where}{kind} {column}: {len(str(abs(value)))} digits are too many") from None
+        return Rule(kind, column, a_limit(value))
+    except UsageError as error:
+        raise BitextmineError(f"{where}{kind} {column}: {error}") from None
 
 
 def load_rules(path: str | os.PathLike[str]) -> RuleSet:

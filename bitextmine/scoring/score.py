@@ -89,11 +89,8 @@ def score(
     source, destination = Source.of(path, run), Destination.of(output)
     keep_apart(source, {"-o": destination})
     # Before the first row is read, unless only that can tell the languages.
-    early = (
-        None
-        if "lang" in (options.columns or ()) and not options.src
-        else request_of(options, run.batch_tokens)
-    )
+    tells = "lang" in (options.columns or ()) and not options.src
+    early = None if tells else request_of(options, run.batch_tokens)
     format = check_pairs_output(destination, only_added=options.score_only)
     table = open_table(source, replace(options.where, langs=(options.src, options.tgt)))
     if not options.src and (stated := _stated_languages(table)):

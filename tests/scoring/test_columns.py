@@ -529,9 +529,7 @@ def test_files_of_networks(tmp_path):
         ("plain.out", lambda a: a * np.nan, "'plain.out' holds NaN"),
         ("pieces.hidden", lambda a: a[:, 1:].copy(), "not the networks"),
         ("negation", lambda a: a[:, 1:].copy(), "no table 'negation'"),
-        ("languages", lambda a: a.astype(np.float32), "no table 'languages'"),
         ("weights", lambda a: a[:, None].copy(), "no table 'weights'"),
-        ("plain.bias", lambda a: a[:0], "not the networks"),
     ):
         save_file({**content, name: change(content.get(name))}, path)
         with pytest.raises(BitextmineError, match=message):

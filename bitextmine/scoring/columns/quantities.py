@@ -20,7 +20,7 @@ NUMBER = re.compile(
     r"\d{1,3}(?:[ \u00a0\u202f\u2009'’]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,:/\-\u2010-\u2013\u00a0\u202f\u2009'’]\d+)*"
 )
 _FRACTIONS = {c: unicodedata.normalize("NFKC", c).replace("\u2044", "/") for c in "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"}
-_ANY_NUMBER = re.compile(rf"(?:{NUMBER.pattern})|[{''.join(_FRACTIONS)}]")
+_ANY_NUMBER = rf"(?:{NUMBER.pattern})|[{''.join(_FRACTIONS)}]"
 _PART = re.compile(rf" ?([{''.join(_FRACTIONS)}])| ([1-9]/[2-9])(?![\d/])")  # behind a whole number
 _SIMPLE = re.compile(r"[1-9]/[2-9]")
 _DECIMAL = re.compile(r"\d+(?:[.,]\d{1,2}|[.,]\d{4,})?|\d{4,}[.,]\d{3}")
@@ -148,14 +148,12 @@ def _blanked(text: str, spans: Iterable[Quantity]) -> str:
 
 def quantities(text: str) -> Iterator[Quantity]:
     """Yield the quantities of a text, in order; dates and numbers with several kinds of separators are none."""
-    words, last = _words(), None
+    words, last, end = _words(), None, 0
     afternoon = functools.cache(lambda: words.afternoon.search(text) is not None)
-    patterns = _ANY_NUMBER, words.numeral, words.month
-    matches = [pattern.search(text) for pattern in patterns]
-    while match := min(filter(None, matches), key=lambda match: match.start(), default=None):
-        if match is matches[0]:
+    while match := words.any.search(text, end):
+        if match["number"]:
             quantity = _time(text, match.start(), afternoon) or _number(text, match, afternoon)
-        elif match is matches[2]:
+        elif match["month"]:
             quantity = Quantity(*match.span(), (("month", Fraction(words.months[match[0]])),))
         else:
             keys = (("number", Fraction(_numeral_value(words.numeral_part.findall(match[0])))),)
@@ -167,10 +165,6 @@ def quantities(text: str) -> Iterator[Quantity]:
         elif last and last.keys:
             yield last
         last = quantity
-        matches = [
-            match if match is None or match.start() >= end else pattern.search(text, end)
-            for match, pattern in zip(matches, patterns, strict=True)
-        ]
     if last and last.keys:
         yield last
 
@@ -314,9 +308,9 @@ class _Words:
         self.scale = re.compile(
             rf"(?i)[\s\u00a0\u202f-]*(?:({stems})\w*|({wholes})(?!\w)|{_SPACE}({inside}))"
         )
-        self.numeral = re.compile(f"(?:{part})+")
         self.numeral_part = re.compile(part)
-        self.month = re.compile(rf"\b(?:{_either(self.months)})\b")
+        months = rf"\b(?:{_either(self.months)})\b"
+        self.any = re.compile(f"(?P<number>{_ANY_NUMBER})|(?P<numeral>(?:{part})+)|(?P<month>{months})")
         self.numbered = re.compile(f"{_SPACE}(?:{_either(name[1:] for name in counted if name[0] == '#')})")
         self.numbering = re.compile(
             rf"(?i)\b(?:{_either(name[:-1] for name in counted if name[-1] == '#')}){_SPACE}\Z"
