@@ -92,9 +92,7 @@ def test_a_cell_without_an_end_takes_no_rows_along(tmp_path):
     with pytest.raises(BitextmineError, match=r"line 2: .*quotation mark without an end"):
         pairs_in(tmp_path / "a.csv")
     (tmp_path / "a.csv").write_bytes(b"a,b\rc,d\r")
-    with pytest.raises(
-        BitextmineError, match=r"line 1: not CSV \(a carriage return without .*; convert it with tr"
-    ):
+    with pytest.raises(BitextmineError, match=r"line 1: not CSV \(a carriage return .*; convert it with tr"):
         pairs_in(tmp_path / "a.csv")
     (tmp_path / "a.csv").write_text('a,b\n"c\n"d,e"f"')
     assert pairs_in(tmp_path / "a.csv") == [("a", "b"), ("c d", 'e"f"')]
@@ -184,10 +182,7 @@ def test_catalogues(tmp_path):
     ("text", "error"),
     [
         ('msgid "a"\nmsgstr\n', "a.po: not a message catalogue .*line 2"),
-        (
-            'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=klingon\\n"\n',
-            "not in the encoding klingon",
-        ),
+        ('msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=klingon\\n"\n', "encoding klingon"),
         ("Once upon a time\n", "a.po: not a message catalogue"),
     ],
 )
@@ -248,9 +243,7 @@ def test_standard_input_and_pipes(bitextmine, tmp_path, key):
     os.mkfifo(tmp_path / "pipe")
     feeder = threading.Thread(target=(tmp_path / "pipe").write_text, args=(text,), daemon=True)
     feeder.start()
-    with pytest.raises(
-        BitextmineError, match=f"pipe: looks like {format.name.upper()}; name the file itself"
-    ):
+    with pytest.raises(BitextmineError, match=f"pipe: looks like {format.name.upper()}; name the file"):
         open_table(tmp_path / "pipe")
     feeder.join()
 
