@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import bitextmine
 from bitextmine.alignment.aligner import Aligner
-from bitextmine.alignment.anchors import fixed_points, longest_chain, trusted
+from bitextmine.alignment.anchors import fixed_points, longest_chain
 from bitextmine.alignment.windows import Windows
 
 from . import oracle
@@ -114,13 +114,6 @@ def test_numbers_that_are_shifted_are_no_guide(sentence_pairs):
     )
     links = bitextmine.align(en, fr, src_lang="en", tgt_lang="fr", anchors=True)
     assert sum(x == y and len(x) == 1 for _, x, y, *_ in links) > 75
-
-
-def test_points_are_trusted_if_some_lie_on_the_path():
-    x = np.arange(11)
-    points = np.array([(i, i, 1) for i in range(1, 9)])
-    assert trusted(points, x, x)
-    assert not trusted(points + np.array([0, 1, 0]), x, x)
 
 
 def test_keys_of_two_catalogues(sentence_pairs):

@@ -228,8 +228,3 @@ def test_monotone_complete_and_no_line_twice(n, m, largest, seed, whole, few):
     aligner = Aligner(largest, whole=whole, dense=100, radius=3)
     found = aligner.align(Windows(x, largest), Windows(y, largest))
     check(found, n, m, largest)
-
-
-def test_the_same_sentence_again_and_again():
-    rows = np.tile(np.eye(4, dtype=np.float32)[0], (30, 1))
-    check(Aligner().align(Windows(rows, 5), Windows(rows[:20], 5)), 30, 20, 6)
