@@ -84,15 +84,20 @@ def test_killed_and_run_again(bm, folder):
     args = (*TRAIN[:3], *SMALL, "--epochs", "2", "--set", "train.checkpoint_seconds=0.0")
     one_thread = {"OMP_NUM_THREADS": "1"}
     bm(*args, "--out", "whole", env=one_thread)
-    for count in (3, 15):  # touches of files in work/: before the first step, then while saving
-        options = {"folder": "killed/work", "env": {**bm.env, **one_thread}}
+    # Touches of files there: before the first step, then of the token cache, then while saving.
+    for place, count in (("work", 3), ("work/cache", 2), ("work/cache", 6), ("work/cache", 9), ("work", 15)):
+        options = {"folder": f"killed/{place}", "env": {**bm.env, **one_thread}}
         died = bm.dies(folder / "hooks", count, *args, "--out", "killed", **options)
         assert died.code == -signal.SIGKILL
         assert not (folder / "killed" / "config.json").exists()
     assert (folder / "killed" / "work" / "checkpoint.pt").exists()
     bm(*args, "--out", "killed", env=one_thread)
-    for name in MODEL:
-        assert (folder / "killed" / name).read_bytes() == (folder / "whole" / name).read_bytes(), name
+    whole, killed = (
+        {path.name: path.read_bytes() for path in (made / "work" / "cache").iterdir()}
+        | {name: (made / name).read_bytes() for name in MODEL}
+        for made in (folder / "whole", folder / "killed")
+    )
+    assert killed == whole, "and nothing of the killed runs is left in the cache"
 
 
 def test_an_existing_model(bm, folder):
