@@ -39,9 +39,7 @@ class EmbedOptions(Options):
     """The path of an embedding, and when it is made again.
 
     Attributes:
-        out, cache: the .npy, or a folder for embeddings, instead of beside the corpus (`store`).
-        force: embed again even if the embedding is up to date, over files of other programs, too.
-        overwrite: only write over files of other programs.
+        overwrite: as `force`, but what is up to date is not made again.
         chunk_lines: lines encoded together (default: what suits the encoder).
         keep_pieces: keep the tokenised lines with the corpus, for `embed.corpus_pieces`.
     """

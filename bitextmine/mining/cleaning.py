@@ -198,12 +198,9 @@ def clean_sides(sides: Sides) -> tuple[Sides, str]:
 
 
 class _Asked:
-    """The identifier, for lines that should be in one language.
+    """The identifier, for lines in one language: its `code` there, None if unknown, or if nearly all are in others.
 
-    Attributes:
-        code: the language as the identifier knows it; None if it does not, or if the corpus is in another one.
-        mistaken: it knows the language, and finds others in nearly all of the sample.
-        all: so many other languages are in the sample that all lines are identified.
+    Then the language is `mistaken`. `all`: so many others are in the sample that all lines are identified.
     """
 
     def __init__(self, identifier: Languages | None, lang: str, sample: Sequence[str]) -> None:

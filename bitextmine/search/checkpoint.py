@@ -28,6 +28,7 @@ def remove_checkpoint(path: str | os.PathLike[str]) -> None:
     path = Path(path)
     remove_left(path.with_name(f".{path.name}.tmp"))  # of a kill while it was written
     if is_ours(path, Made.SEARCH):
+        Path(f"{path}.state").unlink(missing_ok=True)  # the numbers, as of versions before 0.4
         path.unlink(missing_ok=True)
 
 
@@ -84,7 +85,7 @@ class Checkpoint:
 
     def _load(self) -> int:
         head = read_head(self.path)
-        if head is None or head.identity["key"] != self._key:
+        if head is None or head.identity.get("key") != self._key:
             return 0
         with self.path.open("rb") as file:
             start = len(file.readline())

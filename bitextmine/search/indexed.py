@@ -33,13 +33,9 @@ _LITTLE = 0.002
 
 @dataclass(frozen=True)
 class Indexed:
-    """Vectors (n, d) with their index.
+    """Vectors (n, d) with their index; BitextmineError if that is of others.
 
-    Attributes:
-        rows: for each vector that the index was built from its row in `vectors`, or -1; None: they are the same.
-
-    Raises:
-        BitextmineError: the index is of other vectors.
+    `rows`: for each vector that the index was built from its row in `vectors`, or -1; None: they are the same.
     """
 
     vectors: Vectors

@@ -153,12 +153,9 @@ def search_lists(
 
 @dataclass
 class _Block:
-    """Queries (b, d) to compare with their lists: the state shared by the threads, and the results of each.
+    """Queries (b, d) from number `start` on, to compare with their lists, which `queries_by_list` gives.
 
-    Attributes:
-        start: number of the first query; queries in `bwd` have lower ones.
-        at, begins: the queries of each list, and where each list's begin (`queries_by_list`).
-        bwd: the k best so far of each listed row, which are updated.
+    `bwd`, the k best so far of each listed row among the queries before them, is updated.
     """
 
     queries: Vectors

@@ -74,12 +74,7 @@ IndexType = Annotated[
 
 @dataclass(frozen=True)
 class IndexOptions(Options):
-    """How an index is built.
-
-    Attributes:
-        kind: one of INDEX_KINDS or a FAISS factory string (`faiss_index.factory_string`).
-        force: build again, and write over files of other programs.
-    """
+    """How an index is built; the kinds are those of `faiss_index.factory_string`."""
 
     kind: Annotated[
         IndexType,

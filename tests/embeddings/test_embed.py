@@ -27,36 +27,6 @@ def model(make_folder, tmp_path):
     return make_folder(tmp_path / "model", 1)
 
 
-class Broken(Exception):
-    pass
-
-
-@pytest.mark.parametrize("chunks_done", [0, 1, 3, 7])
-def test_a_broken_run_goes_on_and_ends_in_the_same_bytes(corpus, model, tmp_path, chunks_done, monkeypatch):
-    encoder = load_encoder(model)
-    whole = embed_corpus(
-        corpus, encoder, options=EmbedOptions(out=tmp_path / "whole.npy", chunk_lines=64)
-    ).read_bytes()
-    calls = 0
-    encode = encoder.encode_pieces
-
-    def breaking(*args, **kwargs):
-        nonlocal calls
-        calls += 1
-        if calls > chunks_done:
-            raise Broken
-        return encode(*args, **kwargs)
-
-    monkeypatch.setattr("bitextmine.embeddings.writer.SYNC_SECONDS", 0.0)
-    with monkeypatch.context() as m:
-        m.setattr(encoder, "encode_pieces", breaking)
-        with pytest.raises(Broken):
-            embed_corpus(corpus, encoder, options=EmbedOptions(out=tmp_path / "part.npy", chunk_lines=64))
-    assert not (tmp_path / "part.npy").exists()
-    options = EmbedOptions(out=tmp_path / "part.npy", chunk_lines=64)
-    assert embed_corpus(corpus, encoder, options=options).read_bytes() == whole
-
-
 def test_a_text_that_changes_meanwhile_is_embedded_as_it_was(corpus, model, tmp_path):
     encoder = load_encoder(model)
     whole = embed_corpus(corpus, encoder, options=EmbedOptions(out=tmp_path / "whole.npy")).read_bytes()

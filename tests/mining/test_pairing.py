@@ -53,18 +53,6 @@ def test_each_way_on_a_small_case():
         retrieve(best, "best")
 
 
-def test_the_best_candidate_is_of_the_best_margin_not_of_the_best_cosine():
-    sim, ids = np.array([[0.9, 0.8]]), np.array([[0, 1]])
-    best = best_candidates(sim, ids, np.array([0.85]), np.array([0.9, 0.4]), "ratio")
-    assert best.id.tolist() == [1]
-    assert best_candidates(sim, ids, np.array([0.85]), np.array([0.9, 0.4]), "absolute").id.tolist() == [0]
-
-
-def test_equal_scores_go_to_the_lower_row():
-    sim, ids = np.array([[0.5, 0.5, 0.5]]), np.array([[7, 3, 5]])
-    assert best_candidates(sim, ids, np.array([0.5]), np.full(9, 0.5)).id.tolist() == [3]
-
-
 def test_scores_that_print_alike_are_alike():
     sim, ids = np.array([[0.50000001, 0.5]]), np.array([[1, 0]])
     best = best_candidates(sim, ids, np.array([0.0]), np.zeros(2), "absolute")
