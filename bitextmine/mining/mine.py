@@ -179,20 +179,18 @@ def mine_all(
     encoder = load_encoder(model, run.device_here)
     # Before the work: not every encoder has pieces to compare.
     scoring = open_scoring(encoder, model, options.wants_rescoring)
-    second = None
-    if options.second is not None:
-        if scoring is None:
-            raise BitextmineError(
-                f"--second judges log odds, and the encoder {encoder.name} has no scorer for them: add --rescore, or "
-                "name an encoder that has one"
-            )
-        second = Second(load_encoder(options.second, run.device_here), options.second_budget, run, work.cache)
+    if options.second is not None and scoring is None:
+        raise BitextmineError(
+            f"--second judges log odds, and the encoder {encoder.name} has no scorer for them: add --rescore, or "
+            "name an encoder that has one"
+        )
+    other = None if options.second is None else load_encoder(options.second, run.device_here)
     with contextlib.ExitStack() as cluster:
         cluster.enter_context(run.executor.open())
         embeddings = _embed_all(pairs, encoder, work, keep_pieces=scoring is not None)
-        if second is not None:
-            there = cluster.enter_context(encoding_of(run, second.encoder))
-            second = second if there is None else replace(second, elsewhere=there.vectors)
+        there = cluster.enter_context(encoding_of(run, other))
+        elsewhere = None if there is None else there.vectors
+        second = None if other is None else Second(other, options.second_budget, run, work.cache, elsewhere)
         model_hash = encoder.hash
         del encoder
         for texts in pairs:
