@@ -161,8 +161,8 @@ def mine_all(
 
     Embeddings of corpora in files lie beside them; those that are missing, or of another text or model, are made now.
     Exact search that takes more than seconds keeps its progress in a file beside the source's embedding, from which an
-    interrupted run resumes; `Bitext.discard_checkpoint` removes it. `outputs` are those of later, or None: they are
-    refused before the work if they would destroy an input.
+    interrupted run resumes; `Bitext.discard_checkpoint` removes it. Outputs (None: unknown) that would destroy an input
+    are refused before the work.
 
     Raises:
         BitextmineError: corpora are missing, the same file, or without a line to mine; gold does not fit them; files of

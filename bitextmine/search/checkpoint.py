@@ -89,13 +89,14 @@ class Checkpoint:
             return 0
         with self.path.open("rb") as file:
             start = len(file.readline())
-            done, state = head.identity.get("rows", 0), head.identity.get("state")
-            if hashlib.file_digest(file, _digest).hexdigest() != state:
+            done = int(head.identity.get("rows", 0))
+            parts, digest = self._parts(done), hashlib.file_digest(file, _digest).hexdigest()
+            if (file.tell() - start, digest) != (sum(map(len, parts)), head.identity.get("state")):
                 return 0
             file.seek(start)
-            for part in self._parts(done):
+            for part in parts:
                 file.readinto(part)
-        return int(done)
+        return done
 
     def _parts(self, done: int) -> list[memoryview]:
         arrays = self._fwd.sim[:done], self._fwd.id[:done], self._bwd.sim, self._bwd.id

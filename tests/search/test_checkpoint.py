@@ -131,6 +131,16 @@ def test_a_damaged_file_is_not_used(file, part):
     assert_same(found, oracle.both(x, y, 4))
 
 
+def test_a_state_of_other_rows_than_its_head_says_is_not_used(file):
+    x, y = sides()
+    killed_after(3, x, y, 4, file, block_rows=50)
+    head, rest = file.read_bytes().split(b"\n", 1)
+    file.write_bytes(head.replace(b'"rows": 1', b'"rows": 2') + b"\n" + rest)
+    done, found = done_rows(x, y, 4, file, block_rows=50)
+    assert done < 100
+    assert_same(found, oracle.both(x, y, 4))
+
+
 @pytest.mark.parametrize("saves", [0, 2])
 def test_a_full_disk_keeps_the_last_save(file, saves, monkeypatch, caplog):
     x, y = sides()
