@@ -85,7 +85,7 @@ _WORD = _Markup(
     nested=True,
     hiding="vanish",
 )
-_OPEN_DOCUMENT = _Markup(
+_ODT = _Markup(
     blocks=_names("p h"),
     skipped=_names(
         "tracked-changes annotation note-citation number automatic-styles font-face-decls scripts forms binary-data "
@@ -360,10 +360,7 @@ _FORMATS: dict[
 ] = {
     DocumentFormat.EPUB: (_find_epub, _read_xhtml),
     DocumentFormat.DOCX: (_find_docx, functools.partial(_read_xml, _WORD)),
-    DocumentFormat.ODT: (
-        lambda archive: (["content.xml"], None),
-        functools.partial(_read_xml, _OPEN_DOCUMENT),
-    ),
+    DocumentFormat.ODT: (lambda archive: (["content.xml"], None), functools.partial(_read_xml, _ODT)),
 }
 
 

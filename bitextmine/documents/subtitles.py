@@ -38,12 +38,10 @@ _OVERRIDE = re.compile(r"\{\\[^{}]*+\}|\{[a-zA-Z]:[^{}]*+\}")  # also in SRT; {y
 _BRACES = re.compile(r"\{[^{}]*+\}")
 _DRAWING = re.compile(r"\\p[1-9]")
 
-_MARKS = (  # that of UTF-32 begins with that of UTF-16
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
+_MARKS = {  # that of UTF-32 begins with that of UTF-16
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+}
 # Windows code pages of subtitles that are not UTF-8, by language, then by script.
 _CODE_PAGES = {
     "cp1250": "bs cs hr hu pl ro sk sl sq sr",
@@ -170,10 +168,8 @@ def read_subtitles(blocks: Iterable[bytes], lang: str, name: str) -> str:
 
 def _marked_text(raw: bytes | bytearray) -> str:
     """Return text with a byte order mark of UTF-16 or UTF-32; "" for other text."""
-    for mark, encoding in _MARKS:
-        if raw.startswith(mark):
-            return raw.decode(encoding, "replace")
-    return ""
+    encoding = next((name for name, marks in _MARKS.items() if raw.startswith(marks)), None)
+    return raw.decode(encoding, "replace") if encoding else ""
 
 
 def _code_page(lang: str, raw: bytes | bytearray) -> str:

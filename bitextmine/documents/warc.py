@@ -176,9 +176,8 @@ class _Records:
         start, end = head.end(), head.end() + int(length)
         if int(length) > self._longest:
             self._fill(start + _LONGEST_HEAD)
-            record = replace(
-                _with_content(record, bytes(self._data[start : start + _LONGEST_HEAD])), content=None
-            )
+            record = _with_content(record, bytes(self._data[start : start + _LONGEST_HEAD]))
+            record = replace(record, content=None)
             del self._data[:start]
             return record if self._skip(int(length)) else None
         self._fill(end + _LONGEST_AFTER)

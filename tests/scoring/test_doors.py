@@ -4,7 +4,7 @@ import pytest
 
 import bitextmine
 from bitextmine.executor import LOCAL
-from bitextmine.files.formats.blocks import cells_of
+from bitextmine.files.formats.blocks import Added
 from bitextmine.run import Run
 from bitextmine.scoring.filter import FilterOptions, filter_rows
 from bitextmine.scoring.options import MEANINGS
@@ -62,7 +62,7 @@ def test_scores(pairs, tmp_path):
     assert printed[True] == printed[False]
     frame = bitextmine.score(list(map(tuple, pairs)), columns=names, src_lang="en", tgt_lang="fr", window=16)
     columns = [
-        cells_of(column.to_numpy() if column.dtype == "float64" else column.to_list())
+        Added("", column.to_numpy() if column.dtype == "float64" else column.to_list()).cells()
         for _name, column in frame.items()
     ]
     header, *cells = printed[False]

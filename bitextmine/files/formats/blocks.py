@@ -53,12 +53,11 @@ class Added:
     name: str
     values: NDArray[np.float64] | Sequence[str]
 
-
-def cells_of(values: NDArray[np.float64] | Sequence[str]) -> list[str]:
-    """Return a column as cells: numbers with four decimals, empty for NaN."""
-    if isinstance(values, np.ndarray):
-        return ["" if v != v else f"{v:.{DECIMALS}f}" for v in values.tolist()]
-    return list(values)
+    def cells(self) -> list[str]:
+        """Return the values as cells: numbers with four decimals, empty for NaN."""
+        if isinstance(self.values, np.ndarray):
+            return ["" if v != v else f"{v:.{DECIMALS}f}" for v in self.values.tolist()]
+        return list(self.values)
 
 
 # --- rows ---
@@ -183,6 +182,9 @@ class Rows:
 
     def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[Block]:
         """Yield the rows in blocks of `rows`, or as they come; blocks of about `most` bytes have fewer rows."""
+        return self._blocks(rows, most)
+
+    def _blocks(self, rows: int | None, most: int) -> Iterator[Block]:
         raise NotImplementedError
 
 

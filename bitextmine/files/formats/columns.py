@@ -27,7 +27,7 @@ _NAMES = {
     "tgt_origin": ("tgt_origin",),
 }
 _TELLING = ("score", "src", "tgt")  # a line that names two of these is a header
-OPTIONS = {"score": "--score-col", "src": "--scol", "tgt": "--tcol"}
+_OPTIONS = {"score": "--score-col", "src": "--scol", "tgt": "--tcol"}
 _COLUMN = re.compile("[a-z]+(?:_[a-z]+)*")  # names of the columns of `score`
 MISSING = {"", "-", "na", "n/a", "nan", "none", "null"}
 # Of a line: document or URL, paragraph and sentence; of several, also the last of them.
@@ -163,7 +163,7 @@ def find_layout(
             there = (
                 f"the header names {width}: {', '.join(names)[:200]}" if names else f"most lines have {width}"
             )
-            raise BitextmineError(f"{name}: there is no column {at + 1} ({OPTIONS[role]}): {there}")
+            raise BitextmineError(f"{name}: there is no column {at + 1} ({_OPTIONS[role]}): {there}")
     # Where names tell which the texts are, a column of numbers is a score only if it is called so.
     complete = header and {"src", "tgt"} <= named.keys() | chosen.keys()
     places = {**({} if complete else _by_shape(body, width, len(columns.last))), **named}
@@ -231,7 +231,7 @@ def _position(value: str, role: str, names: Sequence[str], name: str) -> int:
         return names.index(value)
     if is_position(value):
         if not value.strip("0"):
-            raise BitextmineError(f"{name}: {OPTIONS[role]} {value}: columns count from 1")
+            raise BitextmineError(f"{name}: {_OPTIONS[role]} {value}: columns count from 1")
         return int(value[:10]) - 1  # more digits than any file has columns
     raise BitextmineError(
         f"{name}: no column is called '{value}'; there are {', '.join(names)[:200]} in its first line; if that is no "

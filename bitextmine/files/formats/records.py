@@ -18,32 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.formats.blocks import (
-    BLOCK_BYTES,
-    DECIMALS,
-    HEAD_BYTES,
-    Added,
-    Block,
-    Outline,
-    Rows,
-    Writer,
-    as_text,
-)
-from bitextmine.files.formats.columns import (
-    HEAD,
-    OPTIONS,
-    Columns,
-    Layout,
-    by_language,
-    find_layout,
-    is_position,
-)
+from bitextmine.files.formats.blocks import DECIMALS, HEAD_BYTES, Added, Block, Outline, Rows, Writer, as_text
+from bitextmine.files.formats.columns import HEAD, Columns, Layout, by_language, find_layout, is_position
 from bitextmine.files.json_toml import parse_json
 from bitextmine.files.source import Source
 from bitextmine.languages.codes import language, language_family, matches
 
 TRANSLATION = "translation"  # the key whose value has a text for each language
 _ROWS = 8192  # in a block, where nobody asks for another number
+_OPTIONS = {"src": "--scol", "tgt": "--tcol"}
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -137,8 +120,7 @@ class RecordRows(Rows):
                     row[at] = next((text for tag, text in known if matches(tag, lang)), None)
         return [*row, *map(content.get, self._extras)]
 
-    def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[Block]:
-        """Yield the rows in blocks."""
+    def _blocks(self, rows: int | None, most: int) -> Iterator[Block]:
         start, size = 1, 0
         waiting: list[Record] = []
         for record in itertools.chain(self._ahead, self._records):
@@ -205,7 +187,7 @@ def _languages(
             chosen.append(value)
         else:
             there = ", ".join(langs)[:200]
-            raise BitextmineError(f"{name}: {OPTIONS[role]} {value}: the translations are in {there}")
+            raise BitextmineError(f"{name}: {_OPTIONS[role]} {value}: the translations are in {there}")
     rest = [lang for lang in langs if not any(c and (matches(lang, c) or matches(c, lang)) for c in chosen)]
     if None in chosen and len(rest) != chosen.count(None):
         return tuple(langs), (

@@ -17,17 +17,7 @@ from numpy.typing import NDArray
 
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.formats.blocks import (
-    BLOCK_BYTES,
-    HEAD_BYTES,
-    Added,
-    Block,
-    Outline,
-    Rows,
-    Writer,
-    cells_of,
-    one_cell,
-)
+from bitextmine.files.formats.blocks import HEAD_BYTES, Added, Block, Outline, Rows, Writer, one_cell
 from bitextmine.files.formats.columns import HEAD, Columns, Layout, find_layout
 from bitextmine.files.formats.names import find_delimiter, sniff
 from bitextmine.files.source import Source, TwoFiles, decode_lines
@@ -80,8 +70,7 @@ class TextRows(Rows):
         places = self.layout.places
         self._least = 1 + max(places.get("src", 0), places.get("tgt", 1)) if columns.ragged else None
 
-    def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[Block]:
-        """Yield the rows in blocks."""
+    def _blocks(self, rows: int | None, most: int) -> Iterator[Block]:
         start = 1
         for lines in self._cut(rows, most):
             yield self._block(lines, start)
@@ -177,7 +166,7 @@ class TextWriter(Writer):
         lines = [] if self._only_added else block.lines(self._without)
         tails: list[bytes] = []
         if added:
-            columns = [cells_of(column.values) for column in added]
+            columns = [column.cells() for column in added]
             tails = "\n".join(map("\t".join, zip(*columns, strict=True))).encode("utf-8").split(b"\n")
         if rows is not None:
             lines, tails = ([cells[i] for i in rows] if cells else [] for cells in (lines, tails))

@@ -15,7 +15,7 @@ from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.formats.blocks import Added, Outline, cell_text, cells_of, one_cell
+from bitextmine.files.formats.blocks import Added, Outline, cell_text, one_cell
 from bitextmine.files.formats.columns import Columns
 from bitextmine.files.formats.records import TRANSLATION, Record, RecordRows, RecordWriter
 from bitextmine.files.source import Source
@@ -449,7 +449,7 @@ class TmxWriter(RecordWriter):
 
     def column(self, added: Added) -> Sequence[Any]:
         """Return the values of an added column as cells."""
-        return cells_of(added.values)
+        return added.cells()
 
     def close(self) -> None:
         """Write the end of the document."""
