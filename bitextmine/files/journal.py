@@ -2,8 +2,9 @@
 
 A journal is a text file beside the output. Its first line names the job and the inputs it depends on (the identity);
 each further line is a record, a JSON object behind its CRC-32. Records are appended when a piece of work is safe, so an
-interrupted run resumes after the last complete record. Payloads that are too large for a record (vectors, search
-state, checkpoints) lie in files of their own, and the record that names one carries its size or digest.
+interrupted run resumes after the last complete record. Payloads that are too large for a record (vectors, checkpoints)
+lie in files of their own, and the record that names one carries its size or digest. A search keeps no records: the
+numbers of its one state follow the first line (`search.checkpoint`).
 """
 
 from __future__ import annotations

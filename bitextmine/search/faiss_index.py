@@ -81,11 +81,6 @@ class Index:
     mapped: Path | None = None  # the file of an index on disk
 
     @property
-    def dim(self) -> int:
-        """Return the number of dimensions."""
-        return int(self.faiss.d)
-
-    @property
     def rows(self) -> int:
         """Return the number of distinct vectors."""
         return int(self.faiss.ntotal)
@@ -185,10 +180,10 @@ class Index:
 
     def check_of(self, rows: int, dim: int) -> None:
         """Raise BitextmineError unless the index is of so many vectors of so many numbers."""
-        if dim != self.dim:
+        if dim != self.faiss.d:
             raise BitextmineError(
-                f"the index holds vectors of {self.dim} numbers, the queries are {dim} wide; make both with the same "
-                "model"
+                f"the index holds vectors of {self.faiss.d} numbers, the queries are {dim} wide; make both with the "
+                "same model"
             )
         if (indexed := self.facts.get("rows", rows)) != rows:
             raise BitextmineError(
