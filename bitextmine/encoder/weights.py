@@ -3,7 +3,6 @@
 With four bits for pieces, n-grams have two: a word has one piece or a few, but many n-grams, whose errors cancel out.
 """
 
-import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -144,22 +143,6 @@ def weight_shapes(config: EncoderConfig) -> dict[str, tuple[int, ...]]:
             shapes[f"layers.{i}.{name}.weight"] = shapes[f"layers.{i}.{name}.bias"] = (d,)
     shapes["norm.weight"] = shapes["norm.bias"] = (d,)
     return shapes
-
-
-def unrolled(
-    config: EncoderConfig, weights: Mapping[str, np.ndarray]
-) -> tuple[EncoderConfig, dict[str, np.ndarray]]:
-    """Return the same model without bottleneck and recurrence, for libraries that know neither."""
-    arrays = dict(weights)
-    if config.bottleneck:
-        arrays[PIECES] = piece_vectors(weights) @ arrays.pop(BOTTLENECK).T
-        arrays.pop(SCALE, None)
-    for i in range(config.own_layers, config.layers):
-        mine, same = f"layers.{i}.", f"layers.{i % config.own_layers}."
-        arrays |= {
-            mine + name[len(same) :]: array for name, array in weights.items() if name.startswith(same)
-        }
-    return dataclasses.replace(config, bottleneck=0, recurrent=0), arrays
 
 
 def write_weights(

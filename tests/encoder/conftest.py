@@ -1,5 +1,7 @@
 """Model folders made on the spot: a vocabulary of 120 pieces, random weights."""
 
+import dataclasses
+
 import pytest
 
 
@@ -17,6 +19,19 @@ def save_folder(folder, model, tokenizer, **options):
 
     state = {name: array.detach().numpy() for name, array in model.state_dict().items()}
     write_folder(folder, model.config, state, tokenizer, **options)
+
+
+def unrolled(config, weights):
+    """Return the same model without bottleneck and recurrence."""
+    arrays = dict(weights)
+    if config.bottleneck:
+        arrays["embedding.weight"] = arrays["embedding.weight"] @ arrays.pop("bottleneck.weight").T
+    for i in range(config.own_layers, config.layers):
+        mine, same = f"layers.{i}.", f"layers.{i % config.own_layers}."
+        arrays |= {
+            name.replace(same, mine): array for name, array in weights.items() if name.startswith(same)
+        }
+    return dataclasses.replace(config, bottleneck=0, recurrent=0), arrays
 
 
 @pytest.fixture(scope="session")

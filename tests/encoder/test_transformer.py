@@ -12,7 +12,9 @@ from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.model import SentenceModel, unit_vectors
 from bitextmine.encoder.network import Transformer, pick_precision
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.weights import unrolled, weight_shapes
+from bitextmine.encoder.weights import weight_shapes
+
+from .conftest import unrolled
 
 
 def some_pieces(vocabulary, seed=0):

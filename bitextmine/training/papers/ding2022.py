@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from bitextmine.encoder import Encoder
 from bitextmine.encoder.folder import WEIGHTS, read_folder
-from bitextmine.encoder.weights import piece_vectors, read_weights, unrolled
+from bitextmine.encoder.weights import BOTTLENECK, piece_vectors, read_weights
 from bitextmine.errors import BitextmineError
 from bitextmine.training.objectives.cosines import Taught, cosine_error, false_negatives
 from bitextmine.training.objectives.registry import Objective, Setup, Views
@@ -108,5 +108,8 @@ def teacher_pieces(teacher: Encoder, pieces: Sequence[str], dim: int) -> np.ndar
         )
     if config.piece_dim != dim:
         raise BitextmineError(f"{differ} pieces have {config.piece_dim} dimensions, the student's {dim}")
-    _, weights = unrolled(config, read_weights(config, folder / WEIGHTS))
-    return np.ascontiguousarray(piece_vectors(weights)[: config.vocab_size])
+    weights = read_weights(config, folder / WEIGHTS)
+    vectors = piece_vectors(weights)
+    if config.bottleneck:
+        vectors = vectors @ weights[BOTTLENECK].T
+    return np.ascontiguousarray(vectors[: config.vocab_size])

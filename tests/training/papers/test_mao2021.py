@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.weights import unrolled
 from bitextmine.training.data.pairfile import TokenPairs
 from bitextmine.training.job import read_log, train
 from bitextmine.training.objectives.catalogue import OBJECTIVES
 from bitextmine.training.objectives.registry import Objectives, Setup, Views
 from bitextmine.training.papers.mao2021 import align_loss, mask_one, sim_loss
 from bitextmine.training.recipe import load_recipe
+
+from ...encoder.conftest import unrolled
 
 V, D = 23, 8
 UNTAUGHT = [name for name, known in OBJECTIVES.items() if not (known.teacher or known.edits)]

@@ -12,7 +12,7 @@ from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.folder import WEIGHTS, read_folder
 from bitextmine.encoder.model import SentenceModel
 from bitextmine.encoder.pieces import Pieces
-from bitextmine.encoder.weights import read_weights, unrolled
+from bitextmine.encoder.weights import read_weights
 from bitextmine.training.data.pairfile import TokenPairs
 from bitextmine.training.job import train
 from bitextmine.training.objectives.registry import Objectives, Setup
@@ -20,6 +20,8 @@ from bitextmine.training.papers import ding2022
 from bitextmine.training.papers.stages import stages
 from bitextmine.training.recipe import load_recipe
 from bitextmine.training.recipe.keys import Distillation, Teacher
+
+from ...encoder.conftest import unrolled
 
 SHAPE = {"dim": 32, "layers": 2, "heads": 4, "ffn": 48, "recurrent": 1, "bottleneck": 12}
 RECIPE = (
