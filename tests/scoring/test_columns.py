@@ -88,6 +88,7 @@ from bitextmine.shipped import SHIPPED, languages_of, shipped_folder
         ("1.5 million", "1,5 Mio."),
         ("½", "0,5"),
         ("2 1/2 cups", "2½ Tassen"),
+        ("three quarters", "3/4"),
         ("1½ hours", "one and a half hours"),
         ("at 7 p.m.", "um 7 Uhr abends"),
         ("12 a.m.", "0:00"),
@@ -188,6 +189,8 @@ def test_changing_a_number_never_goes_unnoticed():
         "9" * 1_000_000,
         "٣:" * 400_000,
         "7 h 3万" * 150_000,
+        "111 " * 250_000,
+        "a.m " * 250_000 + "1",
         "half 3 " * 150_000,
     ],
 )

@@ -161,6 +161,8 @@ def test_wide_brackets_are_brackets():
         ("Je n'en sais rien", "fr", 2),
         ("मुझे नहीं पता।", "hi", 1),
         ("पानी ठंडा है।", "hi", 0),
+        ("न यह, न वह", "hi", 2),
+        ("Das ist keine Antwort.", "de-AT", 1),
         ("இது தேவை இல்லை", "ta", 1),
         ("No.", "xx", None),
         ("No.", "", None),
