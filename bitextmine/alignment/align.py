@@ -16,7 +16,7 @@ from bitextmine.alignment.anchors import fixed_points
 from bitextmine.alignment.documents import match_documents
 from bitextmine.alignment.evidence import PieceEvidence
 from bitextmine.alignment.formats import AlignedDocument, Content, open_links
-from bitextmine.alignment.inputs import Document, DocumentPair, Reader, document_name, documents_of
+from bitextmine.alignment.inputs import Document, DocumentPair, Reader, and_more, document_name, documents_of
 from bitextmine.alignment.options import AlignOptions, choose_format
 from bitextmine.alignment.second import SecondJudge
 from bitextmine.alignment.windows import make_windows
@@ -36,7 +36,6 @@ from bitextmine.shipped import choose_model
 from bitextmine.signature import signature
 from bitextmine.version import __version__
 
-_NAMED = 3  # documents that a message names
 _EXCERPT = 3  # times the sentences of the other side: then a low probability says little
 # Documents are encoded together up to these numbers.
 _BATCH_SENTENCES, _BATCH_DOCUMENTS = 20_000, 32
@@ -105,28 +104,23 @@ class Summary:
             were = "was" if len(self.cut) == 1 else "were"
             lines.append(
                 f"{counted(len(self.cut), 'document')} {were} not one sentence per line and {were} split "
-                f"({_and_more(self.cut)}). Line numbers refer to the split sentences; --presplit keeps the lines."
+                f"({and_more(self.cut)}). Line numbers refer to the split sentences; --presplit keeps the lines."
             )
         if self.alone:
-            lines.append(f"{counted(len(self.alone), 'document')} without a partner: {_and_more(self.alone)}")
+            lines.append(f"{counted(len(self.alone), 'document')} without a partner: {and_more(self.alone)}")
         if self.empty:
             pairs = counted(len(self.empty), "pair")
-            lines.append(f"warning: {pairs} of documents with an empty side: {_and_more(self.empty)}")
+            lines.append(f"warning: {pairs} of documents with an empty side: {and_more(self.empty)}")
         if self.doubtful:
             several = counted(len(self.doubtful), "pair")
             subject = "these two do" if self.documents == 1 else f"the documents of {several} do"
             lines.append(
-                f"warning: {subject} not look like translations of each other: {_and_more(self.doubtful)}; check the "
+                f"warning: {subject} not look like translations of each other: {and_more(self.doubtful)}; check the "
                 "files, and that the encoder knows their languages"
             )
         if self.second:
             lines.append(self.second)
         return "\n".join([*lines, self.signature])
-
-
-def _and_more(names: Sequence[str]) -> str:
-    rest = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
 @keywords

@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 _LOOKED_AT = 300
 _SEVERAL, _PER_LINE, _WRAPPED = 0.6, 2.0, 0.5
 _SHORT = 30
+_NAMED = 3  # documents that a message names
 _MARKED_UP = (
     DocumentFormat.HTML,
     DocumentFormat.EPUB,
@@ -147,7 +148,7 @@ def _is_cut(lines: Sequence[str], lang: str) -> bool:
 
 
 def documents_of(src: Source, tgt: Source, *, matched: bool) -> tuple[list[Source], list[Source]]:
-    """Return the files of two files, or of two folders: those of one name at the same place, unless `matched`.
+    """Return the files to align: two, or those of two folders, which stand by name at the same place unless `matched`.
 
     Raises:
         UsageError: a file and a folder, or two files to be `matched` by content.
@@ -163,12 +164,17 @@ def documents_of(src: Source, tgt: Source, *, matched: bool) -> tuple[list[Sourc
     sides = _read_folder(src), _read_folder(tgt)
     alone = [str(sides[i][name]) for i in (0, 1) for name in sides[i] if name not in sides[1 - i]]
     if alone and not matched:
-        more = f" and {len(alone) - 3} more" if len(alone) > 3 else ""
         raise BitextmineError(
-            f"{', '.join(alone[:3])}{more}: no document of that name in the other folder; add it, remove this one, or "
+            f"{and_more(alone)}: no document of that name in the other folder; add it, remove this one, or "
             "pass --documents to match documents by content"
         )
     return [*sides[0].values()], [sides[1][name] for name in (sides[1] if matched else sides[0])]
+
+
+def and_more(names: Sequence[str]) -> str:
+    """Return the first names of documents, and how many there are beside them."""
+    rest = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def document_name(file: Source) -> str:

@@ -14,14 +14,8 @@ from bitextmine.shipped import Model, Second
 
 # Formats that hold all links, one-sided ones too. The others are those of any file of pairs and hold pairs alone.
 LINK_FORMATS = {"tsv": "read by score and filter", "vecalign": "Vecalign's format"}
-FORMATS = {
-    **LINK_FORMATS,
-    **{
-        name: "pairs, as other commands write them"
-        for name, format in PAIR_FORMATS.items()
-        if format.writer and format != TSV
-    },
-}
+_PAIRS_ALONE = (name for name, format in PAIR_FORMATS.items() if format.writer and format != TSV)
+FORMATS = (*LINK_FORMATS, *_PAIRS_ALONE)
 
 
 @dataclass(frozen=True)
