@@ -39,7 +39,7 @@ class Shares:
     high: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AlignmentReport(Report):
     """F1 of alignments, and the number of document pairs and of links, one-sided ones too."""
 

@@ -52,7 +52,7 @@ class ClassificationResult:
     runs: tuple[float, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ClassificationReport(Report):
     """Accuracy on each test file, and the strength of the L2 term in each run."""
 

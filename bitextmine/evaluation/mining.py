@@ -32,7 +32,7 @@ class Fold:
     gold: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MiningReport(Report):
     """F1 of mined pairs; shares from 0 to 1.
 

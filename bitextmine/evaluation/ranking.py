@@ -12,7 +12,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.console import counted
 from bitextmine.evaluation.options import RankingOptions
 from bitextmine.evaluation.report import Report, percent, wilson
 from bitextmine.mining.margin import margin, neighbourhood_mean
@@ -45,15 +44,12 @@ class RetrievalResult:
     pool: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RetrievalReport(Report):
     """P@1 per direction and measure."""
 
     kind: ClassVar[str] = "retrieval evaluation"
     results: tuple[RetrievalResult, ...]
-
-    def __repr__(self) -> str:
-        return f"<RetrievalReport: {counted(len(self.results), 'result')}, {self.signature}>"
 
     def to_table(self) -> str:
         """Return percentages: a row per direction and a column per measure."""

@@ -28,6 +28,9 @@ class Report(Shown):
     signature: str
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.signature}>"
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON values."""
         content = asdict(self)

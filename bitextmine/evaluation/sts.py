@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.arguments import a_path, whole_number
-from bitextmine.console import counted
 from bitextmine.declarations import keywords
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.evaluation.gold_pairs import GoldPairs, read_gold_pairs
@@ -51,7 +50,7 @@ class StsResult:
     pairs: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StsReport(Report):
     """Results per file, then per direction across languages; and the mean of either, if there are several."""
 
@@ -59,9 +58,6 @@ class StsReport(Report):
 
     results: tuple[StsResult, ...]
     means: tuple[StsResult, ...]
-
-    def __repr__(self) -> str:
-        return f"<StsReport: {counted(len(self.results), 'result')}, {self.signature}>"
 
     def to_table(self) -> str:
         """Return correlations times 100, aligned for a terminal."""
