@@ -1,6 +1,5 @@
 """The options of score and filter; nothing heavy is imported here, as ``--help`` is made of them."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import resources
@@ -61,7 +60,7 @@ WINDOW = 4096
 
 def a_limit(value: Any) -> float:
     """Return the limit of a rule; raise UsageError for what is no number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         raise UsageError(f"expected a number, found {value!r}")
     try:
         return float(value)

@@ -45,6 +45,7 @@ def test_options_override_rules_from_a_file(sieve, tmp_path):
         ("[least]\nx = 1", "'least' is not understood"),
         ("[min]\ncosine = 'high'", "'high'"),
         ("duplicates = 'some'", "exact, near, none"),
+        (f"[min]\nx = 1{'0' * 400}", "too many digits"),
     ],
 )
 def test_bad_rule_files(sieve, tmp_path, text, message):
