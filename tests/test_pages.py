@@ -99,6 +99,8 @@ def test_tables_name_all_scripts(stage):
 def commands_of(page):
     """The bitextmine commands in the indented blocks of a page, without pipes, redirections and comments."""
     text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    for name, value in re.findall(r"(?m)^(\w+)=(\S+)$", text):
+        text = text.replace(f"${name}", value)
     return {
         re.sub(r"\s{2,}# .*", "", part).strip()
         for line in text.splitlines()

@@ -88,6 +88,8 @@ def main() -> None:
         "--results", type=Path, help="write MTEB's figures as results.json of a model folder"
     )
     args = command.parse_args()
+    if args.plot and not args.pairs:
+        command.error("--plot draws the file of --pairs: name it")
     if not (args.data or args.names):
         command.error("--data: the folder of the benchmarks is missing")
     encoder = load_encoder(args.model)
