@@ -1,7 +1,6 @@
 """Fit the networks of the column `quality` for an encoder, and write quality.safetensors.
 
     python mine/fit_quality.py DATA --model europe5 -o quality.safetensors
-    python mine/fit_quality.py DATA --model europe5 --rescale -o quality.safetensors    only the scale
 
 DATA is a folder of real text: train/NAME.LANG-LANG.tsv.zst, pairs of a kind of text, and bench/ as for
 bench_filtering.py, of which the odd lines are used. All languages of the encoder and all kinds of text count alike.
@@ -38,8 +37,6 @@ from scipy import sparse
 from torch import nn
 
 from bitextmine.encoder import Encoder, load_encoder
-from bitextmine.encoder.folder import QUALITY
-from bitextmine.encoder.weights import read_arrays
 from bitextmine.files.source import iter_lines
 from bitextmine.languages.codes import usual_length
 from bitextmine.scoring.columns import evidence
@@ -96,11 +93,8 @@ WEIGHTS = {
     "misaligned": 3.0,
     "gibberish": 3.0,
 }
-# The thresholds of the presets mild and strict, and the shares of right pairs that are to reach them by each network.
-THRESHOLDS, GOOD_KEPT = (
-    (0.25, 0.35),
-    {"texts": (0.95, 0.914), "plain": (0.95, 0.914), "pieces": (0.96, 0.914)},
-)
+# The thresholds of the presets mild and strict, and the shares of right pairs that are to reach them.
+THRESHOLDS, GOOD_KEPT = (0.22, 0.35), (0.96, 0.914)
 SHRUNK = 60  # right pairs of a language whose own limits count half
 # Noise, in standard deviations, of these inputs and of those of pieces.
 NOISE, NOISY = 0.2, ("similarity", "log margin", "length", "longer target")
@@ -406,8 +400,7 @@ def calibrate(arrays: dict[str, np.ndarray], apart: Examples) -> dict[str, float
         network = KindNetwork(*(arrays[f"{name}.{part}"] for part in KindNetwork.__dataclass_fields__))
         odds = network.score(network.drive(apart["x"][:, used].astype(np.float64)))
 
-        shares = GOOD_KEPT[name]
-        limits = [float(np.quantile(odds[good], 1 - share)) for share in shares]
+        limits = [float(np.quantile(odds[good], 1 - share)) for share in GOOD_KEPT]
         slope = (wanted[1] - wanted[0]) / (limits[1] - limits[0])
         steep, shift = arrays[f"{name}.line"]
         arrays[f"{name}.line"] = np.float32([slope * steep, slope * (shift - limits[0]) + wanted[0]])
@@ -415,10 +408,10 @@ def calibrate(arrays: dict[str, np.ndarray], apart: Examples) -> dict[str, float
         if name == "pieces":
             for langs in np.unique(apart["langs"]):
                 own = odds[good & (apart["langs"] == langs)]
-                away = np.mean(np.array(wanted) - np.quantile(own, 1 - np.array(shares)))
+                away = np.mean(np.array(wanted) - np.quantile(own, 1 - np.array(GOOD_KEPT)))
                 shifts[langs.removeprefix("en-")] = max(0.0, float(away)) * len(own) / (len(own) + SHRUNK)
             odds += [shifts[langs.removeprefix("en-")] for langs in apart["langs"]]
-        for share, limit in zip(shares, wanted, strict=True):
+        for share, limit in zip(GOOD_KEPT, wanted, strict=True):
             kept = {kind: f"{100 * (odds[apart['noise'] == kind] >= limit).mean():.1f}" for kind in RULES}
             print(f"{name}: {share:.1%}: {100 * (odds[good] >= limit).mean():.1f} {kept}", file=sys.stderr)
     return shifts
@@ -433,11 +426,9 @@ def weights_of(noise: np.ndarray, text: np.ndarray) -> np.ndarray:
     return weight * len(noise) / weight.sum()
 
 
-def networks(
-    encoder: Encoder, data: Path, langs: list[str], each: int
-) -> tuple[dict[str, np.ndarray], Examples]:
+def networks(encoder: Encoder, a: argparse.Namespace) -> tuple[dict[str, np.ndarray], Examples]:
     """Return the tables and the networks, and the examples to set their scale with."""
-    begin = time.process_time()
+    data, langs, each, begin = a.data, languages_of(a, encoder), a.each, time.process_time()
 
     def done(what: str) -> None:
         print(f"{what}: {time.process_time() - begin:.0f} s", file=sys.stderr, flush=True)
@@ -479,20 +470,10 @@ def main() -> None:
     parser.add_argument("--model", default="default")
     parser.add_argument("--langs", help="of the pairs with English (default: all that the encoder states)")
     parser.add_argument("--each", type=int, default=7000, help="pairs of a language to make rows of")
-    parser.add_argument(
-        "--rescale", action="store_true", help="keep the encoder's own networks, and set their scale again"
-    )
     parser.add_argument("-o", dest="out", type=Path, required=True)
     a = parser.parse_args()
     torch.set_num_threads(1)  # the products are small
-    encoder = load_encoder(a.model, "cpu")
-    langs = languages_of(a, encoder)
-    if a.rescale:
-        assert encoder.folder is not None
-        arrays = {name: array.copy() for name, array in read_arrays(encoder.folder / QUALITY).items()}
-        scale = columns(encoder, Quality(encoder), rows_to_scale(a.data, langs, encoder))
-    else:
-        arrays, scale = networks(encoder, a.data, langs, a.each)
+    arrays, scale = networks(load_encoder(a.model, "cpu"), a)
     shifts = {language_number(code): shift for code, shift in calibrate(arrays, scale).items()}
     arrays["languages"][:, 2] = [
         round(1000 * shifts.get(code, 0.0)) for code in arrays["languages"][:, 0].tolist()

@@ -71,7 +71,9 @@ _MOST = 3  # of any count that is a sign
 def words_of(text: str) -> list[str]:
     """Return the words of a text in lower case."""
     pattern = _TOKEN if text.isascii() or _MARK.search(text) is None else _MARKED_TOKEN
-    return pattern.findall(text[:_CHARACTERS].lower())
+    low = text[:_CHARACTERS].lower()
+    # Most words stand between blanks as they are.
+    return [word for part in low.split() for word in ((part,) if part.isalnum() else pattern.findall(part))]
 
 
 def tokens_of(text: str, words: list[str]) -> list[str]:

@@ -15,7 +15,7 @@ from bitextmine.languages.romanize import fold_lookalikes
 from bitextmine.scoring.columns.quantities import NUMBER, contradictions, without_common
 
 _DIGIT = re.compile(r"\d")
-_ARABIC_MARKS = str.maketrans("\u066b\u066c", ".,")  # of decimals and of thousands
+_DECIMAL_MARK, _THOUSANDS_MARK = "\u066b", "\u066c"  # Arabic
 _TIMES = re.compile(r"(?<=:\d\d)[-\u2010-\u2013](?=\d{1,2}:\d\d)")  # between two times
 _DIGITS = re.compile(r"\d+")
 _ROMAN_WORD = re.compile(r"\b[IVXLC]+(?:e|er|ème|th|st|nd|rd)?\b")
@@ -71,9 +71,10 @@ def agreement(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 def number_counts(src: str, tgt: str, langs: tuple[str, str] = ("", "")) -> tuple[int, int, int]:
     """Return the counts of `number_agreement`: shared, lone and clash; `langs` are the languages of both, or ""."""
-    src, tgt = (_readable(text[:_CHARACTERS]) for text in (src, tgt))
+    src, tgt = src[:_CHARACTERS], tgt[:_CHARACTERS]
     if not (_DIGIT.search(src) or _DIGIT.search(tgt)):  # most pairs
         return 0, 0, 0
+    src, tgt = _readable(src), _readable(tgt)
     langs = langs[0] or _usual_language(src), langs[1] or _usual_language(tgt)
     shared, lone, clash = _counts(src, tgt, langs)
     if 0 < lone + 2 * clash <= _MANY:
@@ -90,7 +91,7 @@ def number_counts(src: str, tgt: str, langs: tuple[str, str] = ("", "")) -> tupl
 def _readable(text: str) -> str:
     """Return a text with one form of letters and separators, and 10:00-11:00 as two times."""
     if not text.isascii():
-        text = fold_lookalikes(text).translate(_ARABIC_MARKS)
+        text = fold_lookalikes(text).replace(_DECIMAL_MARK, ".").replace(_THOUSANDS_MARK, ",")
     return _TIMES.sub(" - ", text) if ":" in text else text
 
 
