@@ -5,7 +5,7 @@ belongs to a link. Its pieces do: where the best match of a piece lies just outs
 evidence a link misses is the sum over its pieces of weight times (cosine of the best match within REACH sentences of
 the link - cosine of the best match inside it). The weight of a piece is the norm of its vector, which training makes
 large for distinctive pieces; light ones are left out, which makes the comparison several times faster. Capitalised
-words, most of them names, count as further pieces, which match where their first letters are the same.
+words, most of them names, and numbers count as further pieces, which match where their first characters are the same.
 """
 
 from __future__ import annotations

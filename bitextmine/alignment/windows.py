@@ -30,8 +30,8 @@ Floats = NDArray[np.float32]
 _BLOCK = 8192
 _KEPT_ROWS, _KEPT_BLOCKS = 1024, 6
 _WORD = re.compile(r"[^\W\d_]{2}")
-_NAME = re.compile(r"\b(?![a-zß-öø-ÿ])[^\W\d_]{4,}")  # without most words in lower case
-_BEGINNING = 4  # letters of a name that are compared: its ending may differ
+_NAME = re.compile(r"\b(?:(?![a-zß-öø-ÿ])[^\W\d_]{4,}|\d{2,})")  # or number; without most words in lower case
+_BEGINNING = 4  # letters or digits of a name that are compared: its ending may differ
 _FEW = 4  # letters and digits that can be more than noise or the number of a page
 _REPEATS = 0.5  # of the lines: a document of fewer different ones repeats itself
 _COMMAS = tuple(",;،؛，；、")
@@ -47,7 +47,7 @@ class Form(NamedTuple):
         bare: (n,) bool; has neither a word nor an initial nor a longer number: a page number, a row of dots, dirt on a
             scan.
         ending: (n,) int8, the kind of mark at the end.
-        names: the capitalised words, as hashes of their first letters.
+        names: the capitalised words and the numbers, as hashes of their first letters or digits.
     """
 
     continued: NDArray[np.bool_]
@@ -74,7 +74,7 @@ def _goes_on(before: str, line: str) -> bool:
 
 
 def _names(line: str) -> list[int]:
-    return sorted({_name(word) for word in _NAME.findall(line) if word[0].isupper()})
+    return sorted({_name(word) for word in _NAME.findall(line) if word[0].isupper() or word[0].isdecimal()})
 
 
 @lru_cache(1 << 14)

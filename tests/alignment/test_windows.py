@@ -56,6 +56,8 @@ def test_the_marks_and_names_of_lines():
     assert form.ending.tolist() == [2, 2, 1, 1, 2, 0, 1, 0]
     names = [set(form.names.ids[slice(*form.names.offsets[i : i + 2])].tolist()) for i in range(len(lines))]
     assert [len(some) for some in names] == [1, 1, 0, 0, 0, 1, 1, 0] and names[0] == names[1] != names[5]
+    numbers = Form.of(["es waren 250 m, 2 zu 10", "10 fois, 250m", "15.30"]).names
+    assert numbers.lengths.tolist() == [2, 2, 2] and {*numbers.take([0]).ids} == {*numbers.take([1]).ids}
 
 
 def test_running_sums_are_what_encoding_gives():
