@@ -135,9 +135,12 @@ def test_a_result_does_not_replace_its_corpora(samples, encoder, tmp_path):
         ({"margin": "cosine"}, "margin: unknown value 'cosine'"),
         ({"search": "index"}, "an index lies beside an embedding file"),
         ({"k": 0}, "k must be at least 1"),
+        ({"gold": "gold.tsv", "threshold": 1.1}, "gold is for --threshold auto"),
+        ({"model": ""}, "model: expected an encoder, or the name or folder of one, found ''"),
         ({"model": 5}, "model: expected an encoder, or the name or folder of one, found 5"),
         ({"model": "europe5", "device": "gpu"}, "device: expected auto, cpu, cuda or cuda:N, found 'gpu'"),
         ({"src_lang": 5}, "src_lang: 5 is not a language code"),
+        ({"errors": "bar"}, "errors: unknown value 'bar'"),
     ],
 )
 def test_choices_that_are_wrong(options, message):
@@ -176,12 +179,14 @@ def test_score_takes_what_mine_gives(samples, encoder):
     ("pairs", "options", "message"),
     [
         (None, {}, "expected pairs or a frame"),
+        ("pairs.tsv", {}, "expected pairs or a frame"),
         ([("a", "b")], {"k": 1.5}, r"k: expected a whole number, found 1\.5"),
         ([("a", "b")], {"columns": 5}, "expected names of columns, found 5"),
         ([("a", "b")], {"columns": "nosuch"}, "no column is called 'nosuch'"),
         ([("a", "b"), ("a", None)], {"columns": "numbers"}, "pair 2 is"),
         (pandas.DataFrame({"src": ["a"], "target": ["b"]}), {}, "no column tgt; it has src, target"),
         ([("a", "b")], {"src_lang": "en"}, "neither"),
+        ([("a", "b")], {"margin": "mean"}, "margin: unknown value"),
     ],
 )
 def test_pairs_that_cannot_be_scored(pairs, options, message):
