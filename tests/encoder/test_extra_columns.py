@@ -68,9 +68,9 @@ def test_the_product_is_a_hill_over_the_ratio_of_lengths():
 
 
 def test_characters_of_pieces_and_sentences():
-    each = piece_characters(["", "▁the", "▁", "é", "x" * 300], ngrams=2)
-    assert each.tolist() == [1, 4, 1, 1, 255, 0, 0] and each.dtype == np.uint8
-    sentences = Pieces.from_lists([[1, 2, 3], [], [4] * 30, [5, 0]])
+    each = piece_characters(["", "▁the", "▁", "é", "x" * 300, "东京", "に行った"], ngrams=2)
+    assert each.tolist() == [1, 4, 1, 1, 255, 6, 9, 0, 0] and each.dtype == np.uint8
+    sentences = Pieces.from_lists([[1, 2, 3], [], [4] * 30, [7, 0]])
     assert sentence_characters(sentences, each).tolist() == [6, 0, LONGEST, 1]
 
 
