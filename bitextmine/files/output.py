@@ -220,11 +220,13 @@ def is_ours(path: AnyPath, made: Made) -> bool:
 
     Nothing but zero bytes at the head, as a power cut leaves them, counts as empty.
     """
-    with explained(f"{path}: cannot read"):
-        if not path.is_file():
-            return False
-        with reading(path) as file:
-            head = file.read(_HEAD)
+    head = None  # also if another process removes it now
+    with explained(f"{path}: cannot read"), contextlib.suppress(FileNotFoundError):
+        if path.is_file():
+            with reading(path) as file:
+                head = file.read(_HEAD)
+    if head is None:
+        return False
     if not head.strip(b"\0"):
         return True
     if isinstance(made.mark, bytes):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import hashlib
 import json
 import logging
@@ -26,7 +28,8 @@ _SHARE = 50  # saving takes at most one part in so many of the time
 def remove_checkpoint(path: str | os.PathLike[str]) -> None:
     """Remove the file of a search, unless another program made it."""
     path = Path(path)
-    remove_left(path.with_name(f".{path.name}.tmp"))  # of a kill while it was written
+    for left in path.parent.glob(f".{glob.escape(path.name)}*.tmp"):  # of kills while it was written
+        remove_left(left)
     if is_ours(path, Made.SEARCH):
         Path(f"{path}.state").unlink(missing_ok=True)  # the numbers, as of versions before 0.4
         path.unlink(missing_ok=True)
@@ -87,7 +90,7 @@ class Checkpoint:
         head = read_head(self.path)
         if head is None or head.identity.get("key") != self._key:
             return 0
-        with self.path.open("rb") as file:
+        with contextlib.suppress(OSError), self.path.open("rb") as file:  # another process may remove it
             start = len(file.readline())
             done = int(head.identity.get("rows", 0))
             parts, digest = self._parts(done), hashlib.file_digest(file, _digest).hexdigest()
@@ -96,7 +99,8 @@ class Checkpoint:
             file.seek(start)
             for part in parts:
                 file.readinto(part)
-        return done
+            return done
+        return 0
 
     def _parts(self, done: int) -> list[memoryview]:
         arrays = self._fwd.sim[:done], self._fwd.id[:done], self._bwd.sim, self._bwd.id

@@ -142,6 +142,19 @@ def test_an_output_keeps_links_and_permissions(tmp_path):
     assert target.stat().st_mode & 0o777 == 0o640
 
 
+def test_devices_and_pipes_are_written_in_place(tmp_path):
+    with Destination.of(os.devnull).open() as file:
+        file.write(b"gone\n")
+    assert not Path(os.devnull).is_file()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as cat:
+        with Destination.of(pipe).open() as file:
+            file.write(b"through\n")
+        assert cat.communicate()[0] == b"through\n"
+    assert pipe.is_fifo()
+
+
 @pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
 def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, suffix):
     path = tmp_path / f"out.tsv{suffix}"

@@ -163,6 +163,30 @@ def test_a_full_disk_keeps_the_last_save(file, saves, monkeypatch, caplog):
     assert_same(found, oracle.both(x, y, 4))
 
 
+def test_two_processes_may_save_to_one_file(file):
+    """Between the blocks of one search run another of other neighbours, and the same, which removes the file."""
+    x, y = sides()
+    wanted = {k: oracle.both(x, y, k) for k in (3, 4)}
+    others = [4, 3]
+
+    def another(_rows):
+        if others:
+            k = others.pop()
+            found = search_both(x, y, k, SearchOptions(block_rows=70), checkpoint=Checkpoint(file))
+            assert_same(arrays(found), wanted[k])
+            if k == 4:
+                remove_checkpoint(file)
+
+    options = SearchOptions(block_rows=50)
+    found = search_both(x, y, 4, options, progress=another, checkpoint=Checkpoint(file))
+    assert_same(arrays(found), wanted[4])
+    assert not others
+    file.with_name(f".{file.name}.2.tmp").touch()  # of one that was killed in a save
+    done, found = done_rows(x, y, 4, file)
+    assert done == len(x), "nothing was left to do"
+    assert_same(found, wanted[4])
+
+
 def test_a_file_of_another_program_stays(file, caplog):
     file.write_text("notes")
     x, y = sides()
