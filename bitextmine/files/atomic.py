@@ -10,6 +10,7 @@ import fcntl
 import itertools
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, BinaryIO
@@ -51,8 +52,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     with staging(path) as (temporary, file):
         yield file
         sync_file(file)
-        if path.exists():
-            _check_regular(path)
+        _check_regular(path)
+        with contextlib.suppress(FileNotFoundError):  # also where another process removes it now
             shutil.copymode(path, temporary)
         temporary.replace(path)
         sync_folder(path.parent)
@@ -60,8 +61,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 def _check_regular(path: Path) -> None:
     """Raise OSError for a device or a named pipe, which no file may replace."""
-    if path.exists() and not path.is_file() and not path.is_dir():
-        raise FileExistsError(errno.EEXIST, "it is no regular file", str(path))
+    with contextlib.suppress(FileNotFoundError):
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise FileExistsError(errno.EEXIST, "it is no regular file", str(path))
 
 
 @contextlib.contextmanager

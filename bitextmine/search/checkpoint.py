@@ -61,7 +61,7 @@ class Checkpoint:
             if is_ours(self.path, Made.SEARCH):
                 log.info("%s: of another search, or damaged: discarded", self.path)
                 remove_checkpoint(self.path)
-            else:
+            elif self.path.exists():  # not that of another process, which has removed it now
                 self._give_up("the file there is of another program")
         return self._saved
 
