@@ -49,7 +49,7 @@ lint: $(DEV) ## ruff and mypy
 	$(PY) -m ruff format --check .
 	MYPY_NUM_WORKERS=2 $(PY) -m mypy
 
-figures: $(APP) ## run the benchmarks behind the tables of README.md: make figures DATA=FOLDER
+figures: $(APP) ## run the benchmarks behind the first table of train/quality.md: make figures DATA=FOLDER
 	@PY=$(RUN) bash mine/figures.sh $(DATA)
 
 wheel: $(DEV) ## build dist/bitextmine-*.whl, for x86-64 and aarch64, with the compiled modules inside

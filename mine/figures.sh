@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Run the benchmarks behind the tables of README.md and print their reports: PY=python mine/figures.sh FOLDER
+# Run the benchmarks behind the first table of train/quality.md and print their reports: PY=python mine/figures.sh FOLDER
 #
 # FOLDER holds the public benchmarks:
 #   retrieval/     queries.tsv.zst, distractors.LANG.txt.zst     Europarl, 2,000 queries among up to 200,000 sentences
