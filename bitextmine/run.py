@@ -52,7 +52,7 @@ class Run(Options):
         Opt(
             "--executor",
             "Compute in this process (local), on the Ray cluster of this machine (ray) or of a head node. "
-            "Settings of a worker follow: 'ray://HOST:PORT?cpus=2&gpus=1'; "
+            "Worker settings follow: 'ray://HOST:PORT?cpus=2&gpus=1'; "
             "rows=N: lines per shard.",
             default="local",
         ),

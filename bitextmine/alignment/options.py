@@ -45,7 +45,7 @@ class AlignOptions(Options):
         bool,
         Opt(
             "--anchors",
-            "Keep lines that both sides share as fixed points: numbers of verses and headings, keys, URLs; also "
+            "Keep lines that both sides share as fixed points: verse and heading numbers, keys, URLs; also "
             "paragraphs and headings, if both sides have the same number.",
         ),
     ] = False

@@ -67,7 +67,8 @@ def evaluate_retrieval(
         ),
     ] = None,
     pairs: Annotated[
-        Directions, Opt("--pairs", "Directions to measure; all: to and from English, or else the first.")
+        Directions,
+        Opt("--pairs", "Directions to measure; all: to and from English, else the first language."),
     ] = "all",
     src_file: Annotated[
         File, _file("--src-file", "Instead of --queries: a corpus, for MUSE's protocol.")

@@ -39,8 +39,8 @@ def info(
 _HELP = f"""Summarise a file of sentence pairs on an HTML page.
 
 The page needs no network. It shows the scores, suspicious pairs, examples, and the signature of the run. Reads the
-output of 'mine', 'score' and 'filter', others ({INPUT_SUFFIXES}), with or without scores, or two files, sources and
-translations.
+output of 'mine', 'score' and 'filter', other pairs ({INPUT_SUFFIXES}), with or without scores, or two files, sources
+and translations.
 """
 
 
@@ -121,7 +121,7 @@ def score(
             "tcol",
             header=Opt(
                 "--header/--no-header",
-                "The first line names the columns or is data; with --no-header, the output has none either.",
+                "Take the first line as column names, or as data; with --no-header, the output has no header either.",
                 default="detect, and write one",
             ),
         ),

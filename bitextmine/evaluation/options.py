@@ -27,12 +27,12 @@ class RankingOptions(Options):
         Second,
         Opt(
             "--second",
-            "Also rerank them by the margin of a second encoder, alone and added to that of the first (of its log "
-            "odds, with --rescore): any that --model takes.",
+            "Also rerank them by the margin of a second encoder, any that --model takes: alone, and added to that of "
+            "the first (with --rescore, of its log odds).",
         ),
     ] = None
     second_weight: Annotated[
-        float, Opt("--second-weight", "Weight of the second margin in their sum.", ge=0)
+        float, Opt("--second-weight", "Weight of the second margin in the sum.", ge=0)
     ] = 1.4
 
     def __post_init__(self) -> None:

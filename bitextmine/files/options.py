@@ -47,7 +47,7 @@ class PairColumns(Options):
     tcol: Annotated[str | None, Opt("--tcol", "Target column, likewise.", metavar="COL")] = None
     header: Annotated[
         bool | None,
-        Opt("--header/--no-header", "The first line names the columns or is data.", default="detect"),
+        Opt("--header/--no-header", "Take the first line as column names, or as data.", default="detect"),
     ] = None
 
     @property

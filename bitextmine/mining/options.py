@@ -206,8 +206,8 @@ class MiningOptions(Options):
         Budget,
         Opt(
             "--second-budget",
-            "Most that --second encodes: a share of the lines, or a time (90s, 30m, 2h), with which the result depends "
-            "on the machine.",
+            "Limit of what --second encodes: a share of the lines, or a time (90s, 30m, 2h), which makes the result "
+            "depend on the machine.",
         ),
     ] = 0.1
     dedup: Annotated[Dedup, Opt("--dedup", "Mine duplicate lines once.")] = Dedup.EXACT

@@ -30,7 +30,7 @@ MEANINGS = {
     "letters": "share of letters, 0 to 1; the worse side",
     "src_lang": "language identified in the source",
     "tgt_lang": "language identified in the target",
-    "script": "script of both sides by ISO 15924, as Latn, or of each if they differ, as Latn-Cyrl",
+    "script": "script of both sides by ISO 15924, such as Latn, or of each if they differ: Latn-Cyrl",
     "key": "hash shared by pairs that differ only in case, digits and punctuation",
 }
 DUPLICATES = tuple(level.value for level in Dedup)
@@ -127,7 +127,7 @@ class ScoreOptions(Options):
         Second,
         Opt(
             "--second",
-            "A second encoder: adds cosine2 and margin2, and quality rests on both. Any that --model takes.",
+            "A second encoder, any that --model takes: adds cosine2 and margin2, and quality uses both encoders.",
         ),
     ] = None
     k: Neighbours = 4
