@@ -87,13 +87,15 @@ def list_errors(made: Mixture, found: Bitext) -> None:
         print("M", made.src[src[meaning]], made.tgt[tgt[meaning]], sep="\t")
 
 
-def retrieval(data: Data, langs: list[str], seconds: dict[str, Any], model: str) -> Iterator[list[object]]:
+def retrieval(
+    data: Data, langs: list[str], seconds: dict[str, Any], model: Any, **options: float
+) -> Iterator[list[object]]:
     """Yield the errors of nearest neighbour search on NTREX, English and each language: even lines, whole pools."""
     for name, second in seconds.items():
         for lang in langs:
             lines = {two: data.lines(f"bench/ntrex/ntrex.{two}.txt") for two in ("en", lang)}
             asked, others = ({two: some[start::2] for two, some in lines.items()} for start in (1, 0))
-            ranking = {"rescore": True, "second": second}
+            ranking = {"rescore": True, "second": second, **options}
             found = evaluate_retrieval(asked, others, model=model, **ranking).results
             errors: dict[str, float] = {}
             for result in found:
