@@ -23,7 +23,7 @@ MOST = {
     "names": (0.45, 0.3),
     "shuffled": (0.1, 0.05),
     "misaligned": (0.02, 0.02),
-    "negation": (0.4, 0.25),
+    "negation": (0.5, 0.25),
     "wrong_language": (0.01, 0.01),
     "copied": (0.01, 0.01),
 }
