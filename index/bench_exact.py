@@ -13,17 +13,20 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness import alternate, middle, parser, processor, table
 
 from bitextmine.search.exact import search_both
 from bitextmine.search.fused import ISA, instruction_set
 from bitextmine.search.options import Arithmetic, Engine, SearchOptions
 from bitextmine.system import parse_size
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "mine"))
+from harness import alternate, middle, parser, processor, table
 
 FAISS = "faiss.knn, twice"
 Found = tuple[np.ndarray, ...]  # similarities and ids, source to target and back

@@ -14,6 +14,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "mine"))
 from harness import bitextmine, child, parser, processor, table, timed
 
 EXACT_ROWS = 8192

@@ -1,4 +1,4 @@
-"""Arguments, timing and tables of the scripts. train/ and index/ hold links to this file."""
+"""Arguments, timing and tables of the scripts in train/, index/ and mine/."""
 
 from __future__ import annotations
 

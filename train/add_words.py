@@ -20,6 +20,7 @@ import json
 import re
 import sqlite3
 import struct
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -28,8 +29,6 @@ from pathlib import Path
 import msgpack
 import numpy as np
 import sentencepiece
-from harness import parser
-from peers import peer_encoder
 from safetensors.numpy import save_file
 
 from bitextmine.encoder import Encoder, load_encoder
@@ -41,6 +40,10 @@ from bitextmine.files.json_toml import write_json
 from bitextmine.files.source import iter_lines
 from bitextmine.languages.romanize import romanize
 from bitextmine.scoring.columns.quality import WEIGHT_STEPS, usual_weights
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "mine"))
+from harness import parser
+from peers import peer_encoder
 
 # By round and language: where meanings come from, words looked at, and the shares of the pieces' sum and the meaning.
 SOURCES = {

@@ -21,15 +21,18 @@ from __future__ import annotations
 
 import random
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+
+from bitextmine.encoder import load_encoder
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "mine"))
 from bench_public import NAMES, parallel, units
 from harness import parser, table
 from peers import peer_encoder
-
-from bitextmine.encoder import load_encoder
 
 KINDS = ("number", "name", "negation")
 NUMBER = re.compile(r"(?<![\w.,])\d+(?![\w]|[.,]\d)")

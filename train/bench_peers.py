@@ -3,64 +3,34 @@
     python train/bench_peers.py --peer use=use/bin/python --peer e5=e5/bin/python \\
         news/queries.tsv.zst everyday/queries.en-*.tsv.zst
 
-A file has a header of languages, and sentences that translate each other in each row. A sentence is looked up among all
-of the file's in the other language. The error, in per cent, is the mean of both directions, by cosine and by ratio
-margin (k = 4, among the ten nearest). Equal sentences are one. A peer is a package in an environment of its own
-(peers.py). Rates are sentences per second of processor time, one thread, with the encoder loaded.
+A file has a header of languages, and sentences that translate each other in each row. The error, in per cent, is that
+of `evaluate retrieval` without distractors: the mean of both directions with English, by cosine and by ratio margin. A
+peer is a package in an environment of its own (mine/peers.py). Rates are sentences per second of processor time, one
+thread, with the encoder loaded.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
+import bitextmine
+from bitextmine.evaluation.pools import read_queries
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "mine"))
 from harness import parser, table
 from peers import peer_encoder
 
-from bitextmine.encoder import load_encoder
-from bitextmine.evaluation.options import RankingOptions
-from bitextmine.evaluation.pools import Queries, read_queries
-from bitextmine.evaluation.ranking import rank_in_pool
-from bitextmine.run import Run
 
-PIVOT = "en"
-K = 4
-BLOCK = 1 << 14
-
-
-class Measured:
-    """An encoder, the sentences that it encoded, and its seconds of processor time."""
-
-    def __init__(self, wanted: str) -> None:
-        self.name, encoder = peer_encoder(wanted)
-        self._encoder = load_encoder(encoder, "cpu") if isinstance(encoder, str) else encoder
-        self.sentences, self.seconds = 0, 0.0
-        self._encoder.encode(["A sentence."])
-
-    def vectors(self, lines: list[str]) -> np.ndarray:
-        """Return float16 rows of length 1."""
-        begin = _processor_time()
-        rows = np.concatenate(
-            [
-                np.asarray(self._encoder.encode(lines[i : i + BLOCK]), dtype=np.float32)
-                for i in range(0, len(lines), BLOCK)
-            ]
-        )
-        self.seconds += _processor_time() - begin
-        self.sentences += len(lines)
-        return (rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)).astype(np.float16)
-
-
-def _processor_time() -> float:
+def processor_time() -> float:
     """Return the seconds of processor time of this process and of its children, which still run."""
     ticks = 0
     for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split():
-        ticks += sum(
-            map(int, Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[11:13])
-        )
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
+        ticks += int(fields[11]) + int(fields[12])
     return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
 
 
@@ -71,38 +41,36 @@ def main() -> None:
     command.add_argument("--rows", type=int, help="only the first so many of each file (e5: 20 sentences/s)")
     command.add_argument("--peer", action="append", default=[], metavar="NAME=PYTHON", help="use or e5")
     args = command.parse_args()
-    encoders = [Measured(wanted) for wanted in [*(args.model or ["europe5"]), *args.peer]]
+    encoders = dict(map(peer_encoder, [*(args.model or ["europe5"]), *args.peer]))
+    encoders = {name: bitextmine.load_encoder(encoder, "cpu") for name, encoder in encoders.items()}
+    sentences, seconds = 0, dict.fromkeys(encoders, 0.0)
 
     def rows() -> Iterator[list[object]]:
+        nonlocal sentences
         for path in args.files:
-            asked = {lang: side[: args.rows] for lang, side in read_queries(path).items()}
-            lines = sorted({line for side in asked.values() for line in side})
-            line_of = {line: i for i, line in enumerate(lines)}
-            vectors = [encoder.vectors(lines) for encoder in encoders]
-            for other in asked:
-                if other != PIVOT:
-                    cells = (_errors(some, line_of, asked, other) for some in vectors)
-                    yield [path.parent.name, f"{PIVOT}-{other}", len(asked[other]), *cells]
-        speeds = (round(encoder.sentences / encoder.seconds) for encoder in encoders)
-        yield ["sentences per CPU second", "", "", *speeds]
+            queries = {lang: side[: args.rows] for lang, side in read_queries(path).items()}
+            lines = sorted({line for side in queries.values() for line in side})
+            sentences += len(lines)
+            reports = []
+            for name, encoder in encoders.items():
+                begin = processor_time()
+                encoder.encode(lines)
+                seconds[name] += processor_time() - begin
+                reports.append(bitextmine.evaluate_retrieval(queries, model=encoder).to_frame())
+            for lang in filter("en".__ne__, queries):
+                cells = (errors(report, lang) for report in reports)
+                yield [path.parent.name, f"en-{lang}", len(queries[lang]), *cells]
+        yield ["sentences per CPU second", "", "", *(round(sentences / spent) for spent in seconds.values())]
 
-    table(["text", "pair", "sentences", *(encoder.name for encoder in encoders)], rows())
+    table(["text", "pair", "sentences", *encoders], rows())
 
 
-def _errors(vectors: np.ndarray, line_of: dict[str, int], asked: Queries, other: str) -> str:
-    """By cosine and by ratio margin, mean of both directions, in per cent."""
-    wrong = np.zeros(2)
-    for src, tgt in ((PIVOT, other), (other, PIVOT)):
-        (src_rows, queries), (tgt_rows, answers) = (
-            np.unique([line_of[line] for line in asked[lang]], return_inverse=True) for lang in (src, tgt)
-        )
-        source, target = (np.ascontiguousarray(vectors[some]) for some in (src_rows, tgt_rows))
-        nearest = rank_in_pool(np.arange(len(source)), source, target, RankingOptions(K), Run("cpu"))
-        wrong += [
-            100 * float((first[queries] != answers).mean()) / 2
-            for first in (nearest["cosine"], nearest[f"ratio-{K}"])
-        ]
-    return f"{wrong[0]:.2f} / {wrong[1]:.2f}"
+def errors(report, lang: str) -> str:
+    """Return the means of both directions of a language by cosine and by ratio margin, in per cent."""
+    own = report[(report.src == lang) | (report.tgt == lang)]
+    return " / ".join(
+        f"{100 * (1 - own.p_at_1[own.measure == by].mean()):.2f}" for by in ("cosine", "ratio-4")
+    )
 
 
 if __name__ == "__main__":

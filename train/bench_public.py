@@ -24,14 +24,17 @@ from __future__ import annotations
 
 import itertools
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
-from harness import parser, table
 
 from bitextmine.encoder import load_encoder
 from bitextmine.files.source import iter_lines
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "mine"))
+from harness import parser, table
 
 K = 4
 # Languages by group, each with LASER's and MTEB's name; NTREX and FLORES add a script, or have another name.
