@@ -1,7 +1,7 @@
 """Strict and lax F1 of sentence alignment on real documents and on synthetic ones.
 
     python mine/bench_alignment.py real FOLDER [--peers FOLDER]
-    python mine/bench_alignment.py quality laws.de-fr-it.tsv news.tsv [--half dev|test] [--peers FOLDER]
+    python mine/bench_alignment.py quality laws.de-fr-it.tsv news.tsv [--peers FOLDER]
     python mine/bench_alignment.py documents laws.de-fr-it.tsv news.tsv
 
 `real` aligns documents NAME.LANG of a folder that have a gold alignment NAME.L1-L2.gold in Vecalign's format.
@@ -9,7 +9,7 @@
 The others make documents from parallel rows, tab-separated under a header of languages; a first column "document"
 tells where documents end, else each 100 rows are one. Sentences are split at
 punctuation on one side, neighbours joined on one side, sentences and long stretches left out, foreign sentences
-inserted, and a block moved elsewhere, whose sentences count as left out.
+inserted, and a block moved elsewhere, whose sentences count as left out. `quality` takes the second half of each file.
 
 --peers is a folder of Python packages with sentalign (which holds Vecalign's own program) and galechurch: they align
 the same documents, Vecalign with our vectors. Prints Markdown tables.
@@ -42,10 +42,10 @@ from bitextmine.evaluation.alignment import Pair, read_alignments, score_alignme
 from bitextmine.files.source import iter_lines
 from bitextmine.languages.codes import join_sentences
 from bitextmine.run import Run
-from bitextmine.signature import signature
 
 SIZES = 5
 NEWS_ROWS = 100
+SEED = 1
 Row = dict[str, str]
 
 
@@ -80,8 +80,8 @@ class Made:
 
 
 def read_documents(path: str) -> list[list[Row]]:
-    lines = [line.split("\t") for line in list(iter_lines(path))]
-    header, rows = lines[0], [dict(zip(lines[0], cells, strict=True)) for cells in lines[1:]]
+    header, *lines = (line.split("\t") for line in iter_lines(path))
+    rows = [dict(zip(header, cells, strict=True)) for cells in lines]
     if header[0] != "document":
         return [rows[i : i + NEWS_ROWS] for i in range(0, len(rows) - NEWS_ROWS // 2, NEWS_ROWS)]
     found: dict[str, list[Row]] = {}
@@ -123,21 +123,21 @@ def make(
     start, without = rng.randrange(max(1, len(units) - gap)), rng.randrange(2)
     for i, unit in enumerate(units):
         if start <= i < start + gap:
-            out += [one_sided(line, 1 - without) for line in unit[1 - without]]
+            out += one_sided(unit[1 - without], 1 - without)
         elif rng.random() < rates.drop:
             side = rng.randrange(2)
-            out += [one_sided(line, side) for line in unit[side]]
+            out += one_sided(unit[side], side)
         else:
             out.append(unit)
         if rng.random() < rates.insert:
             side = rng.randrange(2)
             row = rng.choice(foreign)
-            out.append(one_sided(row.get((a, b)[side]) or next(iter(row.values())), side))
+            out += one_sided([row.get((a, b)[side]) or next(iter(row.values()))], side)
     return moved(out, int(len(out) * rates.moved), rng)
 
 
-def one_sided(line: str, side: int) -> tuple[list[str], list[str]]:
-    return ([line], []) if side == 0 else ([], [line])
+def one_sided(lines: list[str], side: int) -> list[tuple[list[str], list[str]]]:
+    return [([], [line]) if side else ([line], []) for line in lines]
 
 
 def moved(units: Sequence[tuple[list[str], list[str]]], length: int, rng: random.Random) -> Made:
@@ -209,24 +209,27 @@ def gale_church(peer: object) -> Method:
 # --- tables ------------------------------------------------------------------------------------------------
 
 
+def read_gold(folder: Path) -> Iterator[tuple[str, Made]]:
+    """Yield the names and languages, and the documents, of a folder."""
+    for path in sorted(folder.glob("*.gold")):
+        name, langs, _ = path.name.rsplit(".", 2)
+        src, tgt = (list(iter_lines(path.with_name(f"{name}.{lang}"))) for lang in langs.split("-"))
+        yield f"{name}, {langs}", Made(src, tgt, read_alignments(path)[0])
+
+
 def real(args: argparse.Namespace, encoder: object, aligners: dict[str, Method]) -> None:
     """Print a table of the real documents, a row for each and one for all."""
     golds: list[list[Pair]] = []
     found: dict[str, list[list[Pair]]] = {name: [] for name in aligners}
 
     def rows() -> Iterator[list[object]]:
-        for path in sorted(Path(args.files[0]).glob("*.gold")):
-            name, langs, _ = path.name.rsplit(".", 2)
-            src, tgt = (list(iter_lines(path.with_name(f"{name}.{lang}"))) for lang in langs.split("-"))
-            golds.append(read_alignments(path)[0])
-            windows = make_windows(encoder, [src, tgt], SIZES)
+        for name, made in read_gold(Path(args.files[0])):
+            golds.append(made.gold)
+            windows = make_windows(encoder, [made.src, made.tgt], SIZES)
             for key, aligner in aligners.items():
-                found[key].append(aligner(Made(src, tgt, golds[-1]), *windows))
-            yield [
-                f"{name}, {langs}",
-                len(golds[-1]),
-                *(scores(links[-1:], golds[-1:]) for links in found.values()),
-            ]
+                found[key].append(aligner(made, *windows))
+            cells = (scores(links[-1:], golds[-1:]) for links in found.values())
+            yield [name, len(made.gold), *cells]
         yield ["all", sum(map(len, golds)), *(scores(links, golds) for links in found.values())]
 
     table(["document", "links", *(f"{name}, strict / lax" for name in aligners)], rows())
@@ -244,18 +247,12 @@ def quality(args: argparse.Namespace, encoder: object, aligners: dict[str, Metho
 
     def rows() -> Iterator[list[object]]:
         for number, (path, documents) in enumerate(zip(args.files, files, strict=True)):
-            half = len(documents) // 2
-            chosen = documents[:half] if args.half == "dev" else documents[half:]
+            chosen = [some for some in documents[len(documents) // 2 :] if len(some) > 20]
             pairs = language_pairs(documents)
             foreign = [row for document in files[number - 1][:3] for row in document]
             for name, rates in CONDITIONS.items():
-                rng = random.Random(args.seed)
-                made = [
-                    make(some, a, b, rates, foreign, rng)
-                    for some in chosen
-                    if len(some) > 20
-                    for a, b in pairs
-                ]
+                rng = random.Random(SEED)
+                made = [make(some, a, b, rates, foreign, rng) for some in chosen for a, b in pairs]
                 windows = make_windows(encoder, [lines for m in made for lines in (m.src, m.tgt)], SIZES)
                 each = list(zip(made, windows[::2], windows[1::2], strict=True))
                 cells = (
@@ -280,7 +277,7 @@ def matching(args: argparse.Namespace, encoder: object, aligners: dict[str, Meth
             if "document" not in documents[0][0]:
                 documents = [some[i : i + 25] for some in documents for i in range(0, len(some) - 12, 25)]
             for a, b in language_pairs(documents):
-                rng = random.Random(args.seed)
+                rng = random.Random(SEED)
                 made = [make(some, a, b, Rates(), documents[0], rng) for some in documents]
                 there = rng.sample(range(len(made)), len(made) - len(made) // 10)
                 src = make_windows(encoder, [m.src for m in made], 1)
@@ -296,9 +293,7 @@ def main() -> None:
     command = parser(__doc__)
     command.add_argument("what", choices=["real", "quality", "documents"])
     command.add_argument("files", nargs="+")
-    command.add_argument("--half", choices=["dev", "test"], default="test")
     command.add_argument("--model", default="default")
-    command.add_argument("--seed", type=int, default=1)
     command.add_argument("--second", metavar="NAME[=PYTHON]", help="also with this second encoder (peers.py)")
     command.add_argument("--peers", metavar="FOLDER")
     args = command.parse_args()
@@ -312,9 +307,6 @@ def main() -> None:
         aligners["Vecalign"] = vecalign(importlib.import_module("sentalign.dp_utils"), pad)
         aligners["Gale-Church"] = gale_church(importlib.import_module("galechurch"))
     {"real": real, "quality": quality, "documents": matching}[args.what](args, encoder, aligners)
-    print(
-        f"\n{signature(task='alignment', made=args.what, model=encoder.hash, seed=args.seed, resamples=2000)}"
-    )
 
 
 if __name__ == "__main__":

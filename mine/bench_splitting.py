@@ -1,40 +1,37 @@
 """How well do libraries find the ends of sentences? Sentences of ours, joined to paragraphs and split again.
 
-    python mine/bench_splitting.py NAME.LANG[.zst]... [--half 0|1]
+    python mine/bench_splitting.py NAME.LANG[.zst]...
 
-Each file holds one sentence per line. Runs of lines become paragraphs; lines without closing punctuation (headlines)
-are left out. A boundary counts as found if as many letters precede it as in the original, spaces aside. Every second
-paragraph (--half) is measured, so that a choice and its report rest on different text. Prints a Markdown table: F1 of
-the boundaries inside paragraphs, in percent, and megabytes of text per second of CPU time. Libraries that are not
-installed are left out.
+Each file holds one sentence per line. Runs of five lines become paragraphs; lines without closing punctuation
+(headlines) are left out. A boundary counts as found if as many letters precede it as in the original, spaces aside.
+Every second paragraph is measured; choices were made on the others. Prints a Markdown table: F1 of the boundaries
+inside paragraphs, in percent, and megabytes of text per second of CPU time. Libraries that are not installed are left
+out.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib
 import importlib.util
 import time
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
+import numpy as np
 from harness import parser, table
 
+from bitextmine.documents.sentences import sentences
 from bitextmine.files.source import Location, iter_lines
 
 CLOSING = set(".!?…。！？।؟\"'”’»“‘)")
+SENTENCES = 5  # of a paragraph
 Splitter = Callable[[str, str], list[str]]
 
 
-def splitter(name: str) -> Splitter:
+def splitter(name: str, library: Any) -> Splitter:
     """Return a function of a text and its language that returns its sentences."""
-    if name == "bitextmine":
-        from bitextmine.documents.sentences import sentences
-
-        return sentences
-    library = importlib.import_module(name)
     if name == "sentencex":
         return lambda text, lang: list(library.segment(lang, text))
     if name == "blingfire":
@@ -48,65 +45,53 @@ def splitter(name: str) -> Splitter:
     return lambda text, lang: list(segmenter(lang).segment(text))
 
 
-LIBRARIES = "bitextmine", "sentencex", "blingfire", "pysbd"
-
-
-def paragraphs(lines: list[str], most: int, half: int) -> Iterator[list[str]]:
+def paragraphs(lines: Iterator[str]) -> list[list[str]]:
     kept = [line.strip() for line in lines if line.strip() and line.strip()[-1] in CLOSING]
-    runs = [kept[i : i + most] for i in range(0, len(kept) - most + 1, most)]
-    yield from runs[half::2]
+    runs = [kept[i : i + SENTENCES] for i in range(0, len(kept) - SENTENCES + 1, SENTENCES)]
+    return runs[1::2]
 
 
 def ends(parts: list[str]) -> set[int]:
     """Numbers of letters before each inner boundary."""
-    found, size = set(), 0
-    for part in parts:
-        size += len("".join(part.split()))
-        found.add(size)
-    return found - {0, size}
+    found = [*accumulate(len("".join(part.split())) for part in parts)]
+    return {*found} - {0, *found[-1:]}
 
 
 def measure(split: Splitter, runs: list[list[str]], lang: str, joiner: str) -> tuple[float, float]:
-    right = guessed = true = size = 0
+    texts = [joiner.join(run) for run in runs]
     start = time.process_time()
-    outputs = []
-    for run in runs:
-        text = joiner.join(run)
-        size += len(text.encode())
-        outputs.append(split(text, lang))
+    outputs = [split(text, lang) for text in texts]
     seconds = time.process_time() - start
-    for run, output in zip(runs, outputs, strict=True):
-        gold, found = ends(run), ends(output)
-        right, guessed, true = right + len(gold & found), guessed + len(found), true + len(gold)
-    return 200 * right / max(1, guessed + true), size / 1e6 / max(seconds, 1e-9)
+    both = [(ends(run), ends(output)) for run, output in zip(runs, outputs, strict=True)]
+    right, of_both = (
+        sum(len(gold & found) for gold, found in both),
+        sum(len(gold) + len(found) for gold, found in both),
+    )
+    return 200 * right / max(1, of_both), sum(len(text.encode()) for text in texts) / 1e6 / max(seconds, 1e-9)
 
 
 def main() -> None:
     command = parser(__doc__)
     command.add_argument("files", nargs="+", metavar="FILE")
-    command.add_argument("--half", type=int, choices=(0, 1), default=1)
-    command.add_argument("--sentences", type=int, default=5, help="in a paragraph (5)")
-    command.add_argument("--only", nargs="+", choices=LIBRARIES, default=LIBRARIES)
     args = command.parse_args()
-    names = [name for name in args.only if importlib.util.find_spec(name)]
-    splitters = [splitter(name) for name in names]
-    scores: list[list[float]] = []
-    speeds: list[list[float]] = []
+    splitters: dict[str, Splitter] = {"bitextmine": sentences}
+    for name in ("sentencex", "blingfire", "pysbd"):
+        if importlib.util.find_spec(name):
+            splitters[name] = splitter(name, importlib.import_module(name))
+    measured: list[list[tuple[float, float]]] = []
 
     def rows() -> Iterator[list[object]]:
         for file in args.files:
             stem = Location.of(file).stem
             lang = stem.suffix[1:] if stem.suffix != ".txt" else Path(stem.stem).suffix[1:]
+            runs = paragraphs(iter_lines(file))
             joiner = "" if lang in ("zh", "ja", "th") else " "
-            runs = list(paragraphs(list(iter_lines(file)), args.sentences, args.half))
-            columns = zip(*(measure(split, runs, lang, joiner) for split in splitters), strict=True)
-            scores.append(list(next(columns)))
-            speeds.append(list(next(columns)))
-            yield [f"{stem.name} ({len(runs):,})", *scores[-1]]
-        for name, columns in (("mean", scores), ("MB/s", speeds)):
-            yield [name, *(mean(column) for column in zip(*columns, strict=True))]
+            measured.append([measure(split, runs, lang, joiner) for split in splitters.values()])
+            yield [f"{stem.name} ({len(runs):,})", *(f1 for f1, _ in measured[-1])]
+        for name, means in zip(("mean", "MB/s"), np.mean(measured, axis=0).T.tolist(), strict=True):
+            yield [name, *means]
 
-    table(["text", *names], rows(), digits=1)
+    table(["text", *splitters], rows(), digits=1)
 
 
 if __name__ == "__main__":
