@@ -68,8 +68,8 @@ class Document:
         s, t = np.array(first.lattice.moves()).T
         there = (x >= 0) & (y >= 0) & (x + s <= n) & (y + t <= m)
         features = np.zeros((*there.shape, len(NAMES)))
-        for column, name in enumerate(NAMES):
-            cost = costs.lattice(band, distances, replace(free, **{name: 1.0}), level, missed).cost
+        for column, price in enumerate(NAMES):
+            cost = costs.lattice(band, distances, replace(free, **{price: 1.0}), level, missed).cost
             features[..., : len(costs.steps), column] = cost
         features[..., len(costs.steps) :, NAMES.index("skip")] = 1
         x, y, s, t = (np.broadcast_to(part, there.shape)[there] for part in (x, y, s, t))

@@ -281,40 +281,26 @@ class Command:
         """Start without waiting."""
         return subprocess.Popen([*self.argv, *map(os.fspath, args)], env=self.environment(env), **kwargs)
 
-    def start_to_die(
-        self,
-        hooks: Path,
-        count: int,
-        *args: str | os.PathLike[str],
-        of: int = signal.SIGKILL,
-        folder: str | os.PathLike[str] = ".",
-        env: dict[str, str] | None = None,
-        **kwargs: Any,
-    ) -> subprocess.Popen[bytes]:
-        """Start a command that sends itself a signal before its count-th touch of a file in `folder`.
-
-        That moment does not depend on the speed of the machine. `folder` is relative to the command's working folder;
-        `hooks` is an empty folder to use.
-        """
-        die = self._to_die(hooks, count, of, folder)
-        return self.start(*args, env={"PYTHONPATH": str(hooks), **die, **(env or {})}, **kwargs)
-
     def dies(
         self,
         hooks: Path,
         count: int,
         *args: str | os.PathLike[str],
-        of: int = signal.SIGKILL,
         folder: str | os.PathLike[str] = ".",
         env: dict[str, str] | None = None,
         **kwargs: Any,
     ) -> Result:
-        """Run a command of `start_to_die` to its end."""
-        die = self._to_die(hooks, count, of, folder)
+        """Run a command that kills itself as `to_die` says."""
+        die = self.to_die(hooks, count, signal.SIGKILL, folder)
         return self(*args, env={**die, **(env or {})}, hooks=hooks, code=None, **kwargs)
 
     @staticmethod
-    def _to_die(hooks: Path, count: int, of: int, folder: str | os.PathLike[str]) -> dict[str, str]:
+    def to_die(hooks: Path, count: int, of: int, folder: str | os.PathLike[str] = ".") -> dict[str, str]:
+        """Return variables with which a command sends itself a signal before its count-th touch of a file in `folder`.
+
+        That moment does not depend on the speed of the machine. `folder` is relative to the command's working folder;
+        `hooks` is an empty folder to use, from which the command must load `sitecustomize`.
+        """
         hooks.mkdir(exist_ok=True)
         (hooks / "sitecustomize.py").write_text(_DIE)
         return {"DIE_AT": str(count), "DIE_OF": str(int(of)), "DIE_IN": os.fspath(folder)}

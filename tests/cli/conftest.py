@@ -9,34 +9,19 @@ from bitextmine.cli.program import program
 
 from .helpers import MINE, Here
 
-# A sitecustomize.py: runs Python code once, at the n-th call of a function of the package, or before the n-th opening
-# of a file in a folder. That moment does not depend on the speed of the machine.
+# A sitecustomize.py: runs Python code once, at the first call of a function of the package. That moment does not depend
+# on the speed of the machine.
 _ACT = """
 import os, sys
 
-left, on, code = int(os.environ["ACT_AT"]), os.environ["ACT_ON"], os.environ["ACT_DO"]
-here = os.path.abspath(os.environ["ACT_IN"])
+on, code = os.environ["ACT_ON"], os.environ["ACT_DO"]
 
-def count():
-    global left
-    left -= 1
-    if not left:
+def profile(frame, event, arg):
+    if event == "call" and frame.f_code.co_name == on and "bitextmine" in frame.f_code.co_filename:
         sys.setprofile(None)
         exec(code, {})
 
-def audit(event, args):
-    if left > 0 and event == "open" and isinstance(args[0], (str, bytes, os.PathLike)):
-        if os.path.dirname(os.path.abspath(os.fsdecode(args[0]))) == here:
-            count()
-
-def profile(frame, event, arg):
-    if left > 0 and event == "call" and frame.f_code.co_name == on and "bitextmine" in frame.f_code.co_filename:
-        count()
-
-if on == "touch":
-    sys.addaudithook(audit)
-else:
-    sys.setprofile(profile)
+sys.setprofile(profile)
 """
 
 
@@ -84,14 +69,13 @@ def corpora(tmp_path, parallel_text):
 
 @pytest.fixture
 def act(tmp_path):
-    """Make the options that run `code` at the n-th call of a function, or opening of a file (on="touch")."""
+    """Make the options that run `code` at the first call of a function."""
 
-    def options(code, on, at=1, **more):
+    def options(code, on):
         hooks = tmp_path / "hooks"
         hooks.mkdir(exist_ok=True)
         (hooks / "sitecustomize.py").write_text(_ACT)
-        env = {"ACT_AT": str(at), "ACT_ON": on, "ACT_DO": code, "ACT_IN": ".", **more}
-        return {"hooks": hooks, "env": env}
+        return {"hooks": hooks, "env": {"ACT_ON": on, "ACT_DO": code}}
 
     return options
 

@@ -80,9 +80,8 @@ def stopped(bm, bitextmine, tiny_model, parallel_text, tmp_path):
     parallel_text(tmp_path, 120, extra=10)
     args = ("embed", "corpus.en", "--model", tiny_model)
     hooks = tmp_path / "hooks"
-    child = bitextmine.start_to_die(
-        hooks, 8, *args, of=signal.SIGSTOP, cwd=tmp_path, stderr=subprocess.DEVNULL
-    )
+    stop = {"PYTHONPATH": str(hooks), **bitextmine.to_die(hooks, 8, signal.SIGSTOP)}
+    child = bitextmine.start(*args, env=stop, cwd=tmp_path, stderr=subprocess.DEVNULL)
     os.waitpid(child.pid, os.WUNTRACED)
     assert (tmp_path / "corpus.en.npy.part").exists()
     yield child

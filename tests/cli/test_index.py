@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from .helpers import MINE, texts
+from .helpers import MINE
 
 THROUGH = (*MINE, "--search", "index")
 
@@ -24,13 +24,6 @@ def indexed_folder(bitextmine, tiny_model, parallel_text, tmp_path_factory):
 def indexed(indexed_folder, tmp_path):
     shutil.copytree(indexed_folder, tmp_path, dirs_exist_ok=True)
     return tmp_path
-
-
-def test_flat_indexes_find_what_exact_search_finds(bm, indexed):
-    bm("index", "corpus.fr", "--type", "flat", "--force")
-    assert "recall" in (indexed / "corpus.fr.faiss.json").read_text()
-    exact = set(texts(bm(*MINE).out))
-    assert set(texts(bm(*THROUGH).out)) == exact
 
 
 def flipped(path):

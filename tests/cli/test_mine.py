@@ -4,7 +4,6 @@ import csv
 import gzip
 import json
 import re
-import resource
 import shutil
 from pathlib import Path
 
@@ -252,19 +251,6 @@ def test_little_memory(bm, parallel_text, tmp_path):
     parallel_text(tmp_path, 3000)
     need = re.search(r"(\d\S*) or more \(--memory\)", bm.fails(*MINE, "--memory", "20K"))
     assert bm(*MINE, "--memory", need[1]).out == bm(*MINE).out
-
-
-def test_no_room_for_the_pairs(bm, parallel_text, tmp_path):
-    parallel_text(tmp_path, 1000)
-    plain = (*MINE, "--no-clean")  # the language identifier unpacks its model into a file
-    whole = bm(*plain).out
-    (tmp_path / "out.tsv").write_text("earlier\n")
-    limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))}
-    assert "out.tsv" in bm.fails(*plain, "-o", "out.tsv", **limit)
-    assert (tmp_path / "out.tsv").read_text() == "earlier\n"
-    bm(*plain, "-o", "out.tsv")
-    assert (tmp_path / "out.tsv").read_text() == whole
-    assert not list(tmp_path.glob(".*"))
 
 
 @pytest.mark.usefixtures("corpora")

@@ -8,7 +8,7 @@ from bitextmine.embeddings import index_file as file
 from bitextmine.embeddings.index_file import check_index, index_paths, load_index, open_index
 from bitextmine.embeddings.store import Manifest, open_embedding
 from bitextmine.embeddings.writer import EmbeddingWriter
-from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.errors import BitextmineError
 from bitextmine.run import Run
 from bitextmine.search.indexed import Indexed
 from bitextmine.search.options import IndexOptions
@@ -125,12 +125,6 @@ def test_factory_strings_write_nothing_to_standard_output(npy, capfd, kind):
     index_corpus(npy, kind)
     load_index(index_paths(npy)[0])
     assert not capfd.readouterr().out  # FAISS itself warns of few rows, on standard error
-
-
-def test_a_kind_that_cannot_be_leaves_nothing(npy):
-    with pytest.raises(UsageError, match="NoSuchIndex"):
-        index_corpus(npy, "NoSuchIndex")
-    assert not list(npy.parent.glob("*.faiss*"))
 
 
 @pytest.mark.parametrize("after", ["_checksum", "write_json"])

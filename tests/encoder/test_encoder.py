@@ -1,7 +1,6 @@
 """What an encoder promises: unit rows, zero rows for empty lines, the same whatever the batch."""
 
 import json
-import multiprocessing
 import pickle
 import shutil
 
@@ -156,14 +155,6 @@ def test_damaged_folder_names_the_file(make_folder, tmp_path, damage, said):
     with pytest.raises(BitextmineError, match="model") as e:
         load_encoder(folder)
     assert said in str(e.value)
-
-
-def test_a_pool_of_processes_takes_an_encoder(make_folder, tmp_path):
-    encoder = load_encoder(make_folder(tmp_path / "model", 1))
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        found = pool.map(encoder.encode, [LINES[:3], LINES[3:]])
-    # The other process multiplies in bfloat16 where the processor can.
-    np.testing.assert_allclose(np.concatenate(found), encoder.encode(LINES), atol=0.02)
 
 
 def test_a_pickle_is_not_loaded_from_a_folder_that_changed(make_folder, tmp_path):

@@ -63,14 +63,6 @@ def test_max_line_sets_where_it_ends(bitextmine, tmp_path):
     assert "<stdin>: line 3: longer than 2,048 bytes" in message
 
 
-@pytest.mark.parametrize("name", ["corpus.fr.gz", "corpus.fr.xz", "corpus.fr.zst"])
-def test_blocks_are_small_however_much_a_byte_expands_to(tmp_path, name):
-    path = write_bomb(tmp_path / name, size=64 * MIB)
-    sizes = [len(block) for block in Source.of(path).blocks()]
-    assert sum(sizes) == len(b"one\tun\n") + 64 * MIB
-    assert max(sizes) <= 16 * MIB
-
-
 def test_rows_that_are_long_come_in_smaller_blocks_however_a_file_is_cut(tmp_path, monkeypatch):
     rng = random.Random(1)
     rows = [f"{'a' * rng.randrange(30)}\t{'b' * rng.randrange(30)}" for _ in range(500)]

@@ -86,24 +86,6 @@ def test_lists_that_run_empty_give_no_neighbours():
     assert measure(Indexed(pool, index), draw(pool, 4, size=48)).at_k < 1
 
 
-def test_search_within_a_selection_of_the_rows():
-    """Mining folds equal lines and drops empty ones; the index is of all the lines."""
-    rng = np.random.default_rng(6)
-    lines = oracle.vectors(rng, 200, 16)
-    lines[60:80] = lines[40:60]
-    lines[100] = 0
-    rows = np.full(200, -1)
-    kept = np.r_[0:60, 80:100, 101:190]
-    rows[kept] = np.arange(len(kept))
-    rows[60:80] = rows[40:60]
-    packed = lines[kept]
-    queries = oracle.vectors(rng, 30, 16)
-    sim, ids = Indexed(packed, build_index(lines), rows).search(queries, 4)
-    want = search_one(queries, packed, 4)
-    assert ids.tolist() == want[1].tolist()
-    assert sim.tolist() == want[0].tolist()
-
-
 @pytest.mark.parametrize("kind", ["ivf", "HNSW8"])
 def test_tuning_reaches_the_target(kind):
     rng = np.random.default_rng(8)

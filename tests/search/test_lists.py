@@ -120,7 +120,8 @@ def test_both_directions_are_what_either_index_finds(kinds):
         assert (got.bwd_id[:, 0] == want.bwd_id[:, 0]).mean() >= 0.97
 
 
-def test_selections_of_both_sides(monkeypatch):
+@pytest.mark.parametrize("kind", ["ivf", "flat"])
+def test_selections_of_both_sides(kind, monkeypatch):
     """Mining folds equal lines, leaves empty ones out, and of near copies takes the first."""
     monkeypatch.setattr(both, "TARGET", 1.0)
     rng = np.random.default_rng(6)
@@ -133,7 +134,7 @@ def test_selections_of_both_sides(monkeypatch):
         rows[kept] = np.arange(len(kept))
         rows[60:80] = rows[40:60]
         rows[391:395] = rows[7]  # near copies of line 7, with vectors of their own
-        sides.append(Indexed(lines[kept], build_index(lines, "ivf"), rows))
+        sides.append(Indexed(lines[kept], build_index(lines, kind), rows))
     x, y = (side.vectors for side in sides)
     got, _ = search_both_indexed(*sides, 3, Run())
     want = search_both(x, y, 3)
