@@ -78,9 +78,8 @@ FIVE = {"de", "en", "es", "fr", "it"}
 NTREX = ("en-zh", "en-ja", "en-ar", "en-hi", "en-sw", "zh-ja", "en-pl", "en-ru")
 
 
-Sides = tuple[
-    list[tuple[str, int]], list[tuple[str, int]]
-]  # lines, and the pairs that they belong to (or -1)
+Side = list[tuple[str, int]]  # lines, and the numbers of their pairs (or -1)
+Sides = tuple[Side, Side]
 
 
 def mixed(pairs: list[tuple[str, str]], alone: Sequence[list[str]], rng: random.Random) -> Sides:

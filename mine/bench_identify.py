@@ -85,14 +85,8 @@ def identifier(name: str) -> Guess:
 def main() -> None:
     command = parser(__doc__)
     command.add_argument("--data", type=Path, required=True, help="folder of the benchmarks")
-    command.add_argument(
-        "--with",
-        action="append",
-        default=[],
-        dest="others",
-        choices=["eld", "heliport", "pycld2", "lingua"],
-        help="another identifier",
-    )
+    libraries = ("eld", "heliport", "pycld2", "lingua")
+    command.add_argument("--with", action="append", default=[], dest="others", choices=libraries)
     args = command.parse_args()
     rng = random.Random(1)
     texts = {

@@ -14,7 +14,7 @@ for which the original is not the nearest; a column per kind counts the sentence
 the translation, of those that have one. No rule of these is used in training.
 
 --second adds the errors by the cosines of a second encoder, and by the sum of both, each in standard deviations. It is
-what --model takes, or a package in the environment of another Python (peers.py).
+what --model takes, or a package in the environment of another Python (mine/peers.py).
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from peers import peer_encoder
 KINDS = ("number", "name", "negation")
 NUMBER = re.compile(r"(?<![\w.,])\d+(?![\w]|[.,]\d)")
 NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}\b")
-NOT_NAMES = (
-    "January February March April May June July August September October November December Monday Tuesday Wednesday "
-    "Thursday Friday Saturday Sunday The This That These Those But And They There When While However"
+NOT_NAMES = re.compile(
+    "January|February|March|April|May|June|July|August|September|October|November|December|Monday|Tuesday|Wednesday|"
+    "Thursday|Friday|Saturday|Sunday|The|This|That|These|Those|But|And|They|There|When|While|However"
 )
 NEGATED = re.compile(r"\b(?:(can)not|(\w+)n[’']t|(\w+) not)\b")
 AUXILIARY = re.compile(
@@ -47,26 +47,21 @@ AUXILIARY = re.compile(
 )
 
 
-def variants(lines: list[str], seed: int = 1) -> list[tuple[str, int, str]]:
+def variants(lines: list[str]) -> list[tuple[str, int, str]]:
     """Return the kind, the line and the text of each variant."""
-    rng = random.Random(seed)
-    names = sorted({name for line in lines for name in NAME.findall(line)} - set(NOT_NAMES.split()))
+    rng = random.Random(1)
+    names = sorted({one[0] for line in lines for one in names_in(line)})
     made = []
     for i, line in enumerate(lines):
-        for kind, text in (
-            ("number", other_number(line, rng)),
-            ("name", other_name(line, names, rng)),
-            ("negation", other_sense(line)),
-        ):
-            if text and text != line:
-                made.append((kind, i, text))
+        texts = other_number(line, rng), other_name(line, names, rng), other_sense(line)
+        made += [(kind, i, text) for kind, text in zip(KINDS, texts, strict=True) if text != line]
     return made
 
 
 def other_number(line: str, rng: random.Random) -> str:
     found = list(NUMBER.finditer(line))
     if not found:
-        return ""
+        return line
     one = rng.choice(found)
     old, least = int(one[0]), 10 ** (len(one[0]) - 1) if len(one[0]) > 1 else 2
     century = old // 100 * 100  # years stay years of theirs
@@ -76,10 +71,14 @@ def other_number(line: str, rng: random.Random) -> str:
     return f"{line[: one.start()]}{new}{line[one.end() :]}"
 
 
+def names_in(line: str) -> list[re.Match[str]]:
+    return [one for one in NAME.finditer(line) if not NOT_NAMES.fullmatch(one[0])]
+
+
 def other_name(line: str, names: list[str], rng: random.Random) -> str:
-    found = [one for one in NAME.finditer(line) if one[0] not in NOT_NAMES.split()]
+    found = names_in(line)
     if not found:
-        return ""
+        return line
     one = rng.choice(found)
     while (new := rng.choice(names)) in line:
         pass
@@ -115,36 +114,34 @@ def errors(cosines: np.ndarray, made: list[tuple[str, int, str]]) -> list[float]
 def main() -> None:
     command = parser(__doc__)
     command.add_argument("--data", type=Path, required=True, help="folder of the benchmarks")
-    command.add_argument("--model", action="append", help="encoder, as for the other commands (default)")
+    command.add_argument("--model", default="default", help="encoder, as for the other commands (default)")
     command.add_argument("--second", metavar="NAME[=PYTHON]", help="second encoder")
     command.add_argument("--only", metavar="LANG,...", help="these languages")
     args = command.parse_args()
-    second = None if args.second is None else load_encoder(peer_encoder(args.second)[1])
+    wanted = [args.model, *([peer_encoder(args.second)[1]] if args.second else [])]
+    encoders = [load_encoder(encoder) for encoder in wanted]
     sides = parallel(args.data, "FLORES")
     made = variants(sides["en"])
     pool = [*sides["en"], *(text for *_, text in made)]
     counts = ", ".join(f"{sum(its == kind for its, *_ in made)} {kind}" for kind in KINDS)
     print(f"{len(sides['en'])} sentences, variants: {counts}\n")
+    pools = [units(encoder.encode(pool)) for encoder in encoders]
 
     def rows() -> Iterator[list[object]]:
-        for model in args.model or ["default"]:
-            encoders = [load_encoder(model), *([] if second is None else [second])]
-            pools = [units(encoder.encode(pool)) for encoder in encoders]
-            found = {}
-            for lang in filter(sides.__contains__, args.only.split(",") if args.only else NAMES):
-                both = zip(encoders, pools, strict=False)
-                cosines = [units(encoder.encode(sides[lang])) @ rows.T for encoder, rows in both]
-                found[lang] = errors(cosines[0], made)
-                if second is not None:
-                    total = sum(of_one / of_one.std() for of_one in cosines)
-                    found[lang] += [errors(cosines[1], made)[0], errors(total, made)[0]]
-                yield [model, lang, *found[lang]]
-            for name, some in (("de es fr it", ("de", "es", "fr", "it")), ("mean", tuple(found))):
-                if set(some) <= set(found):
-                    yield [model, name, *np.mean([found[lang] for lang in some], axis=0).tolist()]
+        found = {}
+        for lang in filter(sides.__contains__, args.only.split(",") if args.only else NAMES):
+            both = zip(encoders, pools, strict=True)
+            cosines = [units(encoder.encode(sides[lang])) @ rows.T for encoder, rows in both]
+            found[lang] = errors(cosines[0], made)
+            if args.second:
+                total = sum(of_one / of_one.std() for of_one in cosines)
+                found[lang] += [errors(cosines[1], made)[0], errors(total, made)[0]]
+            yield [lang, *found[lang]]
+        for name, some in (("de es fr it", {"de", "es", "fr", "it"}), ("mean", found.keys())):
+            if some <= found.keys():
+                yield [name, *np.mean([found[lang] for lang in some], axis=0).tolist()]
 
-    more = [] if second is None else ["second", "both"]
-    table(["encoder", "language", "error", *KINDS, *more], rows(), digits=1)
+    table(["language", "error", *KINDS, *(["second", "both"] if args.second else [])], rows(), digits=1)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ def write(path, text):
     return path
 
 
-@pytest.mark.parametrize("path", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(RECIPES.parent.rglob("*.toml")), ids=lambda path: path.stem)
 def test_the_recipes_of_the_project_are_valid(path):
     assert load_recipe(path).data.corpora
 
