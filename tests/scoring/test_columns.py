@@ -200,16 +200,58 @@ def test_endless_tables_take_no_quadratic_time(text):
     assert number_agreement(text, text) == 1
 
 
-def test_number_words_of_all_five_languages_count_to_99():
-    for texts in (
-        "one|ten|seventeen|twenty|thirty-three|ninety-nine",
-        "un|dix|dix-sept|vingt|trente-trois|quatre-vingt-dix-neuf",
-        "eins|zehn|siebzehn|zwanzig|dreiunddreißig|neunundneunzig",
-        "uno|diez|diecisiete|veinte|treinta y tres|noventa y nueve",
-        "uno|dieci|diciassette|venti|trentatré|novantanove",
-    ):
-        for text, value in zip(texts.split("|"), (1, 10, 17, 20, 33, 99), strict=True):
-            assert value in word_values(text), text
+# 48, 365 and 2017 as num2words spells them; Czech, Slovak, Swedish, Danish and Turkish as their dictionaries do.
+IN_WORDS = """
+ar|ثمانية وأربعون|ثلاثمائة وخمسة وستون|ألفان وسبعة عشر
+az|qırx səkkiz|üç yüz altmış beş|iki min on yeddi
+bn|আটচল্লিশ|তিনশত পঁয়ষট্টি|দুই হাজার সতের
+ca|quaranta-vuit|tres-cents seixanta-cinc|dos mil disset
+cs|čtyřicet osm|tři sta šedesát pět|dva tisíce sedmnáct
+da|otteogfyrre|tre hundrede og femogtres|to tusind og sytten
+de|achtundvierzig|dreihundertfünfundsechzig|zweitausendsiebzehn
+en|forty-eight|three hundred and sixty-five|two thousand and seventeen
+es|cuarenta y ocho|trescientos sesenta y cinco|dos mil diecisiete
+fa|چهل و هشت|سیصد و شصت و پنج|دو هزار و هفده
+fi|neljäkymmentäkahdeksan|kolmesataakuusikymmentäviisi|kaksituhatta seitsemäntoista
+fr|quarante-huit|trois cent soixante-cinq|deux mille dix-sept
+he|ארבעים ושמונה|שלוש מאות שישים וחמש|אלפיים ושבע עשרה
+hu|negyvennyolc|háromszázhatvanöt|kétezer-tizenhét
+id|empat puluh delapan|tiga ratus enam puluh lima|dua ribu tujuh belas
+is|fjörutíu og átta|þrjú hundruð sextíu og fimm|tvö þúsund og sautján
+it|quarantotto|trecentosessantacinque|duemiladiciassette
+ja|四十八|三百六十五|二千十七
+kk|қырық сегіз|үш жүз алпыс бес|екі мың он жеті
+lt|keturiasdešimt aštuoni|trys šimtai šešiasdešimt penki|du tūkstančiai septyniolika
+lv|četrdesmit astoņi|trīs simti sešdesmit pieci|divi tūkstoši septiņpadsmit
+nb|førtiåtte|tre hundre og sekstifem|to tusen og sytten
+nl|achtenveertig|driehonderdvijfenzestig|tweeduizendzeventien
+pl|czterdzieści osiem|trzysta sześćdziesiąt pięć|dwa tysiące siedemnaście
+pt|quarenta e oito|trezentos e sessenta e cinco|dois mil e dezassete
+ro|patruzeci și opt|trei sute șaizeci și cinci|două mii șaptesprezece
+ru|сорок восемь|триста шестьдесят пять|две тысячи семнадцать
+sk|štyridsaťosem|tristo šesťdesiatpäť|dve tisíc sedemnásť
+sl|oseminštirideset|tristo petinšestdeset|dva tisoč sedemnajst
+sr|četrdeset osam|trista šezdeset pet|dve hiljade sedamnaest
+sv|fyrtioåtta|trehundrasextiofem|tvåtusensjutton
+th|สี่สิบแปด|สามร้อยหกสิบห้า|สองพันสิบเจ็ด
+tr|kırk sekiz|üç yüz altmış beş|iki bin on yedi
+uk|сорок вісім|триста шістдесят п'ять|дві тисячі сімнадцять
+vi|bốn mươi tám|ba trăm sáu mươi lăm|hai nghìn lẻ mười bảy
+"""
+
+
+@pytest.mark.parametrize("row", IN_WORDS.split("\n")[1:-1], ids=lambda row: row[:2])
+def test_composed_number_words(row):
+    lang, *texts = row.split("|")
+    for text, number in zip(texts, (48, 365, 2017), strict=True):
+        assert number_counts(f"{number}", text, ("en", lang))[1:] == (0, 0), text
+        assert number_counts(f"{number + 1}", text, ("en", lang))[1:] != (0, 0), text
+
+
+def test_words_of_two_languages_have_the_value_of_the_stated_one():
+    """In Italian, sesto is the sixth."""
+    assert word_values("šesto", "sr") == [600]
+    assert word_values("once", "es") == [11]
 
 
 def test_roman_numerals():

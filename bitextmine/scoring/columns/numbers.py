@@ -26,13 +26,14 @@ _LONGEST_IN_WORDS = 12  # digits
 _CHARACTERS = 10_000
 _SAMPLE = 100  # characters that tell the script of a text
 _MANY = 64  # unmatched numbers: a table, which is not examined further
-# Languages whose words count everywhere; of a word with two values the first language counts. Words only ever excuse a
-# digit on the other side, so one that looks like a number of another language ("once", eleven in Spanish) punishes
-# nobody.
+# Languages whose words count everywhere; of a word with two values the stated language counts, then the first of these.
+# Words only ever excuse a digit on the other side, so one that looks like a number of another language ("once", eleven
+# in Spanish) punishes nobody.
 _LANGUAGES = ("en", "fr", "de", "es", "it")
-_LETTERS = re.compile(rf"(?:[^\W\d_]|{MARK})+(?:-[^\W\d_]+)*")
+# "And" is a letter in front of the next word in Hebrew and Arabic, where "one" begins with it.
+_LETTERS = re.compile(rf"\b[\u05d5\u0648](?!\u0627\u062d\u062f)(?=\w\w)|(?:[^\W\d_]|{MARK})+(?:-[^\W\d_]+)*")
 _CONNECTIVE = 3  # most letters of a word inside a number in words: three hundred and fifty
-_LONGEST_WORD = 40  # letters
+_LONGEST_WORD = 64  # letters
 _ENDING = 5  # most letters behind the stem of a scale
 _ROMAN = re.compile(r"((?=[IVXLC])C{0,3}(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3}))(?:e|er|ème|th|st|nd|rd)?\.?")
 _ROMAN_DIGITS = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
@@ -232,7 +233,7 @@ def _own_words(row: Language) -> dict[str, int]:
 
 
 def _rows(code: str) -> list[Language]:
-    return [languages()[lang] for lang in dict.fromkeys((*_LANGUAGES, code or "en"))]
+    return [languages()[lang] for lang in dict.fromkeys((code or "en", *_LANGUAGES))]
 
 
 @functools.cache
@@ -292,7 +293,7 @@ def _composed(tokens: list[str], values: dict[str, int], code: str) -> Iterator[
     skipped = False
     for part in (*(part for token in _joined(tokens, values) for part in _split(token, values, code)), ""):
         power, value = _power(part, code) if part else None, values.get(part)
-        if power is not None:
+        if power is not None and (value is None or value == 10**power):  # others are duals
             section = max(1, section) * 10**power
             if power > 2:
                 total, section = total + section, 0
