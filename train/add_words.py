@@ -14,7 +14,6 @@ English name or, without any of these, of the eight English words and phrases ne
 words that the training text has. Other vectors stay as they are.
 """
 
-import bisect
 import gzip
 import json
 import re
@@ -101,13 +100,10 @@ def main() -> None:
     dictionaries = {"cedict": cedict(args.words), "jmdict": jmdict(args.words)}
     glosses = Counter(g.lower() for words in dictionaries.values() for each in words.values() for g in each)
     phrases = [g for g, n in glosses.most_common() if n >= 3 and g.isascii() and 2 <= len(g.split()) <= 3]
-    common = [
-        w
-        for w in frequencies(args.words, "en")
-        if w.isascii() and w.replace("'", "").isalpha() and len(w) > 1
-    ]
+    common = [word for word in frequencies(args.words, "en") if re.fullmatch("[A-Za-z']{2,}", word)]
     teachers = dict(map(peer_encoder, args.teacher))
-    latin = sorted({romanize(word) for lang in LATIN for word in frequencies(args.words, lang, "small")})
+    latin = {romanize(word) for lang in LATIN for word in frequencies(args.words, lang, "small")}
+    begins = {word[:length] for word in latin for length in range(1, len(word) + 1)}
     new: dict[str, tuple[np.ndarray, float]] = {}
 
     def spelled(word):
@@ -137,20 +133,16 @@ def main() -> None:
         _, several, _ = sums(pieces, spaced)
         pieces = [
             piece for piece, cut in zip(pieces, several, strict=True)
-            if cut and not (piece.isascii() and (not spaced or len(piece) < 6 or is_prefix(piece, latin)))
+            if cut and not (piece.isascii() and (not spaced or len(piece) < 6 or piece in begins))
         ][:most]  # fmt: skip
+        found = [spelling[piece] for piece in pieces]
         if dictionary:
-            meaning, sure = (
-                of_glosses([dictionary[spelling[piece]] for piece in pieces], sums),
-                np.ones(len(pieces), bool),
-            )
+            meaning, sure = of_glosses([dictionary[word] for word in found], sums), np.ones(len(found), bool)
         elif source == "prefixes":
-            stems = [stem(spelling[piece], is_piece) for piece in pieces]
-            meaning, sure = of_stems(stems, sums), np.array([word != "" for word, _ in stems])
+            meaning, sure = of_stems([stem(word, is_piece) for word in found], sums)
         else:
             words, several = ENGLISH[source]
-            english = common[:words] + phrases[:several]
-            meaning, near = of_teacher(teachers[source], [spelling[piece] for piece in pieces], english, sums)
+            meaning, near = of_teacher(teachers[source], found, common[:words] + phrases[:several], sums)
             sure = near >= np.quantile(near, UNSURE)
         before, _, total = sums(pieces, spaced)
         new_share = np.array([10 / (10 + times[piece]) for piece in pieces])[:, None]
@@ -160,10 +152,8 @@ def main() -> None:
         print(f"{lang}: {sure.sum():,} words", flush=True)
     for spaced in (True, False) if args.round == 2 else ():
         cities = {spelled(name): english for name, english in places(args.words, spaced)}
-        cities = {
-            p: english for p, english in cities.items() if SPACE not in p and len(p) > 1 and not p.isascii()
-        }
-        pieces = [piece for piece in cities if SPACE * spaced + piece not in taken]
+        pieces = [p for p in cities if re.fullmatch(f"[^{SPACE}]{{2,}}", p) and not p.isascii()]
+        pieces = [piece for piece in pieces if SPACE * spaced + piece not in taken]
         before, several, total = sums(pieces, spaced)
         rows = 0.3 * before + 0.7 * sums([cities[piece] for piece in pieces])[0]
         new |= {SPACE * spaced + pieces[i]: (rows[i], total[i] + BONUS) for i in np.flatnonzero(several)}
@@ -269,17 +259,11 @@ def stem(word: str, known, most: int = 3) -> tuple[str, list[str]]:
     return "", []
 
 
-def of_stems(stems, sums) -> np.ndarray:
-    """Return the sums of the words after prefixes, and a share of those of the prefixes' meanings."""
-    return (
-        sums([word for word, _ in stems])[0] + PREFIX_SHARE * sums([" ".join(words) for _, words in stems])[0]
-    )
-
-
-def is_prefix(piece: str, words: list[str]) -> bool:
-    """Return whether one of the sorted words begins with a piece."""
-    at = bisect.bisect_left(words, piece)
-    return at < len(words) and words[at].startswith(piece)
+def of_stems(stems, sums) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sums of the words after prefixes and a share of the prefixes' meanings, and which there are."""
+    words, meanings = zip(*stems, strict=True)
+    prefixes = sums([" ".join(english) for english in meanings])[0]
+    return sums(words)[0] + PREFIX_SHARE * prefixes, np.array([word != "" for word in words])
 
 
 def cedict(folder: Path) -> dict[str, list[str]]:
