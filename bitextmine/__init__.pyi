@@ -18,7 +18,7 @@ from bitextmine.evaluation.retrieval import Distractors
 from bitextmine.evaluation.sts import StsReport
 from bitextmine.executor import Executor
 from bitextmine.exporting import export_encoder as export
-from bitextmine.files.formats.columns import Columns
+from bitextmine.files.formats.layout import Columns
 from bitextmine.mining.bitext import Bitext
 from bitextmine.mining.bitext import MinedPair
 from bitextmine.mining.options import Dedup

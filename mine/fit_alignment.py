@@ -26,7 +26,7 @@ from bitextmine.alignment import aligner
 from bitextmine.alignment.aligner import Aligner, around, centre_of, columns, missed_by_steps
 from bitextmine.alignment.costs import Costs, Prices, level_of, of_steps
 from bitextmine.alignment.evidence import PieceEvidence
-from bitextmine.alignment.program import kinds
+from bitextmine.alignment.lattice import kinds
 from bitextmine.alignment.windows import make_windows
 from bitextmine.encoder import load_encoder
 from bitextmine.evaluation.alignment import Pair

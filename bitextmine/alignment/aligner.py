@@ -24,7 +24,7 @@ from bitextmine.alignment.anchors import through, trusted
 from bitextmine.alignment.clock import by_time, fit_clock
 from bitextmine.alignment.costs import USUAL_LEVEL, Costs, Prices, level_of, of_steps
 from bitextmine.alignment.evidence import PieceEvidence, missed_names
-from bitextmine.alignment.program import Band, Lattice, Path, cheapest, kinds
+from bitextmine.alignment.lattice import Band, Lattice, Path, cheapest, kinds
 from bitextmine.alignment.second import SecondJudge
 from bitextmine.alignment.windows import Floats, Form, Windows
 from bitextmine.console import Progress, silent

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.alignment.clock import Clock, Times, apart, spans
-from bitextmine.alignment.program import Band, Lattice, Path, Step
+from bitextmine.alignment.lattice import Band, Lattice, Path, Step
 from bitextmine.alignment.windows import Floats, Windows
 from bitextmine.console import Progress, silent
 

@@ -1,4 +1,4 @@
-/* The dynamic program of sentence alignment on a band of antidiagonals; program.py says what the arrays are, and does
+/* The dynamic program of sentence alignment on a band of antidiagonals; lattice.py says what the arrays are, and does
    the same in NumPy, bit for bit. */
 
 #include <math.h>

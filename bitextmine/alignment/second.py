@@ -14,7 +14,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.alignment.program import Lattice, marginals
+from bitextmine.alignment.lattice import Lattice, marginals
 from bitextmine.alignment.windows import Floats, Windows
 from bitextmine.embeddings.selection import SelectedVectors
 from bitextmine.encoder.encoder import Encoder

@@ -53,7 +53,7 @@ class PairColumns(Options):
     @property
     def columns(self) -> Any:
         """Return the `Columns` of the file."""
-        from bitextmine.files.formats.columns import Columns
+        from bitextmine.files.formats.layout import Columns
 
         return Columns(self.score_col, self.scol, self.tcol, self.header)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError
-from bitextmine.files.formats.columns import Columns
+from bitextmine.files.formats.layout import Columns
 from bitextmine.files.formats.table import open_table
 from bitextmine.files.source import Source
 from bitextmine.mining.pairing import ScoredPairs

@@ -19,7 +19,7 @@ from markupsafe import Markup, escape
 from bitextmine.arguments import a_path
 from bitextmine.console import counted, nice_step
 from bitextmine.errors import BitextmineError
-from bitextmine.files.formats.columns import Columns
+from bitextmine.files.formats.layout import Columns
 from bitextmine.files.json_toml import read_json
 from bitextmine.files.output import Destination, keep_apart
 from bitextmine.files.source import Source

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import progress
-from bitextmine.files.formats.columns import Columns
+from bitextmine.files.formats.layout import Columns
 from bitextmine.files.formats.table import Block, Malformed, Table, open_table
 from bitextmine.files.source import Source
 from bitextmine.scoring.columns.catalogue import PairTexts, Tools, log_lengths

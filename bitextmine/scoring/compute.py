@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from bitextmine.errors import BitextmineError
 from bitextmine.executor import Task
 from bitextmine.files.formats.blocks import Added, Block, Rows
-from bitextmine.files.formats.columns import Layout
+from bitextmine.files.formats.layout import Layout
 from bitextmine.scoring.columns.catalogue import PairTexts, Request, Tools
 from bitextmine.scoring.options import WINDOW
 from bitextmine.signature import signature

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.executor import Task
-from bitextmine.files.formats.columns import MISSING, is_position
+from bitextmine.files.formats.layout import MISSING, is_position
 from bitextmine.files.formats.table import Block, Rows
 from bitextmine.scoring.columns.catalogue import COLUMNS, PairTexts, Request, Tools, pair_hash
 from bitextmine.scoring.compute import good_rows, texts_of

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from bitextmine.arguments import key_value
 from bitextmine.declarations import Kind, Opt, Options, Path, one_of_names
 from bitextmine.errors import UsageError
-from bitextmine.files.formats.columns import Columns
+from bitextmine.files.formats.layout import Columns
 from bitextmine.files.options import Normalize
 from bitextmine.languages.codes import LanguageCode
 from bitextmine.mining.options import Dedup, Margin, MarginOption, Neighbours

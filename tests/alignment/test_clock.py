@@ -9,7 +9,7 @@ import bitextmine
 from bitextmine.alignment.aligner import VECTORS, Aligner
 from bitextmine.alignment.clock import apart, by_time, fit_clock, spans
 from bitextmine.alignment.costs import Costs
-from bitextmine.alignment.program import Band, kinds
+from bitextmine.alignment.lattice import Band, kinds
 from bitextmine.alignment.windows import Windows
 
 from . import oracle

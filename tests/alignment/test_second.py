@@ -6,8 +6,8 @@ import pytest
 from bitextmine import align
 from bitextmine.alignment import second as module
 from bitextmine.alignment.align import align_files
+from bitextmine.alignment.lattice import Band, Lattice, kinds
 from bitextmine.alignment.options import AlignOptions
-from bitextmine.alignment.program import Band, Lattice, kinds
 from bitextmine.alignment.second import SecondJudge
 from bitextmine.alignment.windows import Windows
 from bitextmine.errors import BitextmineError

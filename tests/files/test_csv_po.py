@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.blocks import one_cell
-from bitextmine.files.formats.columns import Columns
+from bitextmine.files.formats.layout import Columns
 from bitextmine.files.formats.names import CSV, JSONL, PO, TMX, TSV, XLIFF, format_of
 from bitextmine.files.formats.table import open_table
 from bitextmine.files.source import Source

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bitextmine.errors import UsageError
 from bitextmine.files.formats.blocks import Added, Block, Outline, one_cell
-from bitextmine.files.formats.columns import Columns
+from bitextmine.files.formats.layout import Columns
 from bitextmine.files.formats.names import JSONL, PARQUET, TMX, TSV, format_of, output_format
 from bitextmine.files.formats.table import Malformed, open_pairs, open_table
 from bitextmine.files.source import Location, Source

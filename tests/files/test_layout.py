@@ -3,7 +3,7 @@
 import pytest
 
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.formats.columns import Columns, find_layout
+from bitextmine.files.formats.layout import Columns, find_layout
 
 
 def rows(text):

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.formats.columns import Columns
+from bitextmine.files.formats.layout import Columns
 from bitextmine.files.formats.table import Malformed, open_table
 from bitextmine.files.source import Source
 

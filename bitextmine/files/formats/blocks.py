@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.formats.columns import Layout, as_number
+from bitextmine.files.formats.layout import Layout, as_number
 
 BLOCK_BYTES = 1 << 26
 # Rows so long that the first ones, read to find the columns, would be more than this are fewer: memory stays bounded.

@@ -14,7 +14,7 @@ from pyarrow import types
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.blocks import Added, Block, Outline, Writer, as_text
-from bitextmine.files.formats.columns import Columns, as_number
+from bitextmine.files.formats.layout import Columns, as_number
 from bitextmine.files.formats.records import TRANSLATION, Record, RecordRows
 from bitextmine.files.source import Source
 from bitextmine.files.storage import Remote

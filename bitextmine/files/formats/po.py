@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import polib
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.formats.columns import Columns
+from bitextmine.files.formats.layout import Columns
 from bitextmine.files.formats.records import TRANSLATION, Record, RecordRows
 from bitextmine.files.source import Source
 from bitextmine.languages.codes import is_code

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.blocks import DECIMALS, HEAD_BYTES, Added, Block, Outline, Rows, Writer, as_text
-from bitextmine.files.formats.columns import HEAD, Columns, Layout, by_language, find_layout, is_position
+from bitextmine.files.formats.layout import HEAD, Columns, Layout, by_language, find_layout, is_position
 from bitextmine.files.json_toml import parse_json
 from bitextmine.files.source import Source
 from bitextmine.languages.codes import language, language_family, matches

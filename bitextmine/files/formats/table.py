@@ -9,7 +9,7 @@ from typing import Any
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.formats.blocks import Block, Outline, Rows, Writer
-from bitextmine.files.formats.columns import Columns, Layout
+from bitextmine.files.formats.layout import Columns, Layout
 from bitextmine.files.formats.names import MOSES, TSV, Format, format_of, output_format
 from bitextmine.files.json_toml import read_json
 from bitextmine.files.output import Destination
@@ -70,7 +70,7 @@ def open_table(path: str | os.PathLike[str], columns: Columns | None = None) -> 
     """Open a file of pairs (``-``: stdin) in the format that its suffix tells and find its columns.
 
     Raises:
-        BitextmineError: the file cannot be opened, or a column is not there (`columns.find_layout`).
+        BitextmineError: the file cannot be opened, or a column is not there (`layout.find_layout`).
         UsageError: columns are named, and there is no header.
     """
     source = Source.of(path)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.formats.blocks import HEAD_BYTES, Added, Block, Outline, Rows, Writer, one_cell
-from bitextmine.files.formats.columns import HEAD, Columns, Layout, find_layout
+from bitextmine.files.formats.layout import HEAD, Columns, Layout, find_layout
 from bitextmine.files.formats.names import find_delimiter, sniff
 from bitextmine.files.source import Source, TwoFiles, decode_lines
 

@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.blocks import Added, Outline, cell_text, one_cell
-from bitextmine.files.formats.columns import Columns
+from bitextmine.files.formats.layout import Columns
 from bitextmine.files.formats.records import TRANSLATION, Record, RecordRows, RecordWriter
 from bitextmine.files.source import Source
 from bitextmine.version import __version__

@@ -21,7 +21,7 @@ from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.atomic import remove_left, replacing
 from bitextmine.files.formats.blocks import one_cell
-from bitextmine.files.formats.columns import Columns
+from bitextmine.files.formats.layout import Columns
 from bitextmine.files.formats.table import open_table
 from bitextmine.files.json_toml import read_json, write_json
 from bitextmine.files.source import Source, TwoFiles

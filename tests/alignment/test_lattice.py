@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bitextmine.alignment.aligner import LOWEST, Aligner
 from bitextmine.alignment.costs import Costs, Prices
 from bitextmine.alignment.evidence import REACH, PieceEvidence, missed_names
-from bitextmine.alignment.program import Band, Lattice, cheapest, kinds, marginals
+from bitextmine.alignment.lattice import Band, Lattice, cheapest, kinds, marginals
 from bitextmine.alignment.windows import Form, Windows
 from bitextmine.compiled import library
 from bitextmine.encoder.pieces import Pieces
