@@ -105,7 +105,7 @@ def read_mined(path: str | os.PathLike[str]) -> ScoredPairs:
         raise BitextmineError(f"{source}: no column {' or '.join(missing)}; {remedy}")
     columns = [places[role] for role in _MINED] if table.layout.names else [0, 1, 2]
     parts: list[list[NDArray[np.float64]]] = [[np.empty(0)] * len(_MINED)]
-    for block in table.rows.blocks():
+    for block in table.blocks():
         wrong = min(block.bad(), default=len(block))
         rows = np.arange(wrong if max(columns) < block.width else 0)
         score, *lines = (block.numbers(column, rows) for column in columns)
@@ -113,7 +113,7 @@ def read_mined(path: str | os.PathLike[str]) -> ScoredPairs:
         for line in lines:  # whole numbers from 1 that float64 holds exactly
             bad |= ~((line >= 1) & (line == np.floor(line)) & (line < 1 << 53))
         if len(rows) < len(block) or bad.any():
-            number = block.start + int(np.argmax([*bad, True])) + table.rows.header_line
+            number = block.start + int(np.argmax([*bad, True])) + table.header_line
             raise BitextmineError(
                 f"{source}: {'line' if table.format.lines else 'row'} {number}: expected a score, a source line and a "
                 f"target line, both counted from 1; {remedy}"

@@ -164,7 +164,7 @@ def render(survey: Survey, origin: Provenance) -> str:
         chart=histogram_chart(survey.scores, survey.threshold) if len(survey.scores.values) else None,
         limits=limits,
         parts=list(origin.parts.items())[:MOST],
-        lines=survey.malformed.rows + int(survey.table.rows.header_line),
+        lines=survey.malformed.rows + int(survey.table.header_line),
         mark=signature(
             task="report",
             rows=survey.rows,

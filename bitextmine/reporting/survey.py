@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bitextmine.console import progress
 from bitextmine.files.formats.layout import Columns
-from bitextmine.files.formats.table import Block, Malformed, Table, open_table
+from bitextmine.files.formats.table import Block, Malformed, Rows, open_table
 from bitextmine.files.source import Source
 from bitextmine.scoring.columns.catalogue import PairTexts, Tools, log_lengths
 from bitextmine.scoring.columns.numbers import number_agreement
@@ -143,7 +143,7 @@ class Survey:
         doubted: the rows with a flag.
     """
 
-    def __init__(self, table: Table, threshold: float | None) -> None:
+    def __init__(self, table: Rows, threshold: float | None) -> None:
         self.table, self.threshold = table, threshold
         self.rows, self.doubted, self.usual_ratio = 0, 0, 1.0
         self.scores, self.odd_scores = Scores(), (0, 0)
@@ -159,7 +159,7 @@ class Survey:
         self.malformed.add(block)
         if not len(good):
             return
-        lines = (good + block.start + int(self.table.rows.header_line)).tolist()
+        lines = (good + block.start + int(self.table.header_line)).tolist()
         src, tgt = block.texts(layout.src, good), block.texts(layout.tgt, good)
         score = np.full(len(good), np.nan)
         if layout.score is not None:
@@ -232,7 +232,7 @@ def survey(source: Source, *, columns: Columns | None = None, threshold: float |
     table = open_table(source, replace(columns or Columns(), errors=source.errors))
     content = Survey(table, threshold)
     with progress(None, "report", "rows") as bar:
-        for block in table.rows.blocks(_BLOCK, _BLOCK_BYTES):
+        for block in table.blocks(_BLOCK, _BLOCK_BYTES):
             content.add(block)
             bar.update(len(block))
     content.malformed.finish()

@@ -79,7 +79,7 @@ def filter_rows(
     langs = table.langs(*stated)
     for format in formats:
         format.check_languages(langs)
-    sieve = Sieve(rules, table.rows, str(source), options, run.memory)
+    sieve = Sieve(rules, table, str(source), options, run.memory)
     # Formats other than tsv write the languages that --src and --tgt state.
     if options.src and not sieve.uses_languages and all(format.name == "tsv" for format in formats):
         sieve.notes.append("--src and --tgt change nothing: no rule needs them")
@@ -94,7 +94,7 @@ def filter_rows(
                 open_pairs(outputs["--rejected"], table.outline(("reason",), **fields))
             )
         bar = stack.enter_context(run.progress(None, "filter", "rows"))
-        for block, reasons in sieve.sifted(table.rows.blocks(), run):
+        for block, reasons in sieve.sifted(table.blocks(), run):
             malformed.add(block)
             failed = reasons >= 0
             out.write(block, np.flatnonzero(~failed) if failed.any() else None, ())

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.names import MOSES, OUTPUT_SUFFIXES
-from bitextmine.files.formats.table import Malformed, Table, check_pairs_output, open_pairs, open_table
+from bitextmine.files.formats.table import Malformed, Rows, check_pairs_output, open_pairs, open_table
 from bitextmine.files.output import Destination, keep_apart
 from bitextmine.files.source import Source
 from bitextmine.languages.clean import clean, readable
@@ -107,12 +107,12 @@ def score(
         )
     scorer = open_scorer(request, options, langs, run.device_here)
     malformed, made = Malformed(table), scorer.signature
-    header = options.where.header is not False and (not options.score_only or table.rows.header_line)
+    header = options.where.header is not False and (not options.score_only or table.header_line)
     outline = table.outline(
         names, header=header, only_added=options.score_only, floats=FLOATS, integers=INTEGERS, langs=langs
     )
     with open_pairs(destination, outline) as out, run.progress(None, "score", "rows") as bar:
-        for block, added in scorer.scored(table.rows.blocks(options.window), table.layout, run):
+        for block, added in scorer.scored(table.blocks(options.window), table.layout, run):
             good, sides = good_rows(block), (table.layout.src, table.layout.tgt)
             if block.start == 1:
                 src, tgt = (readable(block.texts(side, good)) for side in sides)
@@ -154,7 +154,7 @@ def open_scorer(
     return scorer
 
 
-def _stated_languages(table: Table) -> tuple[str, str] | None:
+def _stated_languages(table: Rows) -> tuple[str, str] | None:
     """Return the languages in the file itself, if they can be identified; the default columns then have lang."""
     langs = table.layout.src_lang, table.layout.tgt_lang
     if not all(langs) or not is_installed():
@@ -163,7 +163,7 @@ def _stated_languages(table: Table) -> tuple[str, str] | None:
     return langs if None not in codes and codes[0] != codes[1] else None
 
 
-def _replaced(table: Table, names: Sequence[str]) -> list[str]:
+def _replaced(table: Rows, names: Sequence[str]) -> list[str]:
     """Return a note on columns that are there already; raise BitextmineError if a text to score is one of them."""
     if not table.names:
         return []

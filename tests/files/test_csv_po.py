@@ -84,7 +84,7 @@ def test_quotations_are_no_quoting(tmp_path, lines):
     (tmp_path / "a.tsv").write_text(lines, encoding="utf-8")
     table = open_table(tmp_path / "a.tsv")
     assert table.format is TSV
-    assert [line for block in table.rows.blocks() for line in block.lines()] == lines.encode().splitlines()
+    assert [line for block in table.blocks() for line in block.lines()] == lines.encode().splitlines()
 
 
 def test_a_cell_without_an_end_takes_no_rows_along(tmp_path):
@@ -167,7 +167,7 @@ def test_catalogues(tmp_path):
         ("Old", "Alt"),
     ]
     table = open_table(tmp_path / "a.po")
-    (block,) = table.rows.blocks()
+    (block,) = table.blocks()
     assert table.names == ("src", "tgt", "context", "flags")
     assert block.texts(3, range(4)) == ["c-format", "c-format", "fuzzy", "obsolete"]
     assert table.langs("en", "de") == ("en", "de")
@@ -175,7 +175,7 @@ def test_catalogues(tmp_path):
     assert pairs_in(tmp_path / "b.po") == [("Open", "開く"), "no ja", ("%d items", "%d 個")]
     table = open_table(tmp_path / "b.po")
     assert table.langs() == ("en_GB", "ja")
-    assert next(table.rows.blocks()).texts(2, range(3)) == ["button", "state", ""]
+    assert next(table.blocks()).texts(2, range(3)) == ["button", "state", ""]
 
 
 @pytest.mark.parametrize(
@@ -265,14 +265,14 @@ CELLS = {
 def test_parts_of_a_late_cell_are_no_pairs(tmp_path, lines, bad):
     path = tmp_path / "a.tsv"
     path.write_bytes("\r\n".join(["x\ty"] * 300 + list(lines)).encode())
-    blocks = list(open_table(path).rows.blocks())
+    blocks = list(open_table(path).blocks())
     assert {block.start + row - 301 for block in blocks for row in block.bad()} == bad
 
 
 def test_a_late_cell_that_begins_in_the_block_before(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text("x\ty\n" * 300 + '"Two\nor three\nlines"\tZwei\na\tb\n')
-    blocks = open_table(path).rows.blocks(301)
+    blocks = open_table(path).blocks(301)
     assert [block.start + row - 301 for block in blocks for row in block.bad()] == [0, 1, 2]
 
 

@@ -39,7 +39,7 @@ def copied(source, target, added=lambda n: [], langs=("", "")):
     names = [column.name for column in added(0)]
     outline = table.outline(names, langs=table.langs(*langs), **NUMBERS)
     with open_pairs(target, outline) as out:
-        for block in table.rows.blocks():
+        for block in table.blocks():
             out.write(block, None, added(len(block)))
     return target
 
@@ -99,7 +99,7 @@ def test_from_each_form_to_each(tmp_path, source, target):
     table = open_table(second)
     at = {name: place for place, name in enumerate(table.names)}
     assert {"score", "src_line", "margin", "key"} <= at.keys()
-    (block,) = table.rows.blocks()
+    (block,) = table.blocks()
     assert block.numbers(at["score"], range(3)).tolist() == [1.5, 2.5, 3.5]
     assert block.numbers(at["src_line"], range(3)).tolist() == [1, 2, 3]
     margin = block.numbers(at["margin"], range(3))
@@ -154,7 +154,7 @@ def test_rows_that_are_no_pairs_are_told(tmp_path):
     with path.open("ab") as file:
         file.write(b'{"translation": {"en": "\xff", "fr": "b"}}\n\n')
     table = open_table(path)
-    (block,) = table.rows.blocks()
+    (block,) = table.blocks()
     bad = block.bad()
     assert list(bad) == [1, 2, 3, 4, 5, 6, 8, 9]
     reasons = "not a JSON object, no fr, fr is no text, no en, invalid UTF-8"
@@ -207,8 +207,8 @@ def test_a_name_that_tells_nothing_is_refused_for_outputs():
 def test_no_pairs_at_all(tmp_path, form):
     path = put(tmp_path / f"none.{form}", [])
     table = open_table(path)
-    assert table.rows.empty
-    assert list(table.rows.blocks()) == []
+    assert table.empty
+    assert list(table.blocks()) == []
     Malformed(table).finish()
 
 

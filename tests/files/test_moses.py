@@ -76,7 +76,7 @@ def test_any_text_goes_round(pairs, tmp_path_factory):
         (folder / f"a.{lang}").write_bytes(text.encode())
     table = open_table(TwoFiles.join(f"{folder}/a.en", f"{folder}/a.de"))
     with open_pairs(folder / "b.{lang}", table.outline(langs=table.langs())) as out:
-        for block in table.rows.blocks():
+        for block in table.blocks():
             out.write(block, None, ())
     for lang in ("en", "de"):
         before, after = ((folder / f"{name}.{lang}").read_bytes() for name in "ab")

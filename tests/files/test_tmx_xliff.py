@@ -14,7 +14,7 @@ from .helpers import pairs_in
 
 def column(path, name):
     table = open_table(path)
-    return [v for b in table.rows.blocks() for v in b.texts(table.names.index(name), range(len(b)))]
+    return [v for b in table.blocks() for v in b.texts(table.names.index(name), range(len(b)))]
 
 
 OMEGAT = """<?xml version="1.0" encoding="UTF-8"?>
@@ -187,7 +187,7 @@ def test_languages_are_declared_not_guessed(tmp_path):
         table = open_table(tmp_path / name, columns)
         assert table.langs() == ("en", "de")
         malformed = Malformed(table)
-        for block in table.rows.blocks(7):
+        for block in table.blocks(7):
             malformed.add(block)
         malformed.finish()
         assert (malformed.rows, malformed.count, malformed.untranslated) == (301, 0, 300)
@@ -198,7 +198,7 @@ def test_nothing_in_both_languages_is_an_error(tmp_path):
     (tmp_path / "a.tmx").write_text(tmx(*[unit("a", "b")] * 300))
     table = open_table(tmp_path / "a.tmx", Columns(src="en", tgt="it"))
     malformed = Malformed(table)
-    for block in table.rows.blocks():
+    for block in table.blocks():
         malformed.add(block)
     with pytest.raises(BitextmineError, match=r"row 1: no it; not one of 300 rows has a text in both"):
         malformed.finish()
@@ -362,4 +362,4 @@ def test_encodings(tmp_path, encoding):
 def test_a_file_without_units(tmp_path, languages):
     (tmp_path / "a.xlf").write_text(f'<xliff version="1.2"><file{languages}><body></body></file></xliff>')
     table = open_table(tmp_path / "a.xlf")
-    assert table.rows.empty and not list(table.rows.blocks())
+    assert table.empty and not list(table.blocks())

@@ -1,5 +1,6 @@
 """Blocks of rows of sentence pairs, whatever the format: their cells, and the interfaces of readers and writers."""
 
+import contextlib
 import json
 import math
 import re
@@ -12,6 +13,12 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
 from bitextmine.files.formats.layout import Layout, as_number
+from bitextmine.files.formats.names import Format
+from bitextmine.files.json_toml import read_json
+from bitextmine.files.source import Source
+from bitextmine.files.storage import to_path
+from bitextmine.languages.codes import is_code
+from bitextmine.signature import parse_signature
 
 BLOCK_BYTES = 1 << 26
 # Rows so long that the first ones, read to find the columns, would be more than this are fewer: memory stays bounded.
@@ -169,23 +176,67 @@ class Rows:
     """A stream of blocks.
 
     Attributes:
+        source, format: the file, and its format, if `table.open_table` opened it.
         layout: the places of the columns.
+        names: those of all columns, from the header or made up; empty for an empty file.
         empty: there is no row.
         header_line: the names of the columns stand in a line before the rows.
         translations: the texts are in objects by language, as the library datasets has them.
     """
 
+    source: Source
+    format: Format
     layout: Layout
+    names: tuple[str, ...] = ()
     empty: bool
     header_line: bool = False
     translations: bool = False
 
     def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[Block]:
         """Yield the rows in blocks of `rows`, or as they come; blocks of about `most` bytes have fewer rows."""
-        return self._blocks(rows, most)
-
-    def _blocks(self, rows: int | None, most: int) -> Iterator[Block]:
         raise NotImplementedError
+
+    def langs(self, src: str = "", tgt: str = "") -> tuple[str, str]:
+        """Return the languages of both sides: the given ones, else those in the file or in the manifest beside it."""
+        for langs in ((self.layout.src_lang, self.layout.tgt_lang), _mined_languages(self.source)):
+            if all(langs):
+                src, tgt = src or langs[0], tgt or langs[1]
+        return src, tgt
+
+    def outline(self, added: Sequence[str] = (), **other: Any) -> "Outline":
+        """Return the outline of an output with these rows; an added column replaces one of its name in the header.
+
+        `other` are further fields of `Outline`; the default of `header` is that of the input.
+        """
+        layout = self.layout
+        header = other.pop("header", bool(layout.names))
+        return Outline(
+            names=self.names or ("src", "tgt"),
+            src=layout.places.get("src"),
+            tgt=layout.places.get("tgt"),
+            added=added,
+            header=header,
+            replaced={at for at, name in enumerate(layout.names) if name in added},
+            unknown=layout.unknown,
+            translations=self.translations and not layout.unknown,
+            **other,
+        )
+
+
+def _mined_languages(source: Source) -> tuple[str, str]:
+    """Return the languages in the manifest beside a file of pairs; empty without one."""
+    beside = to_path(f"{source.text}.json")
+    with contextlib.suppress(BitextmineError):
+        if (
+            not source.is_stream
+            and beside.is_file()
+            and (content := read_json(beside)).get("kind") == "bitext"
+        ):
+            parts = parse_signature(str(content.get("signature")))
+            src, tgt = parts.get("src", ""), parts.get("tgt", "")
+            if is_code(src) and is_code(tgt):
+                return src, tgt
+    return "", ""
 
 
 @dataclass(frozen=True)

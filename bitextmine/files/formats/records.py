@@ -18,7 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.files.formats.blocks import DECIMALS, HEAD_BYTES, Added, Block, Outline, Rows, Writer, as_text
+from bitextmine.files.formats.blocks import (
+    BLOCK_BYTES,
+    DECIMALS,
+    HEAD_BYTES,
+    Added,
+    Block,
+    Outline,
+    Rows,
+    Writer,
+    as_text,
+)
 from bitextmine.files.formats.layout import HEAD, Columns, Layout, by_language, find_layout, is_position
 from bitextmine.files.json_toml import parse_json
 from bitextmine.files.source import Source
@@ -120,7 +130,8 @@ class RecordRows(Rows):
                     row[at] = next((text for tag, text in known if matches(tag, lang)), None)
         return [*row, *map(content.get, self._extras)]
 
-    def _blocks(self, rows: int | None, most: int) -> Iterator[Block]:
+    def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[Block]:
+        """Yield the rows."""
         start, size = 1, 0
         waiting: list[Record] = []
         for record in itertools.chain(self._ahead, self._records):

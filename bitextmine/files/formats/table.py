@@ -2,71 +2,25 @@
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.formats.blocks import Block, Outline, Rows, Writer
-from bitextmine.files.formats.layout import Columns, Layout
+from bitextmine.files.formats.layout import Columns
 from bitextmine.files.formats.names import MOSES, TSV, Format, format_of, output_format
-from bitextmine.files.json_toml import read_json
 from bitextmine.files.output import Destination
 from bitextmine.files.source import Source
-from bitextmine.files.storage import to_path
-from bitextmine.languages.codes import is_code
-from bitextmine.signature import parse_signature
 
-__all__ = ["Block", "Malformed", "Rows", "Table", "Writer", "check_pairs_output", "open_pairs", "open_table"]
+__all__ = ["Block", "Malformed", "Rows", "Writer", "check_pairs_output", "open_pairs", "open_table"]
 
 _NEARLY_ALL = 0.95
 _FEW = 20  # of so many rows, a good one is enough
 _MANY = 4096  # after so many rows it is clear what a stream is made of
 
 
-@dataclass(frozen=True)
-class Table:
-    """An opened input; names: of all its columns, from its header or made up; empty for an empty file."""
-
-    source: Source
-    format: Format
-    rows: Rows
-    names: tuple[str, ...]
-
-    @property
-    def layout(self) -> Layout:
-        """Return the places of the columns."""
-        return self.rows.layout
-
-    def langs(self, src: str = "", tgt: str = "") -> tuple[str, str]:
-        """Return the languages of both sides: the given ones, else those in the file or in the manifest beside it."""
-        for langs in ((self.layout.src_lang, self.layout.tgt_lang), _mined_languages(self.source)):
-            if all(langs):
-                src, tgt = src or langs[0], tgt or langs[1]
-        return src, tgt
-
-    def outline(self, added: Sequence[str] = (), **other: Any) -> Outline:
-        """Return the outline of an output with these rows; an added column replaces one of its name in the header.
-
-        `other` are further fields of `Outline`; the default of `header` is that of the input.
-        """
-        layout = self.layout
-        header = other.pop("header", bool(layout.names))
-        return Outline(
-            names=self.names or ("src", "tgt"),
-            src=layout.places.get("src"),
-            tgt=layout.places.get("tgt"),
-            added=added,
-            header=header,
-            replaced={at for at, name in enumerate(layout.names) if name in added},
-            unknown=layout.unknown,
-            translations=self.rows.translations and not layout.unknown,
-            **other,
-        )
-
-
-def open_table(path: str | os.PathLike[str], columns: Columns | None = None) -> Table:
+def open_table(path: str | os.PathLike[str], columns: Columns | None = None) -> Rows:
     """Open a file of pairs (``-``: stdin) in the format that its suffix tells and find its columns.
 
     Raises:
@@ -76,23 +30,8 @@ def open_table(path: str | os.PathLike[str], columns: Columns | None = None) -> 
     source = Source.of(path)
     format, columns = format_of(source), columns or Columns()
     rows: Rows = format.load(format.reader)(source, columns)
-    return Table(source, format, rows, rows.layout.column_names(columns.last))
-
-
-def _mined_languages(source: Source) -> tuple[str, str]:
-    """Return the languages in the manifest beside a file of pairs; empty without one."""
-    beside = to_path(f"{source.text}.json")
-    with contextlib.suppress(BitextmineError):
-        if (
-            not source.is_stream
-            and beside.is_file()
-            and (content := read_json(beside)).get("kind") == "bitext"
-        ):
-            parts = parse_signature(str(content.get("signature")))
-            src, tgt = parts.get("src", ""), parts.get("tgt", "")
-            if is_code(src) and is_code(tgt):
-                return src, tgt
-    return "", ""
+    rows.source, rows.format, rows.names = source, format, rows.layout.column_names(columns.last)
+    return rows
 
 
 class Malformed:
@@ -101,10 +40,10 @@ class Malformed:
     Rows that only lack the text in one of the languages, as in a memory of many, are counted apart.
     """
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Rows) -> None:
         self._name = str(table.source)
         self._text = table.format.lines
-        self._before = int(table.rows.header_line)
+        self._before = int(table.header_line)
         self.rows = self.count = self.untranslated = 0
         self.first = self.first_untranslated = ""  # which row it was, and what was wrong with it
 

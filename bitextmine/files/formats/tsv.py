@@ -17,7 +17,16 @@ from numpy.typing import NDArray
 
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.files.formats.blocks import HEAD_BYTES, Added, Block, Outline, Rows, Writer, one_cell
+from bitextmine.files.formats.blocks import (
+    BLOCK_BYTES,
+    HEAD_BYTES,
+    Added,
+    Block,
+    Outline,
+    Rows,
+    Writer,
+    one_cell,
+)
 from bitextmine.files.formats.layout import HEAD, Columns, Layout, find_layout
 from bitextmine.files.formats.names import find_delimiter, sniff
 from bitextmine.files.source import Source, TwoFiles, decode_lines
@@ -70,7 +79,8 @@ class TextRows(Rows):
         places = self.layout.places
         self._least = 1 + max(places.get("src", 0), places.get("tgt", 1)) if columns.ragged else None
 
-    def _blocks(self, rows: int | None, most: int) -> Iterator[Block]:
+    def blocks(self, rows: int | None = None, most: int = BLOCK_BYTES) -> Iterator[Block]:
+        """Yield the rows."""
         start = 1
         for lines in self._cut(rows, most):
             yield self._block(lines, start)

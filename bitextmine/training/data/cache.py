@@ -167,17 +167,17 @@ def _rows(source: Source, langs: tuple[str, str] | None, size: int) -> Iterator[
     """
     table = open_table(source, Columns(errors=source.errors, ragged=True))
     layout = table.layout
-    if table.rows.empty:
+    if table.empty:
         return
     sides = [0, 1] if layout.unknown and table.format.lines else [layout.src, layout.tgt]
     if langs and (layout.src_lang, layout.tgt_lang) == langs[::-1]:
         sides.reverse()
     lines = table.format.lines
-    for block in table.rows.blocks(size):
+    for block in table.blocks(size):
         untranslated = getattr(block, "untranslated", ())
         for at, reason in sorted(block.bad().items()):
             if at not in untranslated:
-                number = block.start + at + table.rows.header_line
+                number = block.start + at + table.header_line
                 pair = (
                     "; a pair is source, tab, target; for two files with a side each, name them as src and tgt instead "
                     "of pairs in the recipe"
