@@ -19,8 +19,7 @@ from bitextmine.files.json_toml import read_json, write_json
 from bitextmine.files.output import Destination, Made, check_ours, foreign
 from bitextmine.files.storage import local_path
 from bitextmine.run import Run
-from bitextmine.search.build_index import build_index
-from bitextmine.search.faiss_index import Index, faiss, reason
+from bitextmine.search.faiss_index import Index, build_index, faiss, reason
 from bitextmine.search.indexed import Indexed, Recall, draw, tune
 from bitextmine.search.options import INDEX_KINDS, IndexOptions
 from bitextmine.version import __version__
@@ -188,7 +187,7 @@ def index_corpus(
     """Build the index of an embedding beside it, unless one of these vectors and kind is there.
 
     Its recall is measured against exact search on a seeded sample of its own rows, each left out of its own answer;
-    nprobe (IVF) or efSearch (HNSW) is raised until recall@1 reaches 99%. Every run makes the same index (HNSW apart)
+    nprobe is raised until recall@1 reaches 99%. Every run makes the same index (HNSW apart)
     and the same manifest. `progress` is called with the number of rows added.
     """
     options, run = options or IndexOptions(), run or Run()
@@ -205,13 +204,13 @@ def index_corpus(
         # Before its effort is set, which the manifest says.
         faiss.write_index(index.faiss, faiss.PyCallbackIOWriter(out.write))  # type: ignore[attr-defined]
         sync_file(out)
-        recall, effort = tune(Indexed(vectors, index), draw(vectors)), index.effort()
+        recall, (nprobe, _) = tune(Indexed(vectors, index), draw(vectors)), index.effort()
         facts = {
             "kind": "index",
             "version": __version__,
             **index.facts,
             "embedding": _identity(embedding),
-            "effort": {} if effort is None else {effort[0]: effort[1]},
+            "effort": {"nprobe": nprobe} if nprobe else {},
             "rescored_per_neighbour": index.factor,
             "recall": asdict(recall),
             "faiss": faiss.__version__,

@@ -230,10 +230,10 @@ def measure(indexed: Indexed, sample: OwnRows) -> Recall:
 
 
 def tune(indexed: Indexed, sample: OwnRows, target: float = TARGET) -> Recall:
-    """Raise nprobe or efSearch until the recall@1 on the sample reaches the target.
+    """Raise nprobe until the recall@1 on the sample reaches the target.
 
     An inverted file of the vectors as they are gets the least nprobe, by the lists that the neighbours are in. For
-    other indexes the effort is doubled, and where that no longer helps, more candidates are rescored.
+    other indexes nprobe is doubled, and where that no longer helps, more candidates are rescored.
     """
     index = indexed.index
     if index.inverted is not None and index.lossless and len(sample.own):
@@ -245,10 +245,9 @@ def tune(indexed: Indexed, sample: OwnRows, target: float = TARGET) -> Recall:
         return _recall(np.where(rank <= nprobe, sample.sim, -np.inf).astype(np.float32), sample.sim)
     recall = measure(indexed, sample)
     while recall.at_1 < target:
-        before, effort = recall, index.effort()
-        raised = effort is not None and effort[1] < effort[2]
-        if effort is not None and raised:
-            index.set_effort(min(2 * effort[1], effort[2]))
+        before, (nprobe, most) = recall, index.effort()
+        if raised := nprobe < most:
+            index.set_effort(min(2 * nprobe, most))
             recall = measure(indexed, sample)
         helps = raised and recall.at_1 - before.at_1 >= _LITTLE
         if recall.at_1 < target and not helps:

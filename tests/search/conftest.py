@@ -1,8 +1,7 @@
 import pytest
 import torch
 
-from bitextmine.search import build_index as building
-from bitextmine.search import fused
+from bitextmine.search import faiss_index, fused
 from bitextmine.search.faiss_index import faiss
 
 
@@ -35,7 +34,6 @@ def way(request, monkeypatch):
 
 def build_index(vectors, kind="auto"):
     """As `index_corpus` builds it, with a modest effort."""
-    index = building.build_index(vectors, kind)
-    if (effort := index.effort()) is not None:
-        index.set_effort(min(8 if effort[0] == "nprobe" else 64, effort[2]))
+    index = faiss_index.build_index(vectors, kind)
+    index.set_effort(min(8, index.effort()[1]))
     return index

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from bitextmine.errors import BitextmineError
-from bitextmine.search import build_index as building
+from bitextmine.search import faiss_index
 from bitextmine.search.indexed import Indexed
 
 from ..search import oracle
@@ -14,9 +14,9 @@ from .conftest import build_index
     "kind", ["ivf", "IVF8,SQ8", "IVF300,Flat", "IVF8_HNSW8,SQ8", "IVF8,PQ8x4", "OPQ8_32,IVF8,PQ8x4"]
 )
 def test_lists_are_those_that_faiss_assigns(kind, monkeypatch):
-    monkeypatch.setattr(building, "_ADD_ROWS", 200)
+    monkeypatch.setattr(faiss_index, "_ADD_ROWS", 200)
     vectors = oracle.corpus(np.random.default_rng(0), 900, 32, 0.1, 0.02)
-    made = building.build_index(vectors, kind).faiss
+    made = faiss_index.build_index(vectors, kind).faiss
     index = faiss.clone_index(made)
     index.reset()  # but stays trained
     chosen = sorted({row.tobytes(): at for at, row in reversed([*enumerate(vectors)]) if row.any()}.values())
@@ -28,7 +28,7 @@ def test_an_index_larger_than_the_memory_is_refused():
     vectors = oracle.vectors(np.random.default_rng(0), 900, 32)
     for kind in ("ivf", "HNSW32_SQ8"):
         with pytest.raises(BitextmineError, match=r"takes about .* of memory, 1.* may be used; allow more"):
-            building.build_index(vectors, kind, memory=1000)
+            faiss_index.build_index(vectors, kind, memory=1000)
 
 
 class MadeUpGpu:

@@ -86,7 +86,7 @@ def test_lists_that_run_empty_give_no_neighbours():
     assert measure(Indexed(pool, index), draw(pool, 4, size=48)).at_k < 1
 
 
-@pytest.mark.parametrize("kind", ["ivf", "HNSW8"])
+@pytest.mark.parametrize("kind", ["ivf", "IVF32,SQ8"])
 def test_tuning_reaches_the_target(kind):
     rng = np.random.default_rng(8)
     pool = oracle.vectors(rng, 4000, 48)
