@@ -1,6 +1,7 @@
 """Errors that the command line turns into a message and exit code 1, or 2 for wrong usage."""
 
 import contextlib
+import re
 from collections.abc import Iterator
 
 
@@ -13,7 +14,23 @@ class UsageError(BitextmineError):
 
 
 class MissingPackage(BitextmineError):
-    """An optional package that is needed is not installed."""
+    """An optional package that is needed is not installed; the message names the command for those of the extra."""
+
+    def __init__(self, problem: str, extra: str) -> None:
+        super().__init__(f"{problem}; install it with {pip_install(extra)}")
+
+
+def pip_install(extra: str) -> str:
+    """Return the command that installs the packages of an extra, however bitextmine itself was installed."""
+    from importlib import metadata  # here: --help does without
+
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        lines = [line.partition(";") for line in metadata.requires("bitextmine") or ()]
+        if names := [
+            f"'{name.strip()}'" for name, _, mark in lines if re.search(rf"extra == .{extra}\b", mark)
+        ]:
+            return f"pip install {' '.join(names)}"
+    return f"pip install 'bitextmine[{extra}]'"
 
 
 class InvalidUtf8(BitextmineError):

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from bitextmine.declarations import Kind, Opt, Options
-from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.errors import BitextmineError, MissingPackage, UsageError
 from bitextmine.executor import Done, Task, Workers
 from bitextmine.version import __version__
 
@@ -290,9 +290,7 @@ def _import_ray() -> Any:
     try:
         import ray
     except ModuleNotFoundError:
-        raise BitextmineError(
-            "--executor ray needs Ray, which is not installed: pip install 'bitextmine[ray]'"
-        ) from None
+        raise MissingPackage("--executor ray needs Ray, which is not installed", "ray") from None
     return ray
 
 

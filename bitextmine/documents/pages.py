@@ -53,10 +53,7 @@ def library(name: str, extra: str = "web") -> Any:
     try:
         return sys.modules.get(name) or importlib.import_module(name)
     except ImportError:
-        raise MissingPackage(
-            f"these documents need the package {name.partition('.')[0]}; install it with "
-            f"pip install 'bitextmine[{extra}]'"
-        ) from None
+        raise MissingPackage(f"these documents need the package {name.partition('.')[0]}", extra) from None
 
 
 def page(raw: bytes, charset: str | None = None, machine: bool = False) -> list[str]:

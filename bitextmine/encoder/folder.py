@@ -21,7 +21,7 @@ from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.ngrams import LONGEST
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import write_weights
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, MissingPackage
 from bitextmine.files.atomic import replacing
 from bitextmine.files.json_toml import read_json, write_json
 from bitextmine.shipped import ALIASES, SHIPPED, shipped_folder
@@ -196,9 +196,8 @@ def _fetch(name: str, revision: str | None = None) -> Path:
     try:
         import huggingface_hub
     except ImportError:
-        raise BitextmineError(
-            f"{asked}: no such folder; to fetch a model of that name from the hub: pip install "
-            "'bitextmine[transformers]'"
+        raise MissingPackage(
+            f"{asked}: no such folder, and the hub's models need huggingface_hub", "transformers"
         ) from None
     if sys.stderr is None or not sys.stderr.isatty():
         huggingface_hub.utils.disable_progress_bars()

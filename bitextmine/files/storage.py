@@ -21,7 +21,7 @@ from functools import partialmethod
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, pip_install
 from bitextmine.files.atomic import staging
 
 # Here an object appears when all of it is there, and renaming is copying.
@@ -161,7 +161,7 @@ class Remote(os.PathLike[str]):
             raise
         except ImportError as e:
             known = scheme in ("s3", "s3a", "gs", "gcs")
-            how = "pip install 'bitextmine[storage]'" if known else f"its package ({str(e).splitlines()[0]})"
+            how = pip_install("storage") if known else f"its package ({str(e).splitlines()[0]})"
             raise BitextmineError(f"{self}: {scheme}:// needs a driver; install it with {how}") from None
         except FileNotFoundError:
             raise BitextmineError(f"{self}: no such file; check the bucket and the name") from None

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import MissingPackage
 from bitextmine.languages.codes import UNDETERMINED, same_code
 from bitextmine.languages.romanize import fold_lookalikes
 
@@ -37,16 +37,14 @@ class Languages:
         what: the use of the model, for the error.
 
     Raises:
-        BitextmineError: py3langid is not installed.
+        MissingPackage: py3langid is not installed.
     """
 
     def __init__(self, what: str = "telling languages") -> None:
         try:
             from py3langid.langid import MODEL_FILE, LanguageIdentifier
         except ImportError:
-            raise BitextmineError(
-                f"{what} needs the package py3langid; install it with pip install 'bitextmine[languages]'"
-            ) from None
+            raise MissingPackage(f"{what} needs the package py3langid", "languages") from None
         model = _read(LanguageIdentifier, MODEL_FILE)
         self._next, self._row, self._output, self._weights, self._prior, codes = model
         self._labels: list[str] = codes

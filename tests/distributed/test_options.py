@@ -116,4 +116,4 @@ def test_without_ray_the_message_says_what_to_install(bitextmine, tmp_path):
     (tmp_path / "corpus.fr").write_text("un chat\n")
     env = {"PYTHONPATH": str(tmp_path / "hooks")}
     said = bitextmine.fails("embed", "corpus.fr", "--ray", "auto", cwd=tmp_path, env=env)
-    assert "--executor ray needs Ray, which is not installed: pip install 'bitextmine[ray]'" in said
+    assert "--executor ray needs Ray, which is not installed; install it with pip install 'ray>=2.40'" in said

@@ -1,6 +1,6 @@
 """Folders of sentence-transformers: transformers and static embeddings.
 
-The library loads them (`pip install 'bitextmine[transformers]'`). Nothing is fetched and no code of the folder is run:
+The library (the extra ``transformers``) loads them. Nothing is fetched and no code of the folder is run:
 weights are safetensors, never pickles, and only modules of the library itself are supported.
 """
 
@@ -20,7 +20,7 @@ from bitextmine.encoder.pieces import Network, PieceMaker, Pieces
 from bitextmine.encoder.sums import PieceSums
 from bitextmine.encoder.tokenizer import CHARACTERS_PER_PIECE
 from bitextmine.encoder.weights import PIECES
-from bitextmine.errors import BitextmineError
+from bitextmine.errors import BitextmineError, MissingPackage
 from bitextmine.files.json_toml import parse_json, read_json
 from bitextmine.run import Run
 
@@ -87,14 +87,12 @@ def _load(folder: Path) -> Any:
         import sentence_transformers
         import transformers
     except ImportError:
-        raise BitextmineError(
-            f"{folder}: needs sentence-transformers: pip install 'bitextmine[transformers]'"
-        ) from None
+        raise MissingPackage(f"{folder}: needs the package sentence-transformers", "transformers") from None
     version = sentence_transformers.__version__
     if tuple(map(int, re.findall(r"\d+", version)[:2])) < OLDEST:
-        raise BitextmineError(
-            f"{folder}: needs sentence-transformers {'.'.join(map(str, OLDEST))} or newer, found {version}: pip "
-            "install -U 'bitextmine[transformers]'"
+        oldest = ".".join(map(str, OLDEST))
+        raise MissingPackage(
+            f"{folder}: needs sentence-transformers {oldest} or newer, found {version}", "transformers"
         )
     quiet = transformers.utils.logging
     level = quiet.get_verbosity()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from bitextmine.errors import BitextmineError, UsageError
+from bitextmine.errors import BitextmineError, MissingPackage, UsageError
 from bitextmine.files.json_toml import parse_json
 from bitextmine.files.source import COMPRESSION_SUFFIXES, Location, Source
 from bitextmine.languages.codes import is_short_code
@@ -43,7 +43,7 @@ class Format:
     needs_languages: bool = False
 
     def load(self, name: str) -> Any:
-        """Import `reader` or `writer`; BitextmineError if it needs a package that is not installed."""
+        """Import `reader` or `writer`; MissingPackage if it needs one that is not installed."""
         module, _, function = name.partition(":")
         try:
             return getattr(importlib.import_module(f"{__package__}.{module}"), function)
@@ -51,10 +51,7 @@ class Format:
             if not self.binary:
                 raise
             package = str(e.name).partition(".")[0]
-            raise BitextmineError(
-                f"{self.name.capitalize()} needs the package {package}; install it with "
-                f"pip install 'bitextmine[{self.name}]'"
-            ) from None
+            raise MissingPackage(f"{self.name.capitalize()} needs the package {package}", self.name) from None
 
     def check_languages(self, langs: tuple[str, str], option: str = "--src and --tgt") -> None:
         """Raise UsageError if the format needs languages, and these are unknown or the same; `option` gives them."""

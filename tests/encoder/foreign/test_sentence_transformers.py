@@ -193,9 +193,9 @@ def test_damage_is_told(folder, damage, said):
     assert said in str(e.value) and "bert" in str(e.value)
 
 
-def test_without_the_library_the_extra_is_named(static, monkeypatch):
+def test_without_the_library_its_command_is_named(static, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "sentence_transformers", None)
-    with pytest.raises(BitextmineError, match=r"bitextmine\[transformers\]"):
+    with pytest.raises(BitextmineError, match="pip install 'sentence-transformers>=6.2'"):
         load_encoder(static)
 
 
