@@ -356,4 +356,11 @@ def check_fresh(npy_path: str | os.PathLike[str], text_sha256: str, model_hash: 
         return "its vectors do not match its manifest"
     if manifest.model_hash != model_hash:
         return f"made by another model ('{manifest.model}' {manifest.model_hash}, not {model_hash})"
+    if (
+        part_path(os.path.realpath(npy_path)).exists()
+        and (head := read_head(journal_path(npy_path))) is not None
+    ):
+        began = [head.identity.get(key) for key in ("text_sha256", "model_hash")]
+        if began == [text_sha256, model_hash]:
+            return "--force was interrupted"
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,6 +30,7 @@ from bitextmine.files.atomic import (
 from bitextmine.files.journal import Journal, JournalBusyError
 from bitextmine.files.json_toml import json_bytes, plain
 from bitextmine.files.output import Destination
+from bitextmine.system import size
 
 # The longest time that written rows wait for the disk: the most a kill can cost, apart from the current batch.
 SYNC_SECONDS = 2.0
@@ -228,7 +230,8 @@ class EmbeddingWriter:
     def _failed(self, e: OSError) -> BitextmineError:
         error = f"{cannot_write(e, self.npy_path, 'write elsewhere with --out or --cache')}"
         if e.errno in FULL_DISK:
-            error += f" ({self._size:,} bytes in all)"
+            free = shutil.disk_usage(self._target.parent).free
+            error += f" (the vectors take {size(self._size)}, {size(free)} are free)"
         if self.safe_rows:
             error += f"; {self.safe_rows:,} of {self.rows:,} rows are kept"
         return BitextmineError(error)

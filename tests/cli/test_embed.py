@@ -74,6 +74,19 @@ def test_a_fresh_embedding_is_kept(bm, parallel_text, tmp_path):
     assert (tmp_path / "corpus.fr.npy").read_bytes() == whole
 
 
+def test_an_interrupted_force_is_not_forgotten(bitextmine, tiny_model, parallel_text, tmp_path):
+    parallel_text(tmp_path, 60)
+    args = ("embed", "corpus.en", "--model", tiny_model)
+    bitextmine(*args, cwd=tmp_path)
+    whole = (tmp_path / "corpus.en.npy").read_bytes()
+    done = bitextmine.dies(tmp_path / "hooks", 14, *args, "--force", cwd=tmp_path)
+    there = [(tmp_path / name).exists() for name in ("corpus.en.npy", "corpus.en.npy.part")]
+    assert (done.code, there) == (-signal.SIGKILL, [True, True])
+    assert "corpus.en.npy: embedding again: --force was interrupted" in bitextmine(*args, cwd=tmp_path).err
+    assert "up to date" in bitextmine(*args, cwd=tmp_path).err
+    assert (tmp_path / "corpus.en.npy").read_bytes() == whole
+
+
 @pytest.fixture
 def stopped(bm, bitextmine, tiny_model, parallel_text, tmp_path):
     """A stopped process that has begun to write corpus.en.npy."""

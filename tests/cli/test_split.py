@@ -260,6 +260,10 @@ def test_contradictions_are_usage_errors(bm, tmp_path):
     assert (tmp_path / "b.en").read_text() == TEXT
     refused = bm("split", "b.en", "c.fr", code=2)
     assert "the documents are in en and fr" in refused.err and not refused.out
+    for output in ("x.fr", "x.fr.gz"):
+        assert "a text in fr, but the documents are in en" in bm("split", "b.en", "-o", output, code=2).err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b.en", "c.fr", "site"]
+    bm("split", "b.en", "--lang", "fr", "-o", "x.fr")
     (tmp_path / "empty").mkdir()
     assert "no files" in bm.fails("split", "empty")
 

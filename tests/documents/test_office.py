@@ -461,7 +461,7 @@ def test_damaged_pdf(tmp_path):
 def test_a_missing_library_is_named_with_its_command(tmp_path, monkeypatch, module, write):
     path = write(tmp_path / ("a.pdf" if module == "pypdfium2" else "a.epub"))
     monkeypatch.setitem(__import__("sys").modules, module, None)
-    with pytest.raises(MissingPackage, match="pip install 'lxml>=5.0' 'pypdfium2>=4.30'$"):
+    with pytest.raises(MissingPackage, match=r"pip install .lxml>=5\.0. .pypdfium2>=4\.30.$"):
         list(bitextmine.split(path, "en"))
 
 

@@ -195,7 +195,7 @@ def test_damage_is_told(folder, damage, said):
 
 def test_without_the_library_its_command_is_named(static, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "sentence_transformers", None)
-    with pytest.raises(BitextmineError, match="pip install 'sentence-transformers>=6.2'"):
+    with pytest.raises(BitextmineError, match=r"pip install 'sentence-transformers>=6\.2'"):
         load_encoder(static)
 
 
