@@ -125,13 +125,13 @@ def main() -> None:
     pool = [*sides["en"], *(text for *_, text in made)]
     counts = ", ".join(f"{sum(its == kind for its, *_ in made)} {kind}" for kind in KINDS)
     print(f"{len(sides['en'])} sentences, variants: {counts}\n")
-    pools = [units(encoder.encode(pool)) for encoder in encoders]
+    pools = [units(encoder, pool) for encoder in encoders]
 
     def rows() -> Iterator[list[object]]:
         found = {}
         for lang in filter(sides.__contains__, args.only.split(",") if args.only else NAMES):
             both = zip(encoders, pools, strict=True)
-            cosines = [units(encoder.encode(sides[lang])) @ rows.T for encoder, rows in both]
+            cosines = [units(encoder, sides[lang]) @ rows.T for encoder, rows in both]
             found[lang] = errors(cosines[0], made)
             if args.second:
                 total = sum(of_one / of_one.std() for of_one in cosines)

@@ -1,7 +1,7 @@
 """Accuracy on the public benchmarks of 56 languages: NTREX, FLORES, Tatoeba, everyday sentences.
 
     python train/bench_public.py --data FOLDER --model world56
-    python train/bench_public.py --data FOLDER --model world56 --pairs pairs.tsv --plot train/pairs
+    python train/bench_public.py --data FOLDER --model world56 --pairs train/language_pairs
     python train/bench_public.py --names train/names.tsv --model world56
 
 FOLDER holds clones and folders as others publish them; what is missing is left out:
@@ -30,7 +30,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bitextmine.encoder import load_encoder
+from bitextmine.encoder import Encoder, load_encoder
 from bitextmine.files.source import iter_lines
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "mine"))
@@ -67,8 +67,8 @@ PLACES = {
     "NTREX": ("ntrex/ntrex.{two}.txt*", "NTREX/NTREX-128/newstest2019-*.{ntrex}.txt"),
     "FLORES": ("flores/devtest.{two}.txt*", "flores200_dataset/devtest/{scripted}.devtest"),
 }
-# A half to choose by, the other to report.
-HALVES = {"": slice(None), ", odd lines": slice(0, None, 2), ", even lines": slice(1, None, 2)}
+# Choices were made by the other half.
+HALVES = {"": slice(None), ", even lines": slice(1, None, 2)}
 LASER = "LASER/data/tatoeba/v1/tatoeba.{three}-eng."
 
 # Relatives side by side, for the map.
@@ -82,82 +82,63 @@ def main() -> None:
     command = parser(__doc__)
     command.add_argument("--data", type=Path, help="folder of the benchmarks")
     command.add_argument("--model", default="default", help="encoder, as for the other commands (default)")
-    command.add_argument(
-        "--pairs", type=Path, help="measure all pairs of languages on NTREX, and write them here"
-    )
-    command.add_argument("--plot", type=Path, help="draw --pairs as PLOT-light.svg and PLOT-dark.svg")
+    command.add_argument("--pairs", metavar="NAME", help="all pairs of languages, as NAME.tsv and NAME-*.svg")
     command.add_argument("--names", type=Path, help="measure a table of names instead")
-    command.add_argument(
-        "--results", type=Path, help="write MTEB's figures as results.json of a model folder"
-    )
+    command.add_argument("--results", type=Path, help="MTEB's figures as results.json of a model folder")
     args = command.parse_args()
-    if args.plot and not args.pairs:
-        command.error("--plot draws the file of --pairs: name it")
     if not (args.data or args.names):
         command.error("--data: the folder of the benchmarks is missing")
     encoder = load_encoder(args.model)
-    encode = encoder.encode
     if args.names:
-        table(["", "cosine", "ratio margin"], names_across_scripts(args.names, encode), digits=0)
+        table(["", "cosine", "ratio margin"], names_across_scripts(args.names, encoder), digits=0)
         return
-    columns = measure(args.data, encode)
-    known = set(encoder.languages) or set(NAMES)  # of the others nothing was learned
-    columns = {
-        name: {lang: value for lang, value in column.items() if lang in known}
-        for name, column in columns.items()
-    }
+    columns = measure(args.data, encoder)
     print_table(columns)
     if args.results:
         write_results(columns, args.results)
     if args.pairs:
-        every_pair(args.data, encode, args.pairs)
-    if args.plot:
-        heat_map(args.pairs, args.plot)
+        every_pair(args.data, encoder, args.pairs)
 
 
-def measure(data: Path, encode) -> dict[str, dict[str, float]]:  # type: ignore[no-untyped-def]
-    """Return the columns of the table, each a figure per language."""
+def measure(data: Path, encoder: Encoder) -> dict[str, dict[str, float]]:
+    """Return the columns of the table, each a figure per language that the encoder knows."""
     columns: dict[str, dict[str, float]] = {}
+    known = {lang: NAMES[lang] for lang in NAMES if lang in (encoder.languages or NAMES)}
 
-    def note(column: str, lang: str, value: float) -> None:
-        columns.setdefault(column, {})[lang] = value
+    def note(name: str, lang: str, found: np.ndarray, half: str = "") -> None:
+        cosine, margin = rates(found)
+        columns.setdefault(f"{name} accuracy{half}", {})[lang] = cosine
+        columns.setdefault(f"{name} error by margin{half}", {})[lang] = 100 - margin
 
     for name in PLACES:
         sides = parallel(data, name)
-        if "en" not in sides:
-            continue
-        vectors = {lang: units(encode(lines)) for lang, lines in sides.items()}
-        for lang in filter(vectors.__contains__, NAMES):
-            into, back = hits(vectors["en"], vectors[lang])
+        vectors = {lang: units(encoder, sides[lang]) for lang in sides if lang in {"en", *known}}
+        for lang in filter(vectors.__contains__, known) if "en" in sides else ():
+            found = hits(vectors["en"], vectors[lang])
             for half, which in HALVES.items():
-                cosine, margin = (percent(into[i][which], back[i][which]) for i in (0, 1))
-                note(f"{name} accuracy{half}", lang, cosine)
-                note(f"{name} error by margin{half}", lang, 100 - margin)
-    for lang, names in NAMES.items():
+                note(name, lang, found[..., which], half)
+    for lang, names in known.items():
         test = LASER.format(**names)
         if (data / f"{test}eng").exists():
             src, tgt = (list(iter_lines(data / f"{test}{side}")) for side in (names["three"], "eng"))
-            into, back = hits(units(encode(src)), units(encode(tgt)))
-            note("Tatoeba accuracy", lang, percent(into[0]))
-            note("Tatoeba error by margin", lang, 100 - percent(into[1], back[1]))
+            found = hits(units(encoder, src), units(encoder, tgt))
+            note("Tatoeba", lang, found)
+            columns["Tatoeba accuracy"][lang] = rates(found[:1])[0]
         for path in found_files(
             data, f"everyday20/everyday.en-{lang}.tsv*", f"everyday/queries.en-{lang}.tsv*"
         ):
             rows = [line.split("\t") for line in iter_lines(path)][1:]
-            src, tgt = (units(encode([row[side] for row in rows])) for side in (0, 1))
-            into, back = hits(src, tgt)
-            note("everyday accuracy", lang, percent(into[0], back[0]))
-            note("everyday error by margin", lang, 100 - percent(into[1], back[1]))
+            src, tgt = (units(encoder, [row[side] for row in rows]) for side in (0, 1))
+            note("everyday", lang, hits(src, tgt))
     return columns
 
 
-def names_across_scripts(path: Path, encode) -> Iterator[list[object]]:  # type: ignore[no-untyped-def]
+def names_across_scripts(path: Path, encoder: Encoder) -> Iterator[list[object]]:
     """Yield the accuracy of each language's names with those of the first column, mean of both directions."""
     langs, *rows = (line.split("\t") for line in iter_lines(path))
-    first, *others = (units(encode(list(names))) for names in zip(*rows, strict=True))
+    first, *others = (units(encoder, list(names)) for names in zip(*rows, strict=True))
     for lang, other in zip(langs[1:], others, strict=True):
-        into, back = hits(first, other)
-        yield [lang, percent(into[0], back[0]), percent(into[1], back[1])]
+        yield [lang, *rates(hits(first, other))]
 
 
 def write_results(columns: Mapping[str, Mapping[str, float]], path: Path) -> None:
@@ -187,16 +168,13 @@ def parallel(data: Path, name: str) -> dict[str, list[str]]:
     return sides
 
 
-def units(vectors: np.ndarray) -> np.ndarray:
-    rows = np.asarray(vectors, dtype=np.float32)
+def units(encoder: Encoder, lines: list[str]) -> np.ndarray:
+    rows = np.asarray(encoder.encode(lines), dtype=np.float32)
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
 
-Hits = tuple[np.ndarray, np.ndarray]
-
-
-def hits(src: np.ndarray, tgt: np.ndarray) -> tuple[Hits, Hits]:
-    """Return per sentence whether the translation comes first, by cosine and by ratio margin, in both directions."""
+def hits(src: np.ndarray, tgt: np.ndarray) -> np.ndarray:
+    """Return whether the translation comes first: (directions, by cosine and by ratio margin, sentences)."""
     cosines = src @ tgt.T
     # The nearest of each side, in no order; a pool of fewer than K sentences is searched whole.
     k = min(K, len(src))
@@ -206,16 +184,18 @@ def hits(src: np.ndarray, tgt: np.ndarray) -> tuple[Hits, Hits]:
     forward_cosines, backward_cosines = cosines[row, near], cosines[back, row]
     mean_src, mean_tgt = forward_cosines.mean(axis=1), backward_cosines.mean(axis=1)
 
-    def first(candidates: np.ndarray, found: np.ndarray, own: np.ndarray, other: np.ndarray) -> Hits:
+    def first(candidates: np.ndarray, found: np.ndarray, own: np.ndarray, other: np.ndarray) -> np.ndarray:
         margins = found / ((own[:, None] + other[candidates]) / 2)
-        gold = np.arange(len(found))
-        return tuple(candidates[gold, score.argmax(axis=1)] == gold for score in (found, margins))  # type: ignore[return-value]
+        best = np.stack([found.argmax(axis=1), margins.argmax(axis=1)])
+        return candidates[row[:, 0], best] == row[:, 0]
 
-    return first(near, forward_cosines, mean_src, mean_tgt), first(back, backward_cosines, mean_tgt, mean_src)
+    forward = first(near, forward_cosines, mean_src, mean_tgt)
+    return np.stack([forward, first(back, backward_cosines, mean_tgt, mean_src)])
 
 
-def percent(*found: np.ndarray) -> float:
-    return 100 * float(np.mean([part.mean() for part in found]))
+def rates(found: np.ndarray) -> list[float]:
+    """Return the percentages by cosine and by ratio margin."""
+    return (100 * found.mean(axis=(0, 2))).tolist()
 
 
 def print_table(columns: Mapping[str, Mapping[str, float]]) -> None:
@@ -232,35 +212,34 @@ def print_table(columns: Mapping[str, Mapping[str, float]]) -> None:
     table(["", *columns], (row for row in rows if any(value is not None for value in row[1:])))
 
 
-def every_pair(data: Path, encode, out: Path) -> None:  # type: ignore[no-untyped-def]
-    """Write NTREX's accuracy of each pair of languages, mean of both directions, and print what is said of all."""
-    vectors = {lang: units(encode(lines)) for lang, lines in parallel(data, "NTREX").items()}
+def every_pair(data: Path, encoder: Encoder, name: str) -> None:
+    """Write and draw NTREX's accuracy of each pair of languages, mean of both directions; print what is said of all."""
+    vectors = {lang: units(encoder, lines) for lang, lines in parallel(data, "NTREX").items()}
     rows = []
     for a, b in itertools.combinations(vectors, 2):
-        into, back = hits(vectors[a], vectors[b])
-        rows.append((a, b, percent(into[0], back[0]), percent(into[1], back[1])))
+        rows.append((a, b, *rates(hits(vectors[a], vectors[b]))))
     lines = (f"{a}\t{b}\t{cosine:.2f}\t{margin:.2f}\n" for a, b, cosine, margin in rows)
-    out.write_text("language\tother\tcosine\tmargin\n" + "".join(lines), encoding="utf-8")
+    Path(f"{name}.tsv").write_text("language\tother\tcosine\tmargin\n" + "".join(lines), encoding="utf-8")
     cosine, margin = (np.mean([row[i] for row in rows]) for i in (2, 3))
     a, b, _, lowest = min(rows, key=lambda row: row[3])
     print(
         f"\nNTREX, {len(rows)} pairs of languages, accuracy by cosine {cosine:.2f}, by ratio margin {margin:.2f}; "
         f"lowest by margin: {a}-{b} {lowest:.2f}"
     )
+    heat_map({(a, b): margin for a, b, _, margin in rows}, name)
 
 
-def heat_map(source: Path, stem: Path) -> None:
+def heat_map(margins: Mapping[tuple[str, str], float], stem: str) -> None:
     """Draw the pairs' accuracy by ratio margin, for light and for dark pages."""
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    rows = [line.split("\t") for line in source.read_text(encoding="utf-8").splitlines()[1:]]
-    names = sorted({lang for row in rows for lang in row[:2]}, key=RELATED.split().index)
+    names = sorted({lang for pair in margins for lang in pair}, key=RELATED.split().index)
     table = np.full((len(names), len(names)), np.nan)
-    for a, b, _, margin in rows:
-        i, j = sorted((names.index(a), names.index(b)), reverse=True)
-        table[i, j] = float(margin)
+    for pair, margin in margins.items():
+        i, j = sorted(map(names.index, pair), reverse=True)
+        table[i, j] = round(margin, 2)
     for theme, text in (("light", "#1f2328"), ("dark", "#e6edf3")):
         with matplotlib.rc_context(
             {"svg.hashsalt": "bitextmine", "svg.fonttype": "none", "text.color": text}
