@@ -17,13 +17,12 @@ the same documents, Vecalign with our vectors. Prints Markdown tables.
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import itertools
 import random
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
@@ -79,7 +78,7 @@ class Made:
     gold: list[Pair]
 
 
-def read_documents(path: str) -> list[list[Row]]:
+def read_documents(path: Path) -> list[list[Row]]:
     header, *lines = (line.split("\t") for line in iter_lines(path))
     rows = [dict(zip(header, cells, strict=True)) for cells in lines]
     if header[0] != "document":
@@ -217,22 +216,34 @@ def read_gold(folder: Path) -> Iterator[tuple[str, Made]]:
         yield f"{name}, {langs}", Made(src, tgt, read_alignments(path)[0])
 
 
-def real(args: argparse.Namespace, encoder: object, aligners: dict[str, Method]) -> None:
-    """Print a table of the real documents, a row for each and one for all."""
+def synthetic(paths: Sequence[Path]) -> Iterator[tuple[str, list[Made]]]:
+    """Yield the documents made of each file under each condition."""
+    files = [read_documents(path) for path in paths]
+    for number, (path, documents) in enumerate(zip(paths, files, strict=True)):
+        chosen = [some for some in documents[len(documents) // 2 :] if len(some) > 20]
+        foreign = [row for document in files[number - 1][:3] for row in document]
+        pairs = language_pairs(documents)
+        for name, rates in CONDITIONS.items():
+            rng = random.Random(SEED)
+            made = [make(some, a, b, rates, foreign, rng) for some in chosen for a, b in pairs]
+            yield f"{path.name.split('.')[0]}: {name}", made
+
+
+def compare(
+    groups: Iterable[tuple[str, list[Made]]], encoder: Encoder, aligners: dict[str, Method]
+) -> Iterator[list[object]]:
+    """Yield a row for each group of documents, and one for all."""
     golds: list[list[Pair]] = []
     found: dict[str, list[list[Pair]]] = {name: [] for name in aligners}
-
-    def rows() -> Iterator[list[object]]:
-        for name, made in read_gold(Path(args.files[0])):
-            golds.append(made.gold)
-            windows = make_windows(encoder, [made.src, made.tgt], SIZES)
-            for key, aligner in aligners.items():
-                found[key].append(aligner(made, *windows))
-            cells = (scores(links[-1:], golds[-1:]) for links in found.values())
-            yield [name, len(made.gold), *cells]
-        yield ["all", sum(map(len, golds)), *(scores(links, golds) for links in found.values())]
-
-    table(["document", "links", *(f"{name}, strict / lax" for name in aligners)], rows())
+    for name, made in groups:
+        windows = make_windows(encoder, [lines for m in made for lines in (m.src, m.tgt)], SIZES)
+        each = list(zip(made, windows[::2], windows[1::2], strict=True))
+        golds += [m.gold for m in made]
+        for key, aligner in aligners.items():
+            found[key] += [aligner(*some) for some in each]
+        own = golds[-len(made) :]
+        yield [name, sum(map(len, own)), *(scores(links[-len(made) :], own) for links in found.values())]
+    yield ["all", sum(map(len, golds)), *(scores(links, golds) for links in found.values())]
 
 
 def scores(found: Sequence[list[Pair]], golds: Sequence[list[Pair]]) -> str:
@@ -242,57 +253,31 @@ def scores(found: Sequence[list[Pair]], golds: Sequence[list[Pair]]) -> str:
     return f"{100 * report.strict.f1:.1f} [{low:.1f}, {high:.1f}] / {100 * report.lax.f1:.1f}"
 
 
-def quality(args: argparse.Namespace, encoder: object, aligners: dict[str, Method]) -> None:
-    files = [read_documents(path) for path in args.files]
-
-    def rows() -> Iterator[list[object]]:
-        for number, (path, documents) in enumerate(zip(args.files, files, strict=True)):
-            chosen = [some for some in documents[len(documents) // 2 :] if len(some) > 20]
-            pairs = language_pairs(documents)
-            foreign = [row for document in files[number - 1][:3] for row in document]
-            for name, rates in CONDITIONS.items():
-                rng = random.Random(SEED)
-                made = [make(some, a, b, rates, foreign, rng) for some in chosen for a, b in pairs]
-                windows = make_windows(encoder, [lines for m in made for lines in (m.src, m.tgt)], SIZES)
-                each = list(zip(made, windows[::2], windows[1::2], strict=True))
-                cells = (
-                    scores([aligner(*one) for one in each], [m.gold for m in made])
-                    for aligner in aligners.values()
-                )
-                yield [Path(path).name.split(".")[0], name, *cells]
-
-    table(["documents", "made with", *(f"{name}, strict / lax" for name in aligners)], rows())
-
-
 def language_pairs(documents: Sequence[Sequence[Row]]) -> list[tuple[str, str]]:
     return list(itertools.combinations((name for name in documents[0][0] if name != "document"), 2))
 
 
-def matching(args: argparse.Namespace, encoder: object, aligners: dict[str, Method]) -> None:
-    """Match documents of both halves, shuffled, a tenth of them without a partner."""
-
-    def rows() -> Iterator[list[object]]:
-        for path in args.files:
-            documents = read_documents(path)
-            if "document" not in documents[0][0]:
-                documents = [some[i : i + 25] for some in documents for i in range(0, len(some) - 12, 25)]
-            for a, b in language_pairs(documents):
-                rng = random.Random(SEED)
-                made = [make(some, a, b, Rates(), documents[0], rng) for some in documents]
-                there = rng.sample(range(len(made)), len(made) - len(made) // 10)
-                src = make_windows(encoder, [m.src for m in made], 1)
-                tgt = make_windows(encoder, [made[i].tgt for i in there], 1)
-                found = match_documents(src, tgt)
-                right = sum(there[j] == i for i, j in found)
-                yield [Path(path).name.split(".")[0], f"{a}-{b}", len(src), len(tgt), len(found), right]
-
-    table(["documents", "languages", "source", "with a partner", "found", "correct"], rows())
+def matching(paths: Sequence[Path], encoder: Encoder) -> Iterator[list[object]]:
+    """Match the documents of each file and pair of languages, shuffled, a tenth of them without a partner."""
+    for path in paths:
+        documents = read_documents(path)
+        if "document" not in documents[0][0]:
+            documents = [some[i : i + 25] for some in documents for i in range(0, len(some) - 12, 25)]
+        for a, b in language_pairs(documents):
+            rng = random.Random(SEED)
+            made = [make(some, a, b, Rates(), documents[0], rng) for some in documents]
+            there = rng.sample(range(len(made)), len(made) - len(made) // 10)
+            src = make_windows(encoder, [m.src for m in made], 1)
+            tgt = make_windows(encoder, [made[i].tgt for i in there], 1)
+            found = match_documents(src, tgt)
+            right = sum(there[j] == i for i, j in found)
+            yield [path.name.split(".")[0], f"{a}-{b}", len(src), len(tgt), len(found), right]
 
 
 def main() -> None:
     command = parser(__doc__)
     command.add_argument("what", choices=["real", "quality", "documents"])
-    command.add_argument("files", nargs="+")
+    command.add_argument("files", nargs="+", type=Path)
     command.add_argument("--model", default="default")
     command.add_argument("--second", metavar="NAME[=PYTHON]", help="also with this second encoder (peers.py)")
     command.add_argument("--peers", metavar="FOLDER")
@@ -306,7 +291,14 @@ def main() -> None:
         pad = encoder.encode(["PAD"])[0]
         aligners["Vecalign"] = vecalign(importlib.import_module("sentalign.dp_utils"), pad)
         aligners["Gale-Church"] = gale_church(importlib.import_module("galechurch"))
-    {"real": real, "quality": quality, "documents": matching}[args.what](args, encoder, aligners)
+    if args.what == "documents":
+        header = ["documents", "languages", "source", "with a partner", "found", "correct"]
+        table(header, matching(args.files, encoder))
+        return
+    real = ((name, [made]) for name, made in read_gold(args.files[0]))
+    groups = real if args.what == "real" else synthetic(args.files)
+    header = ["documents", "links", *(f"{name}, strict / lax" for name in aligners)]
+    table(header, compare(groups, encoder, aligners))
 
 
 if __name__ == "__main__":
