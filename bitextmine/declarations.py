@@ -239,6 +239,19 @@ class _Signature:
         return inspect.Signature([option.parameter(kind) for option in declared(options).values()])
 
 
+class _Documentation:
+    """The docstring of a class of options, with the help of each."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __get__(self, _: object, options: type["Options"]) -> str:
+        helped = [
+            f"    {name}: {option.opt.help}" for name, option in declared(options).items() if option.opt.help
+        ]
+        return "\n".join([self._text, "", "Options:", *helped]) if helped else self._text
+
+
 @dataclass(frozen=True)
 class Options:
     """A dataclass whose annotated fields are options; making one checks and converts their values.
@@ -248,6 +261,9 @@ class Options:
     """
 
     __signature__ = _Signature()
+
+    def __init_subclass__(cls) -> None:
+        cls.__doc__ = _Documentation(inspect.cleandoc(cls.__doc__ or ""))  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         for name, option in declared(type(self)).items():

@@ -27,16 +27,9 @@ class Run(Options):
     Three fields can change a result: `errors`; `batch_tokens`, on which the last bits of the vectors of an encoder with
     layers depend; and `memory` in `filter`, which forgets pairs when the table of seen ones is full (a note says so).
 
-    Attributes:
-        device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``; a missing one is reported on first use.
-        memory: bytes the work may take, as a number or as text such as ``2G`` (default: half of what is free).
-        threads: default: one per available processor, or OMP_NUM_THREADS.
-        batch_tokens: subword pieces encoded together (default: what suits the device).
-        errors: invalid UTF-8 in the input: ``strict`` raises, ``replace`` puts U+FFFD.
-        max_line: the most bytes of a line of the input; a longer one raises.
-        show_progress: show progress bars (None: only if standard error is a terminal).
-        executor: computes what a cluster can compute, an object or text for `find_executor`; memory, device and threads
-            are then each worker's.
+    Sizes are numbers of bytes or text such as ``2G``. A device that is missing is reported on first use. With an
+    executor, memory, device and threads are each worker's. Progress bars show if standard error is a terminal, unless
+    `show_progress` says otherwise.
     """
 
     device: Annotated[Device, Opt("--device", "Device to compute on.")] = "auto"

@@ -20,13 +20,7 @@ FORMATS = (*LINK_FORMATS, *_PAIRS_ALONE)
 
 @dataclass(frozen=True)
 class AlignOptions(Options):
-    """What to align, and how.
-
-    Attributes:
-        format: a name in `FORMATS` (None: by the output's suffix, else tsv).
-        max_size: the most sentences in a link, of both sides together.
-        src_lang, tgt_lang: language codes, to cut documents into sentences and for tmx and jsonl.
-    """
+    """What to align, and how."""
 
     documents: Annotated[
         bool, Opt("--documents", "Match the documents of two folders by content instead of name.")

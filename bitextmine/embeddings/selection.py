@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.console import Progress, counted, silent
-from bitextmine.embeddings.store import DTYPE, VectorFile, check_fresh, embedding_path, short_hash
+from bitextmine.embeddings.store import DTYPE, VectorFile, check_fresh, embedding_path, halves, short_hash
 from bitextmine.encoder.encoder import PRECOMPUTED, Encoder, refuse
 from bitextmine.errors import BitextmineError, explained
 from bitextmine.files.atomic import cannot_write, write_at
@@ -146,14 +146,11 @@ class SelectedVectors(contextlib.AbstractContextManager["SelectedVectors"]):
                 f"{where}: expected vectors of {encoder.dim} numbers for {counted(len(block), 'line')}, found an array "
                 f"of shape {vectors.shape}"
             )
-        with np.errstate(over="ignore"):  # found below
-            rows = np.ascontiguousarray(vectors, dtype=DTYPE)
-        finite = np.isfinite(rows).all(axis=1)
-        if not finite.all():
-            line = int(block[int(np.argmin(finite))]) + 1
+        rows, bad = halves(vectors)
+        if bad is not None:
             raise BitextmineError(
-                f"{where}: the vector of line {line:,} has NaN, infinite or too large numbers; the model is damaged, "
-                "or its vectors are not normalised"
+                f"{where}: the vector of line {int(block[bad]) + 1:,} has NaN, infinite or too large numbers; the "
+                "model is damaged, or its vectors are not normalised"
             )
         return rows
 

@@ -155,6 +155,14 @@ def make_cache(folder: str | os.PathLike[str]) -> None:
         Path(folder).mkdir(parents=True, exist_ok=True)
 
 
+def halves(rows: NDArray[Any]) -> tuple[NDArray[np.float16], int | None]:
+    """Return rows in float16, C-contiguous, and the number of the first with NaN or a number that it cannot hold."""
+    with np.errstate(over="ignore"):  # found below
+        half = np.ascontiguousarray(rows, dtype=DTYPE)
+    finite = np.isfinite(half).all(axis=1)
+    return half, None if finite.all() else int(np.argmin(finite))
+
+
 def npy_header(rows: int, dim: int) -> bytes:
     """Return the header (format 1.0) of a float16 array of shape (rows, dim)."""
     buffer = io.BytesIO()

@@ -112,13 +112,10 @@ class EmbeddingWriter:
             raise ValueError(
                 f"rows of shape {rows.shape} at {start} do not follow row {self._next} of {self.rows}, {self.dim}"
             )
-        with np.errstate(over="ignore"):  # found below
-            half = np.ascontiguousarray(rows, dtype=store.DTYPE)
-        finite = np.isfinite(half).all(axis=1)
-        if not finite.all():
-            bad = start + int(np.argmin(finite))
+        half, bad = store.halves(rows)
+        if bad is not None:
             raise BitextmineError(
-                f"{self.npy_path}: the vector of line {bad + 1} has NaN, infinite or too large numbers; "
+                f"{self.npy_path}: the vector of line {start + bad + 1} has NaN, infinite or too large numbers; "
                 "the model is damaged, or its vectors are not normalised"
             )
         if half.size:

@@ -10,14 +10,7 @@ from bitextmine.shipped import Second
 
 @dataclass(frozen=True)
 class RankingOptions(Options):
-    """Measures that sentences are ranked by.
-
-    Attributes:
-        k: neighbours of the ratio margin.
-        rescore: rank by the scorer of `mine --rescore`, too.
-        second: an encoder that ranks the candidates again, alone and together with the first.
-        second_weight: of its margin, where that of the first counts 1; both are in standard deviations of the scores.
-    """
+    """Measures that sentences are ranked by; both margins are in standard deviations of the scores, the first by 1."""
 
     k: Annotated[int, Opt("-k", "Neighbours for the ratio margin.", ge=1)] = 4
     rescore: Annotated[

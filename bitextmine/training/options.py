@@ -95,13 +95,7 @@ class RecipeKeys(Options):
 
 @dataclass(frozen=True)
 class Fitting(Options):
-    """The data and settings of a fit of the scorer.
-
-    Attributes:
-        corpora: prefixes of the names of corpora to use, and the total weight of each; all alike if there is none.
-        held_out: minimum number of held-out pairs of a corpus.
-        draws: tasks per corpus, with different distractors.
-    """
+    """The data and settings of a fit of the scorer."""
 
     corpora: Annotated[
         Any,
