@@ -22,28 +22,17 @@ Normalize = Annotated[
 ]
 
 
+def _column(flag: str, name: str) -> Opt:
+    how = f"{name} column: a position from 1, or a name in the header."
+    return Opt(flag, how, metavar="COL", default="detect")
+
+
 @dataclass(frozen=True)
 class PairColumns(Options):
     """The columns of a file of pairs."""
 
-    score_col: Annotated[
-        str | None,
-        Opt(
-            "--score-col",
-            "Score column: a position from 1, or a name in the header.",
-            metavar="COL",
-            default="detect",
-        ),
-    ] = None
-    scol: Annotated[
-        str | None,
-        Opt(
-            "--scol",
-            "Source column: a position from 1, or a name in the header.",
-            metavar="COL",
-            default="detect",
-        ),
-    ] = None
+    score_col: Annotated[str | None, _column("--score-col", "Score")] = None
+    scol: Annotated[str | None, _column("--scol", "Source")] = None
     tcol: Annotated[str | None, Opt("--tcol", "Target column, likewise.", metavar="COL")] = None
     header: Annotated[
         bool | None,
