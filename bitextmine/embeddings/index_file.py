@@ -7,7 +7,7 @@ import os
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -93,7 +93,7 @@ class _Facts:
     factory: str
     recall: Recall
     rescored_per_neighbour: _Effort = 1
-    effort: dict[str, _Effort] = field(default_factory=dict)
+    effort: dict[Literal["nprobe"], _Effort] = field(default_factory=dict)  # earlier versions had others
 
 
 def _read_facts(file: Path) -> dict[str, Any]:
