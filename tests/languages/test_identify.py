@@ -70,5 +70,5 @@ def test_codes(known, monkeypatch):
     for name in ("py3langid", "py3langid.langid"):
         monkeypatch.setitem(sys.modules, name, None)
     assert not languages.is_installed()
-    with pytest.raises(BitextmineError, match=r"a test needs .*bitextmine\[languages\]"):
+    with pytest.raises(BitextmineError, match=r"a test needs .*pip install 'py3langid>="):
         languages.Languages("a test")
