@@ -54,7 +54,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 # The slowest files come first, so that no process works on one of them at the end while others wait.
 _LONG = """
 cli/test_mine_resume.py cli/test_adapt.py training/test_steps.py
-scoring/test_pipelines.py training/papers/test_stages.py training/test_job.py cli/test_mine.py cli/test_embed.py
+scoring/test_pipelines.py training/papers/test_ding2022.py training/test_job.py cli/test_mine.py cli/test_embed.py
 cli/test_train.py cli/test_align.py training/objectives/test_teaching.py training/model/test_start.py
 training/model/test_spelling.py cli/test_pipeline.py cli/test_shell.py embeddings/test_writer.py test_packaging.py
 """.split()  # noqa: SIM905

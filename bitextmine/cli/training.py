@@ -72,8 +72,8 @@ def train(
     """Train an encoder on sentence pairs.
 
     RECIPE is a TOML file with the training text and settings, or the name of a built-in recipe (cpu-quick, europe5,
-    world56, paper-bilingual, paper-distillation). Options override it. Writes a model folder for --model: config.json,
-    model.safetensors, tokenizer.model, a model card, the recipe and a log.
+    world56, paper-bilingual). Options override it. Writes a model folder for --model: config.json, model.safetensors,
+    tokenizer.model, a model card, the recipe and a log.
     """
     from bitextmine.training.api import train as train_encoder
     from bitextmine.training.recipe.load import join_sides, recipe_text

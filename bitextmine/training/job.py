@@ -24,7 +24,6 @@ from bitextmine.training.data.cache import DROPPED, check_corpora, open_caches
 from bitextmine.training.data.vocabulary import check_unknown, open_vocabulary, unknown_shares
 from bitextmine.training.model.start import open_start
 from bitextmine.training.objectives.catalogue import OBJECTIVES
-from bitextmine.training.papers.stages import Planned, make_student, stages
 from bitextmine.training.recipe import Recipe, check_objectives, resolve_corpora
 from bitextmine.training.reducing import finished_model
 from bitextmine.training.steps import SMALLEST_POOL, NotFinite, TrainingRun
@@ -52,15 +51,10 @@ def train(recipe: Recipe, out: Path, run: Run | None = None, *, force: bool = Fa
     """
     run = run or Run()
     recipe = resolve_corpora(dataclasses.replace(recipe, max_line=run.max_line, errors=run.errors))
-    planned = stages(recipe, out) if recipe.distil.epochs else [Planned(recipe, out)]
-    for plan in planned:
-        check_objectives(plan.recipe)
+    check_objectives(recipe)
     _open_folder(out, force)
     keep_freed_memory()  # each step takes what the last one freed
-    for plan in planned:
-        if plan.title:
-            log.info("%s", plan.title)
-        Job(plan, run, force).train(last=plan is planned[-1])
+    Job(recipe, out, run, force).train()
     return out
 
 
@@ -84,27 +78,23 @@ def _open_folder(out: Path, force: bool) -> None:
 class Job:
     """A training on its way to a model; the encoders that it starts from and learns from are opened first."""
 
-    plan: Planned
+    recipe: Recipe
+    out: Path
     run: Run
     force: bool
 
     def __post_init__(self) -> None:
-        self.recipe, self.out, self.work = self.plan.recipe, self.plan.out, self.plan.out / "work"
+        self.work = self.out / "work"
         self.checkpoint = self.work / CHECKPOINT
-        self.work.mkdir(parents=True, exist_ok=True)
         self.device = pick_device(self.run.device)
-        if self.plan.assistant is not None:
-            make_student(self.recipe, self.plan.assistant, self.work, self.run)
         self.start, self.teacher = open_start(self.recipe), open_teacher(self.recipe, str(self.device))
 
-    def train(self, last: bool) -> None:
-        """Train to the end; the training before the last is not repeated if it is finished."""
+    def train(self) -> None:
+        """Train to the end, and write the model."""
         check_corpora(self.recipe)
         try:
             with self._open_journal() as journal:
-                finished = not last and any("finished" in record for record in journal)
-                if not finished or not (self.out / CONFIG).exists():
-                    self._finish(self._prepare(journal), journal)
+                self._finish(self._prepare(journal), journal)
         except JournalBusyError:
             raise BitextmineError(
                 f"{self.out}: another process trains into this folder; wait for it, or name another"
@@ -147,11 +137,9 @@ class Job:
         return training
 
     def _finish(self, training: TrainingRun, journal: Journal) -> None:
-        """Train to the end, and write the model."""
         try:
             self._follow(training, journal)
             self._write_model(training)
-            journal.append({"finished": training.step}, sync=True)
         except NotFinite as e:
             raise BitextmineError(
                 f"{e}{'. The last good checkpoint stays' * self.checkpoint.exists()}"

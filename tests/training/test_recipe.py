@@ -203,12 +203,6 @@ def test_a_value_outside_its_limits_is_named(section):
 
 # Settings, for an encoder of 16 dimensions, and words of the message.
 WRONG = """
-distil.epochs = [1, 1] -> distil.epochs: found [1.0, 1.0]; it must be four numbers
-distil.epochs = [1, -1, 1, 1] -> distil.epochs 2: found -1
-model.layers = 2; distil.epochs = [0, 1, 1, 1] -> distil.epochs: found [0.0, 1.0, 1.0, 1.0]; it must be four numbers
-model.layers = 2; distil.epochs = [1, 1, 1, 1] -> teacher.model: found none, but it teaches
-model.layers = 2; distil.epochs = [1, 1, 1, 1]; distil.layers = 3 -> found 3, but the assistant has model.layers 2
-model.layers = 2; model.recurrent = 2; distil.epochs = [1, 1, 1, 1]; distil.layers = 1 -> not divide distil.layers 1
 model.layers = 2; model.dim = 100; model.heads = 8 -> model: heads must divide dim, found heads 8 and dim 100
 model.layers = 2; model.recurrent = 3 -> model: 3 recurrent of 2 layers
 model.layers = 2; model.bottleneck = 16 -> model: bottleneck 16 with dim 16
@@ -226,7 +220,7 @@ reduce.dim = 8; reduce.order_columns = 5 -> reduce: model: 5 order_columns
 teacher.model = ""; train.objective = { structure = 1 } -> 'structure' needs a teacher
 teacher.model = "x" -> no objective learns from it
 teacher.model = "x"; teacher.epochs = 0.5; train.objective = { mcl = 1 } -> but nothing is learned before
-model.layers = 2; distil.epochs = [1, 1, 1, 1]; teacher.model = "precomputed" -> 'precomputed' encodes nothing
+teacher.model = "precomputed"; train.objective = { mcl = 1 } -> 'precomputed' encodes nothing
 teacher.corpora = ["other.tsv"] -> teacher.corpora: 'other.tsv' is not among data.corpora
 teacher.model = "x"; teacher.languages = ["de"] -> found 'de', which no corpus that it teaches on has
 """

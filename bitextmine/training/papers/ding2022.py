@@ -1,7 +1,8 @@
 """The objectives of Ding et al. 2022.
 
 "Multi-stage Distillation Framework for Cross-Lingual Semantic Similarity Matching".
-`Distil` is Eq. 2 (also 4 and 6), `Embedding` 3, `Mcl` 5, `MclBool` 8 and `MclCe` 9; `stages` has the trainings.
+`Distil` is Eq. 2 (also 4 and 6), `Embedding` 3, `Mcl` 5, `MclBool` 8 and `MclCe` 9.
+train/distil.py trains by them, stage by stage.
 """
 
 from collections.abc import Sequence

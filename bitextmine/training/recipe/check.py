@@ -11,7 +11,7 @@ import msgspec
 
 from bitextmine.errors import BitextmineError
 from bitextmine.training.objectives.catalogue import OBJECTIVES
-from bitextmine.training.recipe.keys import SECTIONS, UNKEYED, PairCorpus, Recipe, Training
+from bitextmine.training.recipe.keys import SECTIONS, UNKEYED, PairCorpus, Recipe
 
 
 def tables(content: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any], list[str]]]:
@@ -54,7 +54,7 @@ def check_recipe(recipe: Recipe) -> Recipe:
     """Return the recipe; BitextmineError names the first key that is wrong or disagrees with another."""
     content = dataclasses.asdict(recipe)
     recipe_of({name: content[name] for name in SECTIONS})
-    _raise_first(recipe, _corpus_rules, _model_rules, _teacher_rules, _stage_rules)
+    _raise_first(recipe, _corpus_rules, _model_rules, _teacher_rules)
     return recipe
 
 
@@ -176,28 +176,3 @@ def _objective_rules(recipe: Recipe) -> Iterator[str]:
     for key in ("spelling", "length_share"):
         if getattr(m, key) and unable:
             yield f"model.{key}: not with {unable[0]!r}: only {able} support it"
-
-
-def _stage_rules(recipe: Recipe) -> Iterator[str]:
-    plan, m = recipe.distil, recipe.model
-    if not plan.epochs:
-        return
-    if len(plan.epochs) != 4 or not plan.epochs[0]:
-        yield f"distil.epochs: found {list(plan.epochs)}; it must be four numbers of at least 0, the first above 0"
-    if not m.layers:
-        yield "distil.epochs: found with model.layers 0; only models with layers have stages"
-    if plan.layers > m.layers:
-        yield f"distil.layers: found {plan.layers}, but the assistant has model.layers {m.layers}"
-    if m.recurrent and (plan.layers or m.layers) % m.recurrent:
-        yield f"model.recurrent: {m.recurrent} does not divide distil.layers {plan.layers}"
-    if not recipe.teacher.model:
-        yield "teacher.model: found none, but it teaches stages 1 and 4 of [distil]; name an encoder"
-    if recipe.teacher.epochs:
-        yield f"teacher.epochs: found {recipe.teacher.epochs:g} with [distil], which has its own schedule; leave it out"
-    if m.start_from:
-        yield f"model.start_from: found {m.start_from!r} with [distil], whose stage 1 starts from nothing; leave it out"
-    if recipe.train.objective != Training().objective:
-        yield (
-            "train.objective: found with [distil], whose stages have objectives of their own; leave it out "
-            "(distil.contrast chooses that of stage 4)"
-        )

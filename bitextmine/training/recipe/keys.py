@@ -17,7 +17,7 @@ from bitextmine.files.storage import is_remote
 from bitextmine.run import LONGEST_LINE
 
 # The tables of a recipe, in the order in which they are printed.
-SECTIONS = ("data", "vocabulary", "model", "train", "teacher", "distil", "reduce")
+SECTIONS = ("data", "vocabulary", "model", "train", "teacher", "reduce")
 # Keys that are not part of a training's identity, as encoders count by their content.
 UNCOUNTED = {"data": "cache", "train": "checkpoint_seconds", "model": "start_from", "teacher": "model"}
 
@@ -164,15 +164,6 @@ class Teacher:
 
 
 @dataclasses.dataclass(frozen=True)
-class Distillation:
-    """Multi-stage distillation (Ding et al. 2022), all four stages in one command."""
-
-    epochs: tuple[NotNegative, ...] = ()
-    contrast: Literal["soft", "bool", "ce", "none"] = "soft"
-    layers: CountOrZero = 0
-
-
-@dataclasses.dataclass(frozen=True)
 class Reduce:
     """Reduction of the finished vectors: trained large, used small (no layers)."""
 
@@ -209,7 +200,6 @@ class Recipe:
     model: Model = dataclasses.field(default_factory=Model)
     train: Training = dataclasses.field(default_factory=Training)
     teacher: Teacher = dataclasses.field(default_factory=Teacher)
-    distil: Distillation = dataclasses.field(default_factory=Distillation)
     reduce: Reduce = dataclasses.field(default_factory=Reduce)
     base: Path = Path()
     max_line: int = LONGEST_LINE
