@@ -37,11 +37,13 @@ def distil(path: str, data: str | None, out: Path, epochs: list[float], contrast
     usual: dict[str, Any] = {f"train.{name}": getattr(recipe.train, name) for name in rates}
     usual["data.cache"] = str((out / "cache").absolute())
     assistant, start = out / "1-assistant", None
-    for (name, objective), passes in zip(STAGES.items(), epochs, strict=True):
+    stages = {name: passes for name, passes in zip(STAGES, epochs, strict=True) if passes}
+    if not recipe.model.bottleneck:
+        stages.pop("2-pieces", None)
+    for name, passes in stages.items():
         folder = out / name
-        if not passes or (name == "2-pieces" and not recipe.model.bottleneck):
-            continue
-        settings = {**usual, "train.objective": {objective: 1.0}, "train.epochs": passes}
+        settings = {**usual, "train.objective": {STAGES[name]: 1.0}, "train.epochs": passes}
+        settings["model.storage"] = recipe.model.storage if name == [*stages][-1] else "float32"
         if name == "1-assistant":
             settings |= {"model.bottleneck": 0, "model.recurrent": 0}
         elif start == assistant:
@@ -50,8 +52,6 @@ def distil(path: str, data: str | None, out: Path, epochs: list[float], contrast
             settings |= {"teacher.model": str(assistant.absolute()), "teacher.languages": []}
         if name == "4-contrast":
             settings["train.objective"] |= CONTRAST[contrast]
-        else:
-            settings["model.storage"] = "float32"
         if not (folder / "config.json").exists():
             bitextmine.train(folder, path, data=data, start=start, settings=settings)
         start = folder

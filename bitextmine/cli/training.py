@@ -173,8 +173,7 @@ def fit_scorer(
 
     TRAINED is the output of 'bitextmine train', with its work folder. Each task hides the held-out pairs of a corpus
     among untranslated sentences and mines them; the scorer learns to tell right from wrong pairs. Prints for each task
-    the best F1 by margin, and the best F1 and calibration error of a scorer fitted to the other kinds of text (a kind
-    is the corpus name up to the first dot; a single kind is halved).
+    the best F1 by margin and by the scorer, which was fitted to the same pairs.
     """
     from bitextmine.console import markdown
     from bitextmine.encoder.folder import PACKAGED
@@ -187,14 +186,17 @@ def fit_scorer(
         )
     plan = load_recipe(recipe or Path(trained) / "recipe.json", folder=None if data is None else Path(data))
     path, scorer, tasks = fit_scorer(trained, plan, model, out, fitting, run=run, force=force)
-    header = "corpus|candidates|right|F1 by margin|F1 by a scorer fitted to the others|share right: estimated|in truth"
     rows = [
-        f"{task.corpus}|{task.candidates:,}|{task.right:,} of {task.gold:,}|{task.f1_by_margin:.2f}|"
-        f"{task.f1_by_scorer:.2f}|{100 * task.share:.2f}%|{100 * task.right / task.candidates:.2f}%|"
-        f"{task.calibration_error:.4f}"
+        [
+            task.corpus,
+            f"{task.candidates:,}",
+            f"{task.right:,} of {task.gold:,}",
+            f"{task.f1_by_margin:.2f}",
+            f"{task.f1_by_scorer:.2f}",
+        ]
         for task in tasks
     ]
-    table = markdown(f"{header}|calibration error".split("|"), [row.split("|") for row in rows])
+    table = markdown(["corpus", "candidates", "right", "F1 by margin", "F1 by the scorer"], rows)
     click.echo(f"{table}\n\n{path}: scorer {scorer.hash}")
 
 

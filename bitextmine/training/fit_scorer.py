@@ -32,7 +32,6 @@ from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
 from bitextmine.files.output import Destination
 from bitextmine.mining import scorer as scoring
-from bitextmine.mining.calibration import calibration_error, pair_share, probability
 from bitextmine.mining.margin import candidates
 from bitextmine.mining.pairing import ScoredPairs, retrieve
 from bitextmine.mining.piece_features import PieceFeatures, Sentences
@@ -71,11 +70,7 @@ DISTRACTORS = (40_000, 5_000, 15_000, 1_000, 200)
 
 @dataclasses.dataclass(frozen=True)
 class TaskScore:
-    """The result of a task: numbers of candidates, right ones and hidden pairs (gold), and the best F1 in per cent.
-
-    f1_by_scorer, share (estimated share of right candidates) and calibration_error (expected, of the probabilities) are
-    of a scorer fitted to the other kinds of text.
-    """
+    """The result of a task: numbers of candidates, right ones and hidden pairs (gold), and the best F1 in per cent."""
 
     corpus: str
     candidates: int
@@ -83,8 +78,6 @@ class TaskScore:
     gold: int
     f1_by_margin: float
     f1_by_scorer: float
-    share: float
-    calibration_error: float
 
 
 def fit_scorer(
@@ -109,7 +102,7 @@ def fit_scorer(
         run: resources.
 
     Returns:
-        The file, the scorer, and the results of scorers on kinds of text that they were not fitted to.
+        The file, the scorer, and its results on the held-out pairs, which it was fitted to.
 
     Raises:
         BitextmineError: no corpus has enough held-out pairs, the encoder has no piece vectors, or a file cannot be
@@ -141,35 +134,26 @@ def fit_scorer(
             f"{root}: --corpora {','.join(weights)}: none of them has {fitting.held_out} held-out pairs; lower "
             "--held-out, or name others"
         )
-    # One kind of text alone is halved, to measure on one half a scorer fitted to the other.
-    kinds = [cache.corpus.name.partition(".")[0] for cache in caches]
-    halves = 2 if len(set(kinds)) == 1 else 1
     # The weight of a name is divided among the tasks of its corpora; a corpus belongs to the first that it starts with.
     prefixes = [next(name for name in weights if cache.corpus.name.startswith(name)) for cache in caches]
-    each = [weights[name] / (prefixes.count(name) * halves * fitting.draws) for name in prefixes]
     tasks: list[MiningTask] = []
-    with run.progress(len(caches) * halves * fitting.draws, "mine", "tasks") as bar:
-        for at, half, _ in itertools.product(range(len(caches)), range(halves), range(fitting.draws)):
+    with run.progress(len(caches) * fitting.draws, "mine", "tasks") as bar:
+        for (cache, prefix), _ in itertools.product(zip(caches, prefixes, strict=True), range(fitting.draws)):
             rng = np.random.default_rng([SEED, len(tasks)])
-            most = DISTRACTORS[len(tasks) % len(DISTRACTORS)]
-            sides = _hidden_pairs(caches[at], slice(half, None, halves), most, rng)
+            sides = _hidden_pairs(cache, DISTRACTORS[len(tasks) % len(DISTRACTORS)], rng)
             extended = [with_ngrams(side, own.ngrams, recipe.model.max_pieces) for side in sides]
-            gold = len(range(half, len(caches[at].valid), halves))
-            name, kind = caches[at].corpus.name, kinds[at]
-            if halves > 1:
-                name, kind = f"{name}, half {half + 1}", str(half)
-            tasks.append(_mined(name, kind, each[at], encoder, extended, gold))
+            share = weights[prefix] / (prefixes.count(prefix) * fitting.draws)
+            tasks.append(_mined(cache.corpus.name, share, encoder, extended, len(cache.valid)))
             bar.update(1)
     margin, cut = _margin_network(tasks)
     with run.progress(len(tasks), "compare pieces", "tasks") as bar:
         for task in tasks:
             task.compare(comparing, margin, cut)
             bar.update(1)
-    measured = _measured(tasks, margin)
     scorer = Scorer(margin, _piece_network(tasks), cut, SHARE)
     with destination.open() as file:
         file.write(save(scorer.arrays()))
-    return target, scorer, measured
+    return target, scorer, [task.measured(scorer) for task in tasks]
 
 
 class Choices(NamedTuple):
@@ -189,7 +173,6 @@ class MiningTask:
     """The p candidates of a corpus, with their margin scores, and the neighbours of held-out sentences.
 
     Attributes:
-        kind: the kind of text; scorers are measured on other kinds than they were fitted to.
         share: the task's weight.
         gold: number of hidden pairs.
         sentences: both sides, until `compare`.
@@ -201,7 +184,6 @@ class MiningTask:
     """
 
     corpus: str
-    kind: str
     share: float
     gold: int
     sentences: tuple[Pieces, Pieces]
@@ -236,25 +218,31 @@ class MiningTask:
         self.near = self.near._replace(features=features(*self.near[:3]))
         del self.sentences
 
+    def measured(self, scorer: Scorer) -> TaskScore:
+        """Return the best F1 by margin and by a scorer."""
+        score = scorer.margin.score(scorer.margin.drive(self.base))
+        score[self.hopeful] = scorer.pieces.score(scorer.pieces.drive(self.features))
+        score, by_margin, right = (values[self.counts] for values in (score, self.pairs.score, self.right))
+        before, after = (100 * tune(values, right, self.gold).f1 for values in (by_margin, score))
+        return TaskScore(self.corpus, len(right), int(right.sum()), self.gold, before, after)
+
 
 def _hidden_pairs(
-    cache: PairCache, part: slice, distractors: int, rng: np.random.Generator
+    cache: PairCache, distractors: int, rng: np.random.Generator
 ) -> tuple[Pieces, Pieces, Pieces, Pieces]:
-    """Hide the held-out pairs of ``part`` among sentences of as large a part of the training pairs.
+    """Hide the held-out pairs among sentences of training pairs.
 
     Return source and target sentences, the held-out pairs first and in order, and the translations of each side.
     """
-    gold = cache.valid.take(np.arange(len(cache.valid))[part])
-    rows = rng.permutation(np.arange(len(cache.train))[part])
+    gold = cache.valid.take(np.arange(len(cache.valid)))
+    rows = rng.permutation(np.arange(len(cache.train)))
     most = min(distractors, len(rows) // 2)
     here, there = (cache.train.take(np.sort(numbers)) for numbers in (rows[:most], rows[most : 2 * most]))
     src, tgt = Pieces.join([gold.src, here.src]), Pieces.join([gold.tgt, there.tgt])
     return src, tgt, Pieces.join([gold.tgt, here.tgt]), Pieces.join([gold.src, there.src])
 
 
-def _mined(
-    corpus: str, kind: str, share: float, encoder: Encoder, sides: Sequence[Pieces], gold: int
-) -> MiningTask:
+def _mined(corpus: str, share: float, encoder: Encoder, sides: Sequence[Pieces], gold: int) -> MiningTask:
     """Mine the first two of the sides; the others are their translations, all of them."""
     x, y, of_x, of_y = (encoder.encode_pieces(side).astype(np.float16) for side in sides)
     wide = search_both(x, y, NEAREST)
@@ -269,7 +257,7 @@ def _mined(
     near = _near(wide, narrow, min(gold, ASKED))
     right = (pairs.src == pairs.tgt) & (pairs.src < gold)
     counts = right | (nearly < SAME)
-    return MiningTask(corpus, kind, share, gold, (sides[0], sides[1]), pairs, base, right, counts, near)
+    return MiningTask(corpus, share, gold, (sides[0], sides[1]), pairs, base, right, counts, near)
 
 
 def _cosines(x: NDArray, y: NDArray) -> NDArray:
@@ -293,26 +281,6 @@ def _joined(parts: Sequence[Choices]) -> Choices:
     of = [part.of + before for part, before in zip(parts, sentences, strict=False)]
     src, tgt, features, _ = map(np.concatenate, zip(*parts, strict=True))
     return Choices(src, tgt, features, np.concatenate(of))
-
-
-def _measured(tasks: Sequence[MiningTask], margin: ScorerNetwork) -> list[TaskScore]:
-    """Measure each task with a second network fitted to the other kinds of text."""
-    networks = {
-        kind: _piece_network(rest)
-        for kind in sorted({task.kind for task in tasks})
-        if (rest := [task for task in tasks if task.kind != kind])
-    }
-    scores = []
-    for task in tasks:
-        score = margin.score(margin.drive(task.base))
-        score[task.hopeful] = networks[task.kind].score(networks[task.kind].drive(task.features))
-        score, by_margin, right = (values[task.counts] for values in (score, task.pairs.score, task.right))
-        share = pair_share(score, SHARE)
-        p = probability(score + np.log(share / (1 - share)) - np.log(SHARE / (1 - SHARE)))
-        before, after = (100 * tune(values, right, task.gold).f1 for values in (by_margin, score))
-        counts = len(right), int(right.sum()), task.gold
-        scores.append(TaskScore(task.corpus, *counts, before, after, share, calibration_error(p, right)))
-    return scores
 
 
 def _margin_network(tasks: Sequence[MiningTask]) -> tuple[ScorerNetwork, float]:

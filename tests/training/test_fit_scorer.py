@@ -48,8 +48,7 @@ def test_it_is_fitted_measured_and_written(trained, recipe, few_steps, tmp_path)
     assert [task.corpus for task in tasks] == ["a.en-fr.tsv"] * 2 + ["b.en-fr.tsv"] * 2
     for task in tasks:
         assert task.gold == 60 and 30 < task.right <= 60 < task.candidates <= 360
-        assert task.f1_by_scorer > 60, "of a scorer that has not seen the corpus"
-        assert 0 < task.share < 1 and 0 <= task.calibration_error < 1
+        assert task.f1_by_scorer > max(60, task.f1_by_margin)
     assert len(set(tasks)) == 4, "other distractors each time"
     written = Scorer.read(out)
     assert (place, written.hash) == (out, scorer.hash)
@@ -63,16 +62,13 @@ def test_it_is_fitted_measured_and_written(trained, recipe, few_steps, tmp_path)
     assert again.hash != written.hash
 
 
-def test_the_command_halves_a_single_kind_of_text(trained, bitextmine, tmp_path):
+def test_the_command_prints_what_it_measured(trained, bitextmine, tmp_path):
     """By the recipe that the training wrote."""
     run = ("encoder", "fit-scorer", "model", "--held-out", "50", "--draws", "1", "--corpora", "a.")
     lines = bitextmine(*run, "--out", tmp_path / "scorer", cwd=trained).out.splitlines()
-    assert lines[0].startswith(
-        "| corpus | candidates | right | F1 by margin | F1 by a scorer fitted to the others |"
-    )
-    rows = [line.split(" | ") for line in lines[2:-2]]
-    assert [row[0] for row in rows] == ["| a.en-fr.tsv, half 1", "| a.en-fr.tsv, half 2"]
-    assert all(float(row[4]) > 60 for row in rows), "F1 by a scorer fitted to the other half"
+    assert lines[0] == "| corpus | candidates | right | F1 by margin | F1 by the scorer |"
+    [row] = [line.strip("| ").split(" | ") for line in lines[2:-2]]
+    assert row[0] == "a.en-fr.tsv" and float(row[4]) > 60
     assert lines[-1] == f"{tmp_path / 'scorer'}: scorer {Scorer.read(tmp_path / 'scorer').hash}"
 
 
