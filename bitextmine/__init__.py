@@ -22,7 +22,6 @@ _LAZY = {
     "ScoreOptions": "bitextmine.scoring.options",
     "SplitOptions": "bitextmine.documents.kinds",
     "TrainOptions": "bitextmine.training.options",
-    "WorkOptions": "bitextmine.mining.options",
     "adapt": "bitextmine.adaptation.adapt",
     "align": "bitextmine.alignment.align",
     "mine": "bitextmine.mining.mine",

@@ -27,7 +27,6 @@ from bitextmine.mining.options import Margin
 from bitextmine.mining.options import MiningOptions
 from bitextmine.mining.options import Retrieval
 from bitextmine.mining.options import SearchWay
-from bitextmine.mining.options import WorkOptions
 from bitextmine.reporting.page import write_report as report
 from bitextmine.run import Run
 from bitextmine.scoring.api import FilteredPairs
@@ -48,7 +47,7 @@ from typing import Any
 from typing import Literal
 import os
 import pandas
-__all__ = ['BitextmineError', 'UsageError', '__version__', 'AdaptOptions', 'AlignOptions', 'Bitext', 'Encoder', 'FilterOptions', 'FilteredPairs', 'MiningOptions', 'Neighbours', 'RetrievalReport', 'Run', 'ScoreOptions', 'Sentence', 'SplitOptions', 'StsReport', 'TrainOptions', 'WorkOptions', 'adapt', 'align', 'evaluate_retrieval', 'evaluate_sts', 'export', 'filter', 'knn', 'load_encoder', 'mine', 'report', 'score', 'split', 'train']
+__all__ = ['BitextmineError', 'UsageError', '__version__', 'AdaptOptions', 'AlignOptions', 'Bitext', 'Encoder', 'FilterOptions', 'FilteredPairs', 'MiningOptions', 'Neighbours', 'RetrievalReport', 'Run', 'ScoreOptions', 'Sentence', 'SplitOptions', 'StsReport', 'TrainOptions', 'adapt', 'align', 'evaluate_retrieval', 'evaluate_sts', 'export', 'filter', 'knn', 'load_encoder', 'mine', 'report', 'score', 'split', 'train']
 def adapt(
     src: str | os.PathLike[str],
     tgt: str | os.PathLike[str],
@@ -122,7 +121,6 @@ def evaluate_sts(
     *,
     pairs: str | None = None,
     model: FileName | Encoder = 'auto',
-    seed: int = 1,
     device: str = 'auto',
     memory: int | str | None = None,
     threads: int | None = None,
@@ -194,6 +192,9 @@ def mine(
     second_budget: float | str = 0.1,
     dedup: Dedup | Literal['exact', 'near', 'none'] = 'exact',
     duplicates: Duplicates | Literal['first', 'all'] = 'first',
+    search: SearchWay | Literal['auto', 'exact', 'index'] = 'auto',
+    cache: str | os.PathLike[str] | None = None,
+    force: bool = False,
     device: str = 'auto',
     memory: int | str | None = None,
     threads: int | None = None,
@@ -202,12 +203,8 @@ def mine(
     errors: Literal['strict', 'replace'] = 'strict',
     max_line: int | str = 10485760,
     show_progress: bool | None = None,
-    search: SearchWay | Literal['auto', 'exact', 'index'] = 'auto',
-    force: bool = False,
-    cache: str | os.PathLike[str] | None = None,
     options: MiningOptions | None = None,
     run: Run | None = None,
-    work: WorkOptions | None = None,
 ) -> Bitext: ...
 def score(
     pairs: Iterable[tuple[str, str] | MinedPair] | pandas.DataFrame,

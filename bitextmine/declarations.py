@@ -273,7 +273,7 @@ class Options:
 def take(options: type[Group], given: dict[str, Any], name: str | None = None) -> Group:
     """Return an object of options from keywords: the object itself under `name`, if any, and its fields, which win.
 
-    Removes what it takes from `given`. A field that holds further options is made of theirs.
+    Removes what it takes from `given`.
 
     Raises:
         UsageError: the object is of another class.
@@ -281,32 +281,16 @@ def take(options: type[Group], given: dict[str, Any], name: str | None = None) -
     whole = None if name is None else given.pop(name, None)
     if whole is not None and not isinstance(whole, options):
         raise UsageError(f"{name}: expected {options.__name__}, found {whole!r}")
-    values: dict[str, Any] = {}
-    for field, option in declared(options).items():
-        if not option.group:
-            if field in given:
-                values[field] = given.pop(field)
-        elif given.keys() & {field, *keywords_of(option.type)}:
-            inner = {field: getattr(whole, field)} if whole is not None and field not in given else {}
-            given |= inner
-            values[field] = take(option.type, given, field)
+    values = {field: given.pop(field) for field in declared(options) if field in given}
     if whole is None:
         return options(**values)
     return dataclasses.replace(whole, **values) if values else whole
 
 
-def keywords_of(options: type["Options"]) -> dict[str, Declared]:
-    """Return the fields of options by name, with those of the options in them."""
-    fields: dict[str, Declared] = {}
-    for name, option in declared(options).items():
-        fields |= {**keywords_of(option.type), name: option} if option.group else {name: option}
-    return fields
-
-
 def keywords(function: Callable[..., Result]) -> Callable[..., Result]:
     """Let a function whose parameters are objects of `Options` take their fields as keywords, too.
 
-    The fields win over an object. The signature, as ``help()`` shows it, names them all.
+    The fields win over an object. ``help()`` shows them all, with the texts of the command line.
 
     Raises:
         TypeError: a keyword is neither a parameter nor a field.
@@ -326,7 +310,7 @@ def keywords(function: Callable[..., Result]) -> Callable[..., Result]:
     named = {parameter.name for parameter in own}
     options: dict[str, Declared] = {}
     for name, group in groups.items():
-        options |= {**keywords_of(group), name: declare(name, group)}
+        options |= {**declared(group), name: declare(name, group)}
     more = []
     for option in sorted(options.values(), key=lambda option: option.group):
         if option.group:
@@ -347,5 +331,7 @@ def keywords(function: Callable[..., Result]) -> Callable[..., Result]:
             raise TypeError(f"unexpected argument {min(unknown)!r}; the options are {', '.join(documented)}")
         return function(*args, **given, **{name: take(group, rest, name) for name, group in groups.items()})
 
+    texts = [f"    {each.name}: {each.opt.help}" for each in options.values() if each.opt.help]
+    call.__doc__ = "\n".join([inspect.getdoc(function) or "", "", "Options:", *texts])
     call.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
     return call

@@ -13,7 +13,7 @@ import pytest
 
 import bitextmine
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.mining.options import MiningOptions, WorkOptions
+from bitextmine.mining.options import MiningOptions
 from bitextmine.run import Run
 from bitextmine.scoring.rules import RuleSet, make_rule
 
@@ -65,8 +65,8 @@ def test_every_name_is_there_and_nothing_else():
 
 
 def test_the_keywords_of_mine_are_the_fields_of_the_options():
-    fields = {field.name for kind in (MiningOptions, WorkOptions, Run) for field in dataclasses.fields(kind)}
-    own = {"src", "tgt", "src_lang", "tgt_lang", "model", "options", "work"}
+    fields = {field.name for kind in (MiningOptions, Run) for field in dataclasses.fields(kind)}
+    own = {"src", "tgt", "src_lang", "tgt_lang", "model", "options", "run"}
     assert inspect.signature(bitextmine.mine).parameters.keys() == fields | own
 
 
@@ -232,14 +232,13 @@ def test_functions_take_the_objects_of_the_commands(encoder, tmp_path):
     texts = ["Good morning.", "I do not eat meat."], ["Je ne mange pas de viande.", "Bonjour."]
     plain = bitextmine.mine(*texts, model=encoder, threshold="none", retrieval="forward")
     options = bitextmine.MiningOptions(threshold="none", retrieval="union")
-    work = bitextmine.WorkOptions(run=bitextmine.Run(threads=1))
+    run = bitextmine.Run(threads=1)
     given = bitextmine.mine(
-        *texts, model=encoder, options=options, work=work, retrieval="forward", device="cpu"
+        *texts, model=encoder, options=options, run=run, retrieval="forward", device="cpu"
     )
-    assert given[:] == plain[:] and given.signature == plain.signature
+    assert [*given] == [*plain] and given.signature == plain.signature
     for wrong, message in (
-        ({"options": work}, "options: expected MiningOptions, found WorkOptions"),
-        ({"work": 5}, "work: expected WorkOptions, found 5"),
+        ({"options": run}, "options: expected MiningOptions, found Run"),
         ({"run": "cpu"}, "run: expected Run, found 'cpu'"),
     ):
         with pytest.raises(UsageError, match=message):

@@ -32,7 +32,7 @@ from bitextmine.files.journal import Journal, read_head
 from bitextmine.mining.dedup import line_key, unique_lines
 from bitextmine.mining.mine import mine_texts
 from bitextmine.mining.noise import MIN_LINES
-from bitextmine.mining.options import MiningOptions, WorkOptions
+from bitextmine.mining.options import MiningOptions
 from bitextmine.mining.texts import Pair, text_of
 from bitextmine.mining.threshold import NoEstimate
 from bitextmine.run import Run
@@ -304,10 +304,10 @@ class Adaptation:
     def _mined(self, encoder: Encoder) -> MinedPairs:
         """Return the pairs that the error rate allows; none if no threshold has that precision by estimate."""
         rescore = isinstance(encoder.network, PieceRows) or None
-        wanted = MiningOptions(threshold=f"precision={1 - self.options.error_rate:g}", rescore=rescore)
-        work = WorkOptions(self.run, cache=self.work / "embeddings")
+        threshold, cache = f"precision={1 - self.options.error_rate:g}", self.work / "embeddings"
+        wanted = MiningOptions(threshold=threshold, rescore=rescore, cache=cache)
         try:
-            mined = mine_texts(self.texts, wanted, work, model=encoder)
+            mined = mine_texts(self.texts, wanted, self.run, model=encoder)
         except NoEstimate:
             nothing = np.zeros(0, dtype=np.int64)
             return MinedPairs(nothing, nothing, np.zeros(0))

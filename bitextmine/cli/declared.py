@@ -81,18 +81,16 @@ def command(group: click.Group, name: str, **more: Any) -> Callable[[Function], 
     return add
 
 
-def _params(option: Declared, only: Only | None = None) -> Iterator[click.Parameter]:
+def _params(option: Declared) -> Iterator[click.Parameter]:
     """Yield the parameters of a command for an option, or for each in an object of options."""
     if not option.group:
         yield _param(option)
         if option.name == "executor":  # an alias in this version
             yield click.Option(["--ray"], help="Alias: --executor ray://...", hidden=True)
         return
-    only = next((mark for mark in option.marks if isinstance(mark, Only)), only)
-    for field in sorted(declared(option.type).values(), key=lambda field: field.group):
-        if field.group:
-            yield from _params(field, only)
-        elif field.opt.flags and (only is None or field.name in only.names):
+    only = next((mark for mark in option.marks if isinstance(mark, Only)), None)
+    for field in declared(option.type).values():
+        if field.opt.flags and (only is None or field.name in only.names):
             opt = field.opt if only is None else only.changed.get(field.name, field.opt)
             yield from _params(dataclasses.replace(field, opt=opt))
 

@@ -8,7 +8,7 @@ import click
 from bitextmine.arguments import matching
 from bitextmine.cli.declared import Only, command
 from bitextmine.cli.shell import program
-from bitextmine.declarations import Kind, Opt, Seed
+from bitextmine.declarations import Kind, Opt
 from bitextmine.evaluation.options import RankingOptions
 from bitextmine.languages.codes import LanguageCode
 from bitextmine.run import Run
@@ -112,7 +112,6 @@ def evaluate_mining(
     *,
     mined: Annotated[str, Opt("MINED.tsv", remote=True)],
     gold: Annotated[str, _file("--gold", "True pairs: source line, tab, target line, counted from 1.")],
-    seed: Seed = 1,
     form: Format = "table",
     run: Annotated[Run, Only("errors", "max_line")],
 ) -> None:
@@ -124,7 +123,7 @@ def evaluate_mining(
     from bitextmine.evaluation.mining import evaluate_mining as evaluate_file
     from bitextmine.files.source import Source
 
-    show(evaluate_file(Source.of(mined, run), Source.of(gold, run), seed=seed), form)
+    show(evaluate_file(Source.of(mined, run), Source.of(gold, run)), form)
 
 
 @command(
@@ -141,7 +140,6 @@ def evaluate_align(
     golds: Annotated[
         tuple[str, ...], _file("--gold", "True alignment of LINKS, for several in the same order.")
     ],
-    seed: Seed = 1,
     form: Format = "table",
     run: Annotated[Run, Only("errors", "max_line")],
 ) -> None:
@@ -156,7 +154,7 @@ def evaluate_align(
     from bitextmine.files.source import Source
 
     links, gold_links = ([Source.of(path, run) for path in paths] for paths in (aligned, golds))
-    show(evaluate_alignment(links, gold_links, seed=seed), form)
+    show(evaluate_alignment(links, gold_links), form)
 
 
 @command(
@@ -180,7 +178,6 @@ def evaluate_sts(
         ),
     ] = None,
     model: Model = "auto",
-    seed: Seed = 1,
     form: Format = "table",
     run: Annotated[Run, Only("device", "batch_tokens", "errors", "max_line")],
 ) -> None:
@@ -192,7 +189,7 @@ def evaluate_sts(
     """
     from bitextmine.evaluation.sts import evaluate_sts as evaluate_files
 
-    show(evaluate_files(files, pairs=pairs, model=model, seed=seed, run=run), form)
+    show(evaluate_files(files, pairs=pairs, model=model, run=run), form)
 
 
 @command(
@@ -218,7 +215,6 @@ def evaluate_classification(
     runs: Annotated[
         int, Opt("--runs", "Classifiers to average, each trained on a different 90% of --train.", ge=1)
     ] = 5,
-    seed: Seed = 1,
     model: Model = "auto",
     form: Format = "table",
     run: Annotated[Run, Only("device", "batch_tokens", "errors", "max_line")],
@@ -230,4 +226,4 @@ def evaluate_classification(
     """
     from bitextmine.evaluation.classification import evaluate_classification as evaluate_files
 
-    show(evaluate_files(train, tests, dev=dev, model=model, runs=runs, seed=seed, run=run), form)
+    show(evaluate_files(train, tests, dev=dev, model=model, runs=runs, run=run), form)

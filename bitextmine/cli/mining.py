@@ -11,7 +11,7 @@ from bitextmine.cli.shell import program
 from bitextmine.declarations import Opt
 from bitextmine.files.formats.names import COMPRESSING, OUTPUT_SUFFIXES
 from bitextmine.files.options import Normalize, output
-from bitextmine.mining.options import CorpusOptions, MiningOptions, WorkOptions
+from bitextmine.mining.options import CorpusOptions, MiningOptions
 from bitextmine.run import Run
 from bitextmine.search.options import SEARCH_MEMORY
 from bitextmine.shipped import Model
@@ -50,12 +50,8 @@ def mine(
             "languages. FILE.json describes the run."
         ),
     ] = "-",
-    work: Annotated[
-        WorkOptions,
-        Only(
-            *("search", "cache", "force", "device", "executor", "batch_tokens", "errors", "max_line"),
-            memory=SEARCH_MEMORY,
-        ),
+    run: Annotated[
+        Run, Only("device", "executor", "batch_tokens", "errors", "max_line", memory=SEARCH_MEMORY)
     ],
 ) -> None:
     """Find translated sentence pairs in two corpora.
@@ -67,14 +63,14 @@ def mine(
     from bitextmine.mining.mine import mine_all
     from bitextmine.mining.texts import find_pairs, output_names
 
-    pairs = find_pairs(corpora, work.run)
+    pairs = find_pairs(corpora, run)
     if origin:  # better now than after the work
         for text in {text for pair in pairs for text in pair}:
             text.origins()
     outputs = output_names(output, pairs, mining.gold)
     done = []
-    for bitext, path in zip(mine_all(pairs, outputs, mining, work, model=model), outputs, strict=True):
-        bitext.write(path, ids=ids, origin=origin, normalize=normalize, force=work.force)
+    for bitext, path in zip(mine_all(pairs, outputs, mining, run, model=model), outputs, strict=True):
+        bitext.write(path, ids=ids, origin=origin, normalize=normalize, force=mining.force)
         done.append(bitext)
         click.echo(bitext.to_table(), err=True)
     for bitext in done:  # only now: until all are written, an interrupted run resumes from the checkpoints

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bitextmine.console import counted
 from bitextmine.errors import BitextmineError, UsageError
-from bitextmine.evaluation.report import RESAMPLES, FileName, Report, bootstrap, percent
+from bitextmine.evaluation.report import RESAMPLES, SEED, FileName, Report, bootstrap, percent
 from bitextmine.files.source import Source
 from bitextmine.signature import signature
 
@@ -63,9 +63,7 @@ class AlignmentReport(Report):
         )
 
 
-def score_alignments(
-    found: Sequence[Iterable[Pair]], gold: Sequence[Iterable[Pair]], *, seed: int = 1
-) -> AlignmentReport:
+def score_alignments(found: Sequence[Iterable[Pair]], gold: Sequence[Iterable[Pair]]) -> AlignmentReport:
     """Compare alignments with the gold of the same documents, counts summed over the documents.
 
     A link is (source sentences, target sentences), with numbers of the same origin in both; links of two empty sides
@@ -82,14 +80,14 @@ def score_alignments(
         both = [hits[:, [column, 2]], wanted[:, [column, 2]]]
         p, r = (float(part[:, 0].sum() / max(1, len(part))) for part in both)
         f1 = float(_f1([part.sum(axis=0, keepdims=True) for part in both])[0])
-        low, high = bootstrap(both, _f1, seed)
+        low, high = bootstrap(both, _f1)
         shares.append(Shares(p, r, f1, low, high))
     notes: tuple[str, ...] = ()
     if len(hits) and len(wanted) and not hits[:, 1].any():
         notes = ("no link shares a sentence with the gold: are these alignments of the same documents?",)
     return AlignmentReport(
         *(shares[0], shares[1], len(found), len(hits), sum(map(len, true))),
-        signature=signature(task="alignment", documents=len(found), seed=seed, resamples=RESAMPLES),
+        signature=signature(task="alignment", documents=len(found), seed=SEED, resamples=RESAMPLES),
         notes=notes,
     )
 
@@ -153,9 +151,7 @@ def _numbers(text: str, first: int) -> tuple[int, ...]:
     return tuple(int(i) - first for i in text.replace(",", " ").split())
 
 
-def evaluate_alignment(
-    found: Sequence[FileName], gold: Sequence[FileName], *, seed: int = 1
-) -> AlignmentReport:
+def evaluate_alignment(found: Sequence[FileName], gold: Sequence[FileName]) -> AlignmentReport:
     """Score alignments in files (`read_alignments`), each against its gold."""
     if len(found) != len(gold):
         raise UsageError(
@@ -177,4 +173,4 @@ def evaluate_alignment(
             )
         test += documents
         true += right
-    return score_alignments(test, true, seed=seed)
+    return score_alignments(test, true)

@@ -21,7 +21,7 @@ from bitextmine.console import counted
 from bitextmine.declarations import keywords
 from bitextmine.documents.sources import language_of
 from bitextmine.errors import BitextmineError
-from bitextmine.evaluation.report import FileName, Report, cut_note, percent, wilson
+from bitextmine.evaluation.report import SEED, FileName, Report, cut_note, percent, wilson
 from bitextmine.files.source import Source
 from bitextmine.run import Run
 from bitextmine.shipped import choose_model
@@ -100,7 +100,6 @@ def evaluate_classification(
     dev: FileName | None = None,
     model: FileName | Encoder = "auto",
     runs: int = 5,
-    seed: int = 1,
     run: Run,
 ) -> ClassificationReport:
     """Measure how well a classifier trained on one language's vectors does on other languages.
@@ -114,7 +113,6 @@ def evaluate_classification(
         dev: the documents on which the best of STRENGTHS is chosen for the L2 term; default: the remaining tenth.
         model: an encoder, or the name of one.
         runs: classifiers whose accuracies are averaged.
-        seed: decides on the tenth that each run leaves out.
         run: resources; or its fields, such as ``device``.
 
     Raises:
@@ -143,7 +141,7 @@ def evaluate_classification(
     tested = sets[1 : 1 + len(tests)]
     strengths, accuracies = [], []
     for number in range(runs):
-        rng = np.random.default_rng([seed, number])
+        rng = np.random.default_rng([SEED, number])
         strength, weights = _train(sets[0], None if dev is None else sets[-1], len(names), rng)
         strengths.append(strength)
         accuracies.append([each.accuracy(weights) for each in tested])
@@ -159,7 +157,7 @@ def evaluate_classification(
             classifier="logistic",
             dev="held-out" if dev is None else len(labels[-1]),
             runs=runs,
-            seed=seed,
+            seed=SEED,
         ),
         notes=cut_note(cut, "document", encoder.max_pieces),
     )

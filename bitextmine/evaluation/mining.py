@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bitextmine.errors import BitextmineError
-from bitextmine.evaluation.report import RESAMPLES, FileName, Report, bootstrap, percent
+from bitextmine.evaluation.report import RESAMPLES, SEED, FileName, Report, bootstrap, percent
 from bitextmine.mining.gold import Gold, pair_codes, read_gold, read_mined
 from bitextmine.mining.pairing import ScoredPairs
 from bitextmine.mining.threshold import Tuned, tune
@@ -79,7 +79,7 @@ class MiningReport(Report):
         return self._table(header, rows, remark)
 
 
-def score_mining(mined: ScoredPairs, gold: Gold, *, seed: int = 1) -> MiningReport:
+def score_mining(mined: ScoredPairs, gold: Gold) -> MiningReport:
     """Score arrays of mined pairs, as `evaluate_mining` does."""
     src, tgt, gold_src, gold_tgt = mined.src, mined.tgt, gold.src, gold.tgt
     width = 1 + int(max(tgt.max(initial=0), gold_tgt.max(initial=0)))
@@ -94,15 +94,15 @@ def score_mining(mined: ScoredPairs, gold: Gold, *, seed: int = 1) -> MiningRepo
     chosen = best_first[np.sort(first)]  # a pair found twice counts once, at its best score
     codes, score = codes[chosen], mined.score[chosen]
     correct = np.isin(codes, gold_codes)
-    folds, events = _cross(score, correct, codes // width, gold_codes // width, seed)
-    low, high = bootstrap(events, _mean_f1, seed)
+    folds, events = _cross(score, correct, codes // width, gold_codes // width)
+    low, high = bootstrap(events, _mean_f1)
     precision, recall, f1 = (
         (getattr(folds[0], x) + getattr(folds[1], x)) / 2 for x in ("precision", "recall", "f1")
     )
     best, n = tune(score, correct, len(gold_codes)), len(gold_codes)
     return MiningReport(
         *(folds, precision, recall, f1, low, high, best, len(codes), int(correct.sum()), n),
-        signature=signature(task="mining", gold=n, folds=2, seed=seed, resamples=RESAMPLES, equal="line"),
+        signature=signature(task="mining", gold=n, folds=2, seed=SEED, resamples=RESAMPLES, equal="line"),
         notes=_remarks(score, correct, folds),
     )
 
@@ -112,12 +112,11 @@ def _cross(
     correct: NDArray[np.bool_],
     src_of_pair: NDArray[np.int64],
     src_of_gold: NDArray[np.int64],
-    seed: int,
 ) -> tuple[tuple[Fold, Fold], list[NDArray[np.int64]]]:
     """Cut each half at the threshold tuned on the other; return the halves and the counts by source sentence."""
     # The source sentences of gold, and the other ones, are each shuffled and cut in two, so that either half has its
     # share of both.
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(SEED)
     parts = np.unique(src_of_gold), np.setdiff1d(src_of_pair, src_of_gold)
     in_first = np.concatenate([rng.permutation(part)[: (len(part) + 1) // 2] for part in parts])
     pair_first, gold_first = np.isin(src_of_pair, in_first), np.isin(src_of_gold, in_first)
@@ -165,15 +164,14 @@ def _counts_by_source(
     return np.stack(counts, axis=1)
 
 
-def evaluate_mining(mined: FileName, gold: FileName, *, seed: int = 1) -> MiningReport:
+def evaluate_mining(mined: FileName, gold: FileName) -> MiningReport:
     """Measure precision, recall and F1 of mined pairs, the threshold tuned on one half and applied to the other.
 
     Args:
         mined: the output of ``mine --ids --threshold none``: score, source line, target line, ...
         gold: a TSV file of line numbers, from 1.
-        seed: of the halves and of the bootstrap.
 
     Raises:
         BitextmineError: malformed files, or fewer than two gold pairs.
     """
-    return score_mining(read_mined(mined), read_gold(gold), seed=seed)
+    return score_mining(read_mined(mined), read_gold(gold))

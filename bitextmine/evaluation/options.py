@@ -10,7 +10,7 @@ from bitextmine.shipped import Second
 
 @dataclass(frozen=True)
 class RankingOptions(Options):
-    """Measures that sentences are ranked by; both margins are in standard deviations of the scores, the first by 1."""
+    """Measures that sentences are ranked by."""
 
     k: Annotated[int, Opt("-k", "Neighbours for the ratio margin.", ge=1)] = 4
     rescore: Annotated[
@@ -25,7 +25,12 @@ class RankingOptions(Options):
         ),
     ] = None
     second_weight: Annotated[
-        float, Opt("--second-weight", "Weight of the second margin in the sum.", ge=0)
+        float,
+        Opt(
+            "--second-weight",
+            "Weight of the second margin in the sum; both are in standard deviations.",
+            ge=0,
+        ),
     ] = 1.4
 
     def __post_init__(self) -> None:

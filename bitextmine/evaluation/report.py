@@ -61,6 +61,7 @@ def cut_note(cut: int, noun: str, most: int) -> tuple[str, ...]:
 
 
 RESAMPLES = 2000  # of the bootstrap
+SEED = 1  # of all that is drawn
 Z95 = 1.959963984540054  # the 97.5% point of the normal distribution
 
 
@@ -80,9 +81,7 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
 
 
 def bootstrap(
-    groups: list[NDArray[np.int64]],
-    statistic: Callable[[list[NDArray[np.int64]]], NDArray[np.float64]],
-    seed: int = 1,
+    groups: list[NDArray[np.int64]], statistic: Callable[[list[NDArray[np.int64]]], NDArray[np.float64]]
 ) -> tuple[float, float]:
     """Return the 95% percentile bootstrap interval of a statistic of sums of counts.
 
@@ -90,7 +89,7 @@ def bootstrap(
     of sums (RESAMPLES, c) per group to values (RESAMPLES,). Items with equal counts are interchangeable, so the draw is
     one multinomial over the distinct ones: exact, and fast for any number.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(SEED)
     sums = []
     for items in groups:
         if not len(items):

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.arguments import a_path, whole_number
+from bitextmine.arguments import a_path
 from bitextmine.declarations import keywords
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.evaluation.gold_pairs import GoldPairs, read_gold_pairs
 from bitextmine.evaluation.pools import language_pairs
-from bitextmine.evaluation.report import RESAMPLES, FileName, Report, cut_note, percent
+from bitextmine.evaluation.report import RESAMPLES, SEED, FileName, Report, cut_note, percent
 from bitextmine.files.source import Source
 from bitextmine.run import Run
 from bitextmine.shipped import choose_model
@@ -77,7 +77,6 @@ def evaluate_sts(
     *,
     pairs: str | None = None,
     model: FileName | Encoder = "auto",
-    seed: int = 1,
     run: Run,
 ) -> StsReport:
     """Measure Spearman's correlation of cosines with human similarity ratings, as ``evaluate sts`` does.
@@ -89,7 +88,6 @@ def evaluate_sts(
             the German file of the same set, whose gold scores must be equal; "all" means to and from English, or the
             first language without it.
         model: an encoder, or the name of one.
-        seed: of the bootstrap.
         run: resources; or its fields, such as ``device``.
 
     Returns:
@@ -101,7 +99,6 @@ def evaluate_sts(
             direction.
         UsageError: an argument of the wrong type.
     """
-    seed = whole_number("seed", seed, 0)
     sets = _sets(files, run)
     measured = sets if pairs is None else [*sets, *_across(sets, pairs)]
     from bitextmine.encoder import load_encoder
@@ -109,7 +106,7 @@ def evaluate_sts(
     encoder = load_encoder(choose_model(model, (rated_set.language for rated_set in sets)), run.device)
     cosines, cut = _cosines(encoder, measured, run.batch_tokens)
     columns = [(cosine, rated.gold) for cosine, rated in zip(cosines, measured, strict=True)]
-    draws = redrawn(columns, seed)
+    draws = redrawn(columns)
     results, means, notes = [], [], []
     for rated, column, drawn in zip(measured, columns, draws, strict=True):
         correlation = spearman(*column)
@@ -135,7 +132,7 @@ def evaluate_sts(
             pairs=sum(len(rated_set) for rated_set in sets),
             interval="bootstrap-95",
             resamples=RESAMPLES,
-            seed=seed,
+            seed=SEED,
             model=encoder.hash,
         ),
         notes=(*notes, *cut_note(cut, "sentence", encoder.max_pieces)),
@@ -230,7 +227,7 @@ def spearman(x: NDArray, y: NDArray) -> float:
     return float(_correlations(_Column(x), _Column(y), np.ones((1, len(x)), dtype=np.int64))[0])
 
 
-def redrawn(columns: Sequence[tuple[NDArray, NDArray]], seed: int) -> NDArray[np.float64]:
+def redrawn(columns: Sequence[tuple[NDArray, NDArray]]) -> NDArray[np.float64]:
     """Return correlations (columns, RESAMPLES) of pairs resampled with replacement.
 
     Each of `columns` is x (n,) and y (n,); columns of one length are drawn at the same places. A draw of only equal
@@ -239,7 +236,7 @@ def redrawn(columns: Sequence[tuple[NDArray, NDArray]], seed: int) -> NDArray[np
     correlations = np.empty((len(columns), RESAMPLES))
     for n in {len(x) for x, _ in columns}:
         ready = [(at, _Column(x), _Column(y)) for at, (x, y) in enumerate(columns) if len(x) == n]
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(SEED)
         rows = max(1, BLOCK // n)
         for start in range(0, RESAMPLES, rows):
             stop = min(start + rows, RESAMPLES)

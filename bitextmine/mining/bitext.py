@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,16 +85,6 @@ class Bitext(Shown):
     def __iter__(self) -> Iterator[MinedPair]:
         return self._pairs(slice(None))
 
-    @overload
-    def __getitem__(self, place: SupportsIndex) -> MinedPair: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[MinedPair]: ...
-    def __getitem__(self, place: SupportsIndex | slice) -> MinedPair | list[MinedPair]:
-        if isinstance(place, slice):
-            return list(self._pairs(place))
-        at = range(len(self))[place]
-        return next(self._pairs(slice(at, at + 1)))
-
     def _pairs(self, part: slice) -> Iterator[MinedPair]:
         score, src, tgt = self.score[part], self.src_index[part], self.tgt_index[part]
         columns = (score.tolist(), (src + 1).tolist(), (tgt + 1).tolist())
@@ -144,7 +134,7 @@ class Bitext(Shown):
                         one_cell(told(pair.tgt)),
                         *(next(origin) for origin in origins),
                     ]
-                    for pair in self[start : start + _BLOCK]
+                    for pair in self._pairs(slice(start, start + _BLOCK))
                 ]
                 out.write(Block(names, rows, start + 1), None, ())
         if not destination.is_stream:

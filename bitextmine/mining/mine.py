@@ -42,7 +42,6 @@ from bitextmine.mining.options import (
     Margin,
     MiningOptions,
     Retrieval,
-    WorkOptions,
 )
 from bitextmine.mining.pairing import ScoredPairs, retrieve
 from bitextmine.mining.piece_features import Sentences
@@ -69,6 +68,7 @@ from bitextmine.mining.threshold import (
     cut_by_gold,
     mentioned_share,
 )
+from bitextmine.run import Run
 from bitextmine.search.checkpoint import remove_checkpoint
 from bitextmine.search.neighbours import Neighbours
 from bitextmine.shipped import choose_model
@@ -94,7 +94,7 @@ def mine(
     tgt_lang: str | None = None,
     model: str | os.PathLike[str] | Encoder = "auto",
     options: MiningOptions,
-    work: WorkOptions,
+    run: Run,
 ) -> Bitext:
     """Find the sentence pairs in two texts, as the command ``mine`` does.
 
@@ -109,7 +109,7 @@ def mine(
         tgt_lang: the same for the target.
         model: an encoder, or the name of one for `load_encoder`; auto: that of `shipped.choose_model`.
         options: what a pair is; or its fields as keywords, such as ``k`` and ``threshold``, which win over it.
-        work: how the work is done; or its fields and those of `Run`, such as ``search`` and ``device``, as keywords.
+        run: resources; or its fields, such as ``device``.
 
     Returns:
         The pairs, best first: a `Bitext`, which has a length, iterates over (score, src_line, tgt_line, src, tgt) with
@@ -133,19 +133,15 @@ def mine(
     """
     if src_lang is not None and src_lang == tgt_lang:
         raise UsageError(f"src_lang and tgt_lang are both {src_lang!r}; mining needs two languages")
-    source, target = text_of(src, "src", src_lang, work.run), text_of(tgt, "tgt", tgt_lang, work.run)
-    return mine_texts((source, target), options, work, model=model)
+    source, target = text_of(src, "src", src_lang, run), text_of(tgt, "tgt", tgt_lang, run)
+    return mine_texts((source, target), options, run, model=model)
 
 
 def mine_texts(
-    texts: Pair,
-    options: MiningOptions,
-    work: WorkOptions,
-    *,
-    model: str | os.PathLike[str] | Encoder = "auto",
+    texts: Pair, options: MiningOptions, run: Run, *, model: str | os.PathLike[str] | Encoder = "auto"
 ) -> Bitext:
     """Mine one pair of corpora, as `mine_all`."""
-    [bitext] = mine_all([texts], [None], options, work, model=model)
+    [bitext] = mine_all([texts], [None], options, run, model=model)
     return bitext
 
 
@@ -153,7 +149,7 @@ def mine_all(
     pairs: Sequence[Pair],
     outputs: Sequence[Output],
     options: MiningOptions,
-    work: WorkOptions,
+    run: Run,
     *,
     model: str | os.PathLike[str] | Encoder = "auto",
 ) -> Iterator[Bitext]:
@@ -172,8 +168,7 @@ def mine_all(
     from bitextmine.distributed.encoding import encoding_of
     from bitextmine.encoder import load_encoder
 
-    run = work.run
-    _check_inputs(pairs, outputs, options, work)
+    _check_inputs(pairs, outputs, options, run)
     gold = None if options.gold is None else read_gold(Source.of(options.gold, run))
     model = choose_model(model, [text.lang for pair in pairs for text in pair])
     encoder = load_encoder(model, run.device_here)
@@ -187,36 +182,36 @@ def mine_all(
     other = None if options.second is None else load_encoder(options.second, run.device_here)
     with contextlib.ExitStack() as cluster:
         cluster.enter_context(run.executor.open())
-        embeddings = _embed_all(pairs, encoder, work, keep_pieces=scoring is not None)
+        embeddings = _embed_all(pairs, encoder, options, run, keep_pieces=scoring is not None)
         there = cluster.enter_context(encoding_of(run, other))
         elsewhere = None if there is None else there.vectors
-        second = None if other is None else Second(other, options.second_budget, run, work.cache, elsewhere)
+        second = (
+            None if other is None else Second(other, options.second_budget, run, options.cache, elsewhere)
+        )
         model_hash = encoder.hash
         del encoder
         for texts in pairs:
-            sides, cleaning = _cleaned_sides(texts, [embeddings[text] for text in texts], options, work)
+            sides, cleaning = _cleaned_sides(texts, [embeddings[text] for text in texts], options, run)
             try:
-                yield _mine_pair(sides, options, work, scoring, gold, second, (model_hash, cleaning))
+                yield _mine_pair(sides, options, run, scoring, gold, second, (model_hash, cleaning))
             except SecondFailed as e:
                 yield e.first
                 raise
 
 
-def _check_inputs(
-    pairs: Sequence[Pair], outputs: Sequence[Output], options: MiningOptions, work: WorkOptions
-) -> None:
+def _check_inputs(pairs: Sequence[Pair], outputs: Sequence[Output], options: MiningOptions, run: Run) -> None:
     texts = [text for pair in pairs for text in pair]
     for (src, tgt), output in zip(pairs, outputs, strict=True):
         if src.source and tgt.source and src.source.identity == tgt.source.identity:
             raise BitextmineError(f"{src.source}: is both the source and the target corpus; mining needs two")
         if output is not None:
-            check_output(output, (src.lang, tgt.lang), inputs_of(texts, options.gold), force=work.force)
-    if work.run.executor.distributed and any(text.source is None for text in texts):
+            check_output(output, (src.lang, tgt.lang), inputs_of(texts, options.gold), force=options.force)
+    if run.executor.distributed and any(text.source is None for text in texts):
         raise UsageError("the workers of a cluster read embeddings from files; give corpora in files")
 
 
 def _embed_all(
-    pairs: Sequence[Pair], encoder: Encoder, work: WorkOptions, *, keep_pieces: bool
+    pairs: Sequence[Pair], encoder: Encoder, mining: MiningOptions, run: Run, *, keep_pieces: bool
 ) -> dict[Corpus, Path | NDArray[Any]]:
     """Return the embeddings of all corpora, made if necessary: a file, or vectors of lines in memory.
 
@@ -225,28 +220,27 @@ def _embed_all(
     from bitextmine.distributed.encoding import encoding_of
     from bitextmine.embeddings.embed import check_embedding, check_lines, embed_corpus, embed_lines
 
-    options = EmbedOptions(cache=work.cache, force=work.force, keep_pieces=keep_pieces)
+    options = EmbedOptions(cache=mining.cache, force=mining.force, keep_pieces=keep_pieces)
     texts = list(dict.fromkeys(text for pair in pairs for text in pair))
     files = [(text, text.source) for text in texts if text.source is not None]
     for text, source in files:
         check_embedding(source, encoder, options, lang=text.lang)
     for text, _ in files:  # before the first is embedded
         check_lines(text, text.name)
-    with encoding_of(work.run, encoder) as encoding:
+    with encoding_of(run, encoder) as encoding:
         return {
-            text: embed_lines(text, encoder, work.run, keep_pieces)
+            text: embed_lines(text, encoder, run, keep_pieces)
             if text.source is None
-            else embed_corpus(text, encoder, work.run, options, encoding=encoding)
+            else embed_corpus(text, encoder, run, options, encoding=encoding)
             for text in texts
         }
 
 
 def _cleaned_sides(
-    texts: Pair, embeddings: Sequence[Path | NDArray[Any]], options: MiningOptions, work: WorkOptions
+    texts: Pair, embeddings: Sequence[Path | NDArray[Any]], options: MiningOptions, run: Run
 ) -> tuple[Sides, str]:
     """Return both sides without the lines that the rules leave out, and the rules for the signature."""
-    memory = work.run.memory
-    in_memory = IN_MEMORY if memory is None else min(IN_MEMORY, memory // 8)
+    in_memory = IN_MEMORY if run.memory is None else min(IN_MEMORY, run.memory // 8)
     src, tgt = (
         load_side(text, embedding, dedup=options.dedup, in_memory=in_memory)
         for text, embedding in zip(texts, embeddings, strict=True)
@@ -261,7 +255,7 @@ def _cleaned_sides(
 def _mine_pair(
     sides: Sides,
     options: MiningOptions,
-    work: WorkOptions,
+    run: Run,
     scoring: Scoring | None,
     gold: Gold | None,
     second: Second | None,
@@ -279,14 +273,14 @@ def _mine_pair(
         k = options.k + (options.estimates_noise or scoring is not None)
         with ThreadPoolExecutor(1, thread_name_prefix="tokenise") as pool:
             tokenised = None if scoring is None else pool.submit(_tokenise, sides, scoring)
-            neighbours, way = find_neighbours(sides, k, work)
+            neighbours, way = find_neighbours(sides, k, options.search, run)
         src, tgt = (side.text.lang for side in sides)
         made_by: dict[str, object] = {"src": src, "tgt": tgt, "model": hashes[0], "search": way}
         made_by |= {"dedup": options.dedup, "clean": hashes[1]}
         rescorer = None
         if scoring is not None and tokenised is not None:
             made_by["scorer"] = scoring.scorer.hash
-            bar = during.enter_context(work.run.progress(None, "compare pieces", "pairs"))
+            bar = during.enter_context(run.progress(None, "compare pieces", "pairs"))
             rescorer = Rescorer(scoring.pieces, *tokenised.result(), scoring.scorer, bar.update)
             return_freed_memory()
         mined = mine_sides(

@@ -7,7 +7,7 @@ from bitextmine.distributed.tiles import FileRows
 from bitextmine.embeddings.store import VectorFile
 from bitextmine.errors import UsageError
 from bitextmine.files.journal import remove_folder
-from bitextmine.mining.options import SearchWay, WorkOptions
+from bitextmine.mining.options import SearchWay
 from bitextmine.mining.sides import Side, Sides
 from bitextmine.run import Run
 from bitextmine.search.checkpoint import Checkpoint
@@ -25,7 +25,7 @@ def progress_path(sides: Sides, ending: str = "part") -> Path | None:
     return None if src is None or tgt is None else src.with_name(f"{src.stem}-{tgt.stem}.search.{ending}")
 
 
-def find_neighbours(sides: Sides, k: int, work: WorkOptions) -> tuple[Neighbours, str]:
+def find_neighbours(sides: Sides, k: int, search: SearchWay, run: Run) -> tuple[Neighbours, str]:
     """Return the k nearest neighbours of both sides' rows, and the kind of search, for the signature.
 
     Indexes beside the embeddings are used by this process, or built if they are missing or of other vectors.
@@ -35,14 +35,14 @@ def find_neighbours(sides: Sides, k: int, work: WorkOptions) -> tuple[Neighbours
     Raises:
         UsageError: an index or a cluster is asked for, but the lines are in memory.
     """
-    run, checkpoint, tiles = work.run, progress_path(sides), progress_path(sides, "tiles")
-    if work.search == SearchWay.INDEX and checkpoint is None:
+    checkpoint, tiles = progress_path(sides), progress_path(sides, "tiles")
+    if search == SearchWay.INDEX and checkpoint is None:
         raise UsageError(
             "search: an index lies beside an embedding file; give corpora in files, or search='exact'"
         )
     n, m = (len(side.unique.rows) for side in sides)
     many = n * m > EXACT_UP_TO and n * m > exact_up_to(run.device_here)
-    through = work.search == SearchWay.INDEX or (work.search == SearchWay.AUTO and many and tiles is not None)
+    through = search == SearchWay.INDEX or (search == SearchWay.AUTO and many and tiles is not None)
     with run.progress(n + m * through, "search") as bar:
 
         def report(count: int) -> None:

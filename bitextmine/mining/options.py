@@ -2,7 +2,7 @@
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated
 
 from bitextmine.arguments import finite
@@ -10,7 +10,6 @@ from bitextmine.declarations import Choice, Kind, Opt, Options, Path
 from bitextmine.embeddings.options import Cache, Force
 from bitextmine.errors import UsageError
 from bitextmine.languages.codes import LanguageCode
-from bitextmine.run import Run
 from bitextmine.shipped import Second
 
 # The rules that need an estimate, with their number: expected F-measure, false-positive rate, precision.
@@ -150,7 +149,7 @@ class CorpusOptions(Options):
 
 @dataclass(frozen=True)
 class MiningOptions(Options):
-    """The definition of a pair. Choices may be given as text ("ratio"); afterwards they are members of their enums.
+    """What a pair is, and how it is found. Choices may be text ("ratio"); afterwards they are members of their enums.
 
     Attributes:
         threshold: None is "none". The rules are those of `--threshold`, such as "precision=0.95".
@@ -214,6 +213,9 @@ class MiningOptions(Options):
     duplicates: Annotated[Duplicates, Opt("--duplicates", "Pairs to print for duplicate lines.")] = (
         Duplicates.FIRST
     )
+    search: Annotated[SearchWay, Opt("--search", "Search for neighbours.")] = SearchWay.AUTO
+    cache: Cache = None
+    force: Force = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -261,13 +263,3 @@ class MiningOptions(Options):
     def estimates_noise(self) -> bool:
         """Tell whether the threshold may be estimated from the corpora, which takes one more neighbour."""
         return self.gold is None and isinstance(self.threshold, str) and self.threshold != "none"
-
-
-@dataclass(frozen=True)
-class WorkOptions(Options):
-    """How the work is done, with the resources of `run`; nothing here changes which pairs are found."""
-
-    run: Run = field(default_factory=Run)
-    search: Annotated[SearchWay, Opt("--search", "Search for neighbours.")] = SearchWay.AUTO
-    force: Force = False
-    cache: Cache = None

@@ -48,9 +48,7 @@ class TrainOptions(Options):
         recipe: a TOML file, the recipe.json of a model, or the name of a built-in recipe.
         pairs: files named after their languages (pairs.en-fr.tsv), or two files each, ("pairs.en", "pairs.fr"), in
             place of the recipe's.
-        start: an encoder to start from.
         settings: keys of the recipe, such as ``{"train.epochs": 3}``.
-        data: the folder of the recipe's corpora.
     """
 
     recipe: Annotated[Any, given("str | os.PathLike[str] | None")] = None

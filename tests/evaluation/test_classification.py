@@ -65,7 +65,7 @@ def test_topics_learnt_in_english_are_told_in_other_languages(topics):
     for part in (f"model:{encoder.hash}", "train:48", "labels:4", "dev:held-out", "runs:5", "seed:1"):
         assert part in report.signature.split("|")
     one = evaluate_classification(
-        topics / "train.en", tests[:1], dev=topics / "train.en", model=encoder, runs=1, seed=7
+        topics / "train.en", tests[:1], dev=topics / "train.en", model=encoder, runs=1
     )
     assert one.results[0].std == 0
     assert "dev:48" in one.signature.split("|")

@@ -36,9 +36,9 @@ def test_drawn_anew_is_as_if_the_pairs_were_copied(block, monkeypatch):
     monkeypatch.setattr(module, "BLOCK", block)
     monkeypatch.setattr(module, "RESAMPLES", 40)
     columns = [made(23, 5, 3), made(23, 100, 4)]
-    found = redrawn(columns, seed=7)
+    found = redrawn(columns)
     assert found.shape == (2, 40)
-    rng = np.random.default_rng(7)
+    rng = np.random.default_rng(1)
     for draw in range(40):
         times = rng.multinomial(23, np.full(23, 1 / 23))
         for at, (x, y) in enumerate(columns):
@@ -48,6 +48,6 @@ def test_drawn_anew_is_as_if_the_pairs_were_copied(block, monkeypatch):
 
 def test_a_draw_of_one_value_has_no_correlation():
     x = np.array([0.0, 0.0, 1.0])
-    found = redrawn([(x, x)], seed=1)[0]
+    found = redrawn([(x, x)])[0]
     assert np.isnan(found).any()
     assert (found[~np.isnan(found)] > 0.999).all()

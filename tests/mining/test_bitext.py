@@ -66,15 +66,6 @@ def test_a_parquet_file_has_the_cells_of_the_lines(tmp_path):
     assert (mined.src.tolist(), mined.tgt.tolist(), mined.score.tolist()) == ([1, 0], [0, 1], [1.5, 1.25])
 
 
-def test_pairs_by_their_place(tmp_path):
-    found = bitext(tmp_path, ["a\tb", "é"], ["c", "d"], [(1, 0, 1.5), (0, 1, 1.25)])
-    pairs = list(found)
-    assert [found[0], found[np.int64(-1)]] == pairs
-    assert found[::-1] == pairs[::-1] and found[5:] == []
-    with pytest.raises(IndexError):
-        found[2]
-
-
 def test_a_frame_holds_the_pairs_and_the_texts_as_they_stand(tmp_path):
     frame = bitext(tmp_path, ["a\tb", "é"], ["c", "d"], [(1, 0, 1.5), (0, 1, 1.25)]).to_frame()
     assert frame.to_dict("list") == {

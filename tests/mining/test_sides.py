@@ -9,7 +9,7 @@ from bitextmine.encoder import load_encoder
 from bitextmine.errors import UsageError
 from bitextmine.files.corpus import Corpus
 from bitextmine.mining.neighbours import find_neighbours
-from bitextmine.mining.options import SearchWay, WorkOptions
+from bitextmine.mining.options import SearchWay
 from bitextmine.mining.sides import load_side
 from bitextmine.run import Run
 
@@ -26,10 +26,9 @@ def test_an_embedding_larger_than_the_memory_is_mined_from_its_file(tmp_path):
         for most in (1 << 20, 1)
     )
     assert all(isinstance(side.vectors, VectorFile) for side in parts)
-    wanted, _ = find_neighbours(whole, 4, WorkOptions())
+    wanted, _ = find_neighbours(whole, 4, SearchWay.AUTO, Run())
     for search in (SearchWay.EXACT, SearchWay.INDEX):
-        work = WorkOptions(search=search, run=Run(memory=1 << 26))
-        found, _ = find_neighbours(parts, 4, work)
+        found, _ = find_neighbours(parts, 4, search, Run(memory=1 << 26))
         assert np.array_equal(found.fwd_sim, wanted.fwd_sim), search
 
 
@@ -37,6 +36,6 @@ def test_an_index_wants_files():
     text = Corpus(["a"], name="lines")
     side = load_side(text, np.ones((1, 4), np.float16))
     with pytest.raises(UsageError, match="corpora in files"):
-        find_neighbours((side, side), 1, WorkOptions(search=SearchWay.INDEX))
-    found, how = find_neighbours((side, side), 1, WorkOptions())
+        find_neighbours((side, side), 1, SearchWay.INDEX, Run())
+    found, how = find_neighbours((side, side), 1, SearchWay.AUTO, Run())
     assert (how, found.fwd_id.tolist(), found.bwd_sim.tolist()) == ("exact", [[0]], [[4.0]])
