@@ -104,7 +104,6 @@ def evaluate_retrieval(
     k: int = 4,
     rescore: bool = False,
     second: str | os.PathLike[str] | Encoder | None = None,
-    second_weight: float = 1.4,
     device: str = 'auto',
     memory: int | str | None = None,
     threads: int | None = None,

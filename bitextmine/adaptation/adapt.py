@@ -30,7 +30,7 @@ from bitextmine.files.corpus import Corpus
 from bitextmine.files.formats.blocks import one_cell
 from bitextmine.files.journal import Journal, read_head
 from bitextmine.mining.dedup import line_key, unique_lines
-from bitextmine.mining.mine import mine_texts
+from bitextmine.mining.mine import mine_all
 from bitextmine.mining.noise import MIN_LINES
 from bitextmine.mining.options import MiningOptions
 from bitextmine.mining.texts import Pair, text_of
@@ -307,7 +307,7 @@ class Adaptation:
         threshold, cache = f"precision={1 - self.options.error_rate:g}", self.work / "embeddings"
         wanted = MiningOptions(threshold=threshold, rescore=rescore, cache=cache)
         try:
-            mined = mine_texts(self.texts, wanted, self.run, model=encoder)
+            [mined] = mine_all([self.texts], [None], wanted, self.run, model=encoder)
         except NoEstimate:
             nothing = np.zeros(0, dtype=np.int64)
             return MinedPairs(nothing, nothing, np.zeros(0))

@@ -24,14 +24,6 @@ class RankingOptions(Options):
             "the first (with --rescore, of its log odds).",
         ),
     ] = None
-    second_weight: Annotated[
-        float,
-        Opt(
-            "--second-weight",
-            "Weight of the second margin in the sum; both are in standard deviations.",
-            ge=0,
-        ),
-    ] = 1.4
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -25,6 +25,8 @@ CSLS, CANDIDATES = 10, 10
 _PAIRS = 1 << 14
 # A candidate stands out from its ends' best so many candidates, itself among them: the runner-up is the one to beat.
 _RIVALS = 2
+# Of the second margin, where that of the first counts 1; both are in standard deviations of the scores.
+SECOND_WEIGHT = 1.4
 # Return the vectors, (n, d) and (m, d), of increasing rows of the source pool (n,) and of the pool (m,).
 VectorsOf = Callable[[NDArray[np.int64], NDArray[np.int64]], tuple[NDArray, NDArray]]
 
@@ -151,20 +153,17 @@ def rank_in_pool(
             rows = np.unique(pairs.src)
             near = search_one(np.ascontiguousarray(src_pool[rows]), pool, most, search)
             pairs = replace(pairs, score=log_odds(pairs, rows, *near))
-        ranked |= _rank_by_both(query_rows, pairs, second, options.second_weight)
+        ranked |= _rank_by_both(query_rows, pairs, second)
     return ranked
 
 
-def _rank_by_both(
-    query_rows: NDArray[np.int64], pairs: ScoredPairs, second: VectorsOf, weight: float
-) -> Ranked:
+def _rank_by_both(query_rows: NDArray[np.int64], pairs: ScoredPairs, second: VectorsOf) -> Ranked:
     """Return the first target of each query (q,) by the second margin alone, and by both.
 
     Args:
         query_rows: rows of the source pool.
         pairs: candidates of these and of further rows, by source and target, with cosines or log odds.
         second: returns vectors by the second encoder.
-        weight: of its margin.
     """
     rows = [np.unique(side, return_inverse=True) for side in (pairs.src, pairs.tgt)]
     x, y = second(rows[0][0], rows[1][0])
@@ -176,7 +175,7 @@ def _rank_by_both(
     alone = _margins(cosine, pairs)
     # The scores of one encoder spread several times as wide as those of another.
     spread = [max(float(values.std()), 1e-9) for values in (pairs.score, cosine)]
-    both = _margins(pairs.score, pairs) / spread[0] + weight * alone / spread[1]
+    both = _margins(pairs.score, pairs) / spread[0] + SECOND_WEIGHT * alone / spread[1]
     begin, end = (np.searchsorted(pairs.src, query_rows, side=side) for side in ("left", "right"))
     ranked = {}
     for name, score in (

@@ -32,6 +32,7 @@ from bitextmine.evaluation.pools import (
 from bitextmine.evaluation.ranking import (
     CANDIDATES,
     CSLS,
+    SECOND_WEIGHT,
     RetrievalReport,
     RetrievalResult,
     rank_in_pool,
@@ -124,7 +125,7 @@ def evaluate_retrieval(
     if scoring is not None:
         parts["scorer"] = scoring.scorer.hash
     if second is not None:
-        parts |= {"second": second.hash, "second_weight": f"{ranking.second_weight:g}"}
+        parts |= {"second": second.hash, "second_weight": f"{SECOND_WEIGHT:g}"}
     return RetrievalReport(tuple(results), signature=signature(**parts), notes=tuple(notes))
 
 

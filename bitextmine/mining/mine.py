@@ -126,14 +126,7 @@ def mine(
     if src_lang is not None and src_lang == tgt_lang:
         raise UsageError(f"src_lang and tgt_lang are both {src_lang!r}; mining needs two languages")
     source, target = text_of(src, "src", src_lang, run), text_of(tgt, "tgt", tgt_lang, run)
-    return mine_texts((source, target), options, run, model=model)
-
-
-def mine_texts(
-    texts: Pair, options: MiningOptions, run: Run, *, model: str | os.PathLike[str] | Encoder = "auto"
-) -> Bitext:
-    """Mine one pair of corpora, as `mine_all`."""
-    [bitext] = mine_all([texts], [None], options, run, model=model)
+    [bitext] = mine_all([(source, target)], [None], options, run, model=model)
     return bitext
 
 

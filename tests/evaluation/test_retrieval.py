@@ -110,9 +110,9 @@ def test_pool_ranking_scores_the_candidates_again(world, k, candidates, among, m
     ]
 
 
-@pytest.mark.parametrize(("candidates", "weight"), [(8, 1.0), (1, 0.5)])
+@pytest.mark.parametrize("candidates", [8, 1])
 @pytest.mark.parametrize("rescorer", [None, Again])
-def test_a_second_encoder_ranks_the_candidates_of_both_ways(world, candidates, weight, rescorer, among):
+def test_a_second_encoder_ranks_the_candidates_of_both_ways(world, candidates, rescorer, among):
     """Beside cosines or log odds; the second encoder is asked for each candidate once."""
     _, pool, src_pool = world
     among(candidates)
@@ -124,7 +124,7 @@ def test_a_second_encoder_ranks_the_candidates_of_both_ways(world, candidates, w
         asked.append((rows.tolist(), targets.tolist()))
         return others[0][rows], others[1][targets]
 
-    options = RankingOptions(second_weight=weight)
+    options, weight = RankingOptions(), ranking.SECOND_WEIGHT
     ranked = rank_in_pool(TWICE, src_pool, pool, options, CPU, rescorer, second)
     cos, by_second = cosines(src_pool, pool), cosines(*others)
     pairs = {(int(s), int(t)) for s in TWICE for t in np.argsort(-cos[s])[:candidates]}
