@@ -55,13 +55,11 @@ def test_a_builtin_recipe_with_other_pairs(bm, folder):
     ("args", "code", "words"),
     [
         (["nosuch.toml"], 1, ["nosuch.toml"]),
-        (["broken.toml"], 1, ["broken.toml", "TOML"]),
         (["nested.toml"], 1, ["nested.toml"]),
         (["--pairs", "nosuch.en-fr.tsv"], 1, ["nosuch.en-fr.tsv", "no such file"]),
         (["--pairs", "untabbed.en-fr.tsv"], 1, ["untabbed.en-fr.tsv", "line 2"]),
         (["cpu-quick"], 1, ["europarl.en-fr.tsv.zst", "--data", "--pairs"]),
         (["--print-recipe", "nosuch"], 1, ["paper-bilingual"]),
-        (["cpu-quick", "--set", "train.nosuch=1"], 2, ["train.nosuch"]),
         (["cpu-quick", "--set", "train.objective={foo=1}"], 2, ["'foo' is not one of contrastive"]),
         (["cpu-quick", "--set", "train.objective.distil=1"], 2, ["unknown key 'train.objective.distil'"]),
         (["cpu-quick", "--pairs", "nosuch.tsv"], 1, ["error: nosuch.tsv: its name does not tell"]),
@@ -70,7 +68,6 @@ def test_a_builtin_recipe_with_other_pairs(bm, folder):
     ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else "",
 )
 def test_bad_recipes_and_pairs(bm, folder, args, code, words):
-    (folder / "broken.toml").write_text("model = [\n")
     (folder / "nested.toml").write_text(f"data = {'[' * 100_000}{']' * 100_000}\n")
 
     (folder / "untabbed.en-fr.tsv").write_text("One.\tUn.\nTwo. Deux.\n")

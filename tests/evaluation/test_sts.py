@@ -204,8 +204,3 @@ def test_the_command(bitextmine, tmp_path):
     piped = ("evaluate", "sts", "-", "--model", "europe5", "--format", "json")
     there = json.loads(bitextmine(*piped, stdin=(tmp_path / files[1]).read_bytes()).out)["results"][0]
     assert there["spearman"] == told["results"][1]["spearman"]
-
-
-def test_without_english_the_first_language_is_paired_with_the_others(files):
-    found = {r.languages for r in evaluate_sts(files(de=DE, it=EN), pairs="all").results}
-    assert found == {"de", "it", "de-it", "it-de"}

@@ -20,12 +20,6 @@ def test_finite_and_never_falling_in_the_cosine(kind, cosines, mean_src, mean_tg
     assert (np.diff(score) >= 0).all()
 
 
-@given(cosine, cosine, cosine)
-def test_ratio_has_the_sign_of_the_cosine_whatever_the_means(cos, mean_src, mean_tgt):
-    """Dividing two negative numbers would make a good score out of a bad pair."""
-    assert np.sign(margin(cos, mean_src, mean_tgt)) == np.sign(cos)
-
-
 def test_an_unknown_neighbourhood_counts_as_the_pair_itself():
     assert margin(0.8, np.nan, 0.4) == pytest.approx(0.8 / 0.6)
     assert margin(0.8, np.nan, np.nan) == pytest.approx(1)

@@ -6,32 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bitextmine.mining.margin import BestBothWays, BestCandidates, best_candidates, candidates
-from bitextmine.mining.pairing import Retrieval, ScoredPairs, greedy, heaviest, joined, retrieve
+from bitextmine.mining.pairing import Retrieval, ScoredPairs, heaviest, retrieve
 
 
 def as_list(pairs):
     return list(zip(pairs.src.tolist(), pairs.tgt.tolist(), pairs.score.tolist(), strict=True))
-
-
-def one_by_one(pairs):
-    used: tuple[set[int], set[int]] = (set(), set())
-    kept = []
-    for s, t, score in pairs:
-        if s not in used[0] and t not in used[1]:
-            used[0].add(s)
-            used[1].add(t)
-            kept.append((s, t, score))
-    return kept
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 4)), unique_by=lambda p: p[:2])
-)
-def test_greedy_is_what_going_through_one_by_one_gives(drawn):
-    columns = np.array(drawn, dtype=np.int64).reshape(-1, 3)
-    pairs = joined(ScoredPairs(columns[:, 0], columns[:, 1], columns[:, 2] / 2))
-    assert as_list(pairs) == sorted(as_list(pairs), key=lambda p: (-p[2], p[0], p[1]))
-    assert as_list(greedy(pairs, 10, 10)) == one_by_one(as_list(pairs))
 
 
 def test_each_way_on_a_small_case():
