@@ -171,7 +171,7 @@ def test_score_takes_what_mine_gives(samples, encoder):
         scored, bitextmine.score(found.to_frame(), columns="cosine,numbers", model=encoder)
     )
     pandas.testing.assert_frame_equal(
-        scored[:3], bitextmine.score(found[:3], columns=scored.columns, model=encoder)
+        scored[:3], bitextmine.score([*found][:3], columns=scored.columns, model=encoder)
     )
 
 
