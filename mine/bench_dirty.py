@@ -34,7 +34,7 @@ from harness import bitextmine, parser, table
 
 from bitextmine.evaluation.pools import read_queries
 from bitextmine.files.source import iter_lines
-from bitextmine.mining.calibration import calibration_error, probability
+from bitextmine.mining.calibration import probability
 from bitextmine.mining.dedup import line_key
 
 BOILERPLATE = (
@@ -250,6 +250,17 @@ def mined(
     right = np.array([i == j >= 0 for i, j in partners], dtype=bool)
     manifest = json.loads((folder / "mined.tsv.json").read_text(encoding="utf-8"))
     return np.array([float(row[0]) for row in rows]), right, manifest
+
+
+def calibration_error(p: np.ndarray, true: np.ndarray, bins: int = 10) -> float:
+    """Return the expected calibration error (Naeini et al. 2015) of probabilities p (n,); 0 for none.
+
+    It is the gap between the mean of p and the share of true pairs, averaged over bins of equal width and weighted
+    by their size.
+    """
+    where = np.minimum((p * bins).astype(np.int64), bins - 1)
+    gaps = np.bincount(where, p, bins) - np.bincount(where, true.astype(np.float64), bins)
+    return float(np.abs(gaps).sum() / max(1, len(p)))
 
 
 def f1(correct: int, kept: int, gold: int) -> float:

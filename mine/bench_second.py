@@ -32,13 +32,13 @@ from typing import Any
 
 import bench_dirty
 import numpy as np
-from bench_dirty import Data, Mixture, f1, mixture, right
+from bench_dirty import Data, Mixture, calibration_error, f1, mixture, right
 from harness import parser, table
 from peers import peer_encoder
 
 from bitextmine import Bitext, evaluate_retrieval, mine
 from bitextmine.encoder import load_encoder
-from bitextmine.mining.calibration import calibration_error, probability
+from bitextmine.mining.calibration import probability
 
 KINDS = {
     "en-fr": ("ntrex flores news", "articles europarl", "mono"),

@@ -212,9 +212,6 @@ def evaluate_classification(
             default="a tenth of --train",
         ),
     ] = None,
-    runs: Annotated[
-        int, Opt("--runs", "Classifiers to average, each trained on a different 90% of --train.", ge=1)
-    ] = 5,
     model: Model = "auto",
     form: Format = "table",
     run: Annotated[Run, Only("device", "batch_tokens", "errors", "max_line")],
@@ -226,4 +223,4 @@ def evaluate_classification(
     """
     from bitextmine.evaluation.classification import evaluate_classification as evaluate_files
 
-    show(evaluate_files(train, tests, dev=dev, model=model, runs=runs, run=run), form)
+    show(evaluate_files(train, tests, dev=dev, model=model, run=run), form)

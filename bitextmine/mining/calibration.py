@@ -94,17 +94,6 @@ def neutral_score(log_odds: NDArray[np.float64], share: float) -> float:
     return _logit(share) - _logit(pair_share(log_odds, share))
 
 
-def calibration_error(p: NDArray[np.float64], true: NDArray[np.bool_], bins: int = 10) -> float:
-    """Return the expected calibration error (Naeini et al. 2015) of probabilities p (n,); 0 for none.
-
-    It is the gap between the mean of p and the share of true pairs, averaged over bins of equal width and weighted
-    by their size.
-    """
-    where = np.minimum((p * bins).astype(np.int64), bins - 1)
-    gaps = np.bincount(where, p, bins) - np.bincount(where, true.astype(np.float64), bins)
-    return float(np.abs(gaps).sum() / max(1, len(p)))
-
-
 @dataclass(frozen=True)
 class Removed:
     """Lines of removed pairs, mined again: the pair's own score, and that of the line's next pair, float64 (r,).

@@ -64,10 +64,7 @@ def test_topics_learnt_in_english_are_told_in_other_languages(topics):
     assert again == report, "the same words in, the same numbers out"
     for part in (f"model:{encoder.hash}", "train:48", "labels:4", "dev:held-out", "runs:5", "seed:1"):
         assert part in report.signature.split("|")
-    one = evaluate_classification(
-        topics / "train.en", tests[:1], dev=topics / "train.en", model=encoder, runs=1
-    )
-    assert one.results[0].std == 0
+    one = evaluate_classification(topics / "train.en", tests[:1], dev=topics / "train.en", model=encoder)
     assert "dev:48" in one.signature.split("|")
 
 
@@ -109,6 +106,6 @@ def test_by_the_command(bitextmine, topics):
     table = bitextmine(*args, cwd=topics).out
     assert "trained on 48 documents of train.en with 4 labels" in table
     assert table.splitlines()[-1].startswith("task:classification|model:")
-    found = json.loads(bitextmine(*args, "--format", "json", "--runs", "2", cwd=topics).out)
+    found = json.loads(bitextmine(*args, "--format", "json", cwd=topics).out)
     assert found["kind"] == "classification evaluation"
-    assert [len(r["runs"]) for r in found["results"]] == [2, 2]
+    assert [len(r["runs"]) for r in found["results"]] == [5, 5]
