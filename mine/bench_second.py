@@ -32,7 +32,7 @@ from typing import Any
 
 import bench_dirty
 import numpy as np
-from bench_dirty import Data, Mixture, calibration_error, f1, mixture, right
+from bench_dirty import Data, Sides, calibration_error, f1, mixture
 from harness import parser, table
 from peers import peer_encoder
 
@@ -53,38 +53,47 @@ Curves = dict[tuple[str, str], list[list[float]]]
 
 
 @contextmanager
-def corpora(data: Data, pair: str) -> Iterator[tuple[Mixture, Callable[..., Bitext]]]:
+def corpora(data: Data, pair: str) -> Iterator[tuple[Sides, Callable[..., Bitext]]]:
     """Yield the mixture of a pair of languages, and what mines it."""
-    made = mixture(data, pair, "15%", 1)
-    langs = dict(zip(("src_lang", "tgt_lang"), made.langs, strict=True))
+    sides, langs = mixture(data, pair, "15%", 1), pair.split("-")
     with tempfile.TemporaryDirectory() as folder:
-        files = [Path(folder) / f"corpus.{lang}" for lang in made.langs]
-        for file, lines in zip(files, (made.src, made.tgt), strict=True):
-            file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
-        yield made, partial(mine, *files, **langs)
+        files = [Path(folder) / f"corpus.{lang}" for lang in langs]
+        for file, side in zip(files, sides, strict=True):
+            file.write_text("".join(f"{line}\n" for line, _ in side), encoding="utf-8", newline="\n")
+        yield sides, partial(mine, *files, src_lang=langs[0], tgt_lang=langs[1])
 
 
-def measured(made: Mixture, mine: Callable[..., Bitext]) -> list[float]:
+def right(sides: Sides, found: Bitext) -> np.ndarray:
+    """Return a mask of the right pairs, best first."""
+    partners = (
+        (sides[0][i][1], sides[1][j][1]) for i, j in zip(found.src_index, found.tgt_index, strict=True)
+    )
+    return np.array([i == j >= 0 for i, j in partners], dtype=bool)
+
+
+def measured(sides: Sides, mine: Callable[..., Bitext]) -> list[float]:
     """Return the share of lines judged, F1 at the default and at the best threshold, and the calibration error."""
     kept, every = (mine(threshold=cut) for cut in ("auto", "none"))
-    ok, all_ok = (right(made, found.src_index, found.tgt_index) for found in (kept, every))
-    best = max(f1(hits, n, made.pairs) for n, hits in enumerate(np.cumsum(all_ok).tolist(), 1))
+    ok, all_ok = right(sides, kept), right(sides, every)
+    gold = sum(number >= 0 for _, number in sides[0])
+    best = max(f1(hits, n, gold) for n, hits in enumerate(np.cumsum(all_ok).tolist(), 1))
     lines = sum(kept.details["rows"][side]["mined_lines"] for side in ("src", "tgt"))
     judged = sum(kept.details.get("second", {}).get("lines", (0,))) / lines
     likely = every.score > -4
     error = calibration_error(probability(every.score[likely]), all_ok[likely])
-    return [judged, f1(int(ok.sum()), len(ok), made.pairs), best, error]
+    return [judged, f1(int(ok.sum()), len(ok), gold), best, error]
 
 
-def list_errors(made: Mixture, found: Bitext) -> None:
+def list_errors(sides: Sides, found: Bitext) -> None:
     """Print the pairs that are wrong, and those that are missed."""
-    ok = right(made, found.src_index, found.tgt_index)
+    ok = right(sides, found)
     for pair, hit in zip(found, ok, strict=True):
         if not hit:
             print(f"W {pair.score:.1f}", pair.src, pair.tgt, sep="\t")
-    src, tgt = ({meaning: i for i, meaning in enumerate(side.tolist())} for side in made.meaning)
-    for meaning in sorted({*src} - {-1} - {*made.meaning[0][found.src_index[ok]].tolist()}):
-        print("M", made.src[src[meaning]], made.tgt[tgt[meaning]], sep="\t")
+    mined = {sides[0][i][1] for i in found.src_index[ok]}
+    src, tgt = ({number: line for line, number in side if number >= 0} for side in sides)
+    for number in sorted({*src} - mined):
+        print("M", src[number], tgt[number], sep="\t")
 
 
 def retrieval(
@@ -178,16 +187,16 @@ def main() -> None:
     pairs = [pair for pair in KINDS if args.only in pair]
     if args.errors:
         for pair, (name, second) in itertools.product(pairs, seconds.items()):
-            with corpora(Data(args.data), pair) as (made, mine):
+            with corpora(Data(args.data), pair) as (sides, mine):
                 print(f"\n{pair} {name}\n")
-                list_errors(made, mine(model=args.model, second=second))
+                list_errors(sides, mine(model=args.model, second=second))
         return
     curves: Curves = {}
 
     def rows() -> Iterator[list[object]]:
         for pair in pairs:
-            with corpora(Data(args.data), pair) as (made, mine):
-                alone = measured(made, partial(mine, model=args.model))
+            with corpora(Data(args.data), pair) as (sides, mine):
+                alone = measured(sides, partial(mine, model=args.model))
                 yield [pair, "none", *_cells(alone), ""]
                 for name, second in seconds.items():
                     points = curves[pair, name] = [alone]
@@ -195,7 +204,7 @@ def main() -> None:
                         network = getattr(second, "network", None)
                         before = getattr(network, "seconds", 0.0)
                         both = partial(mine, model=args.model, second=second, second_budget=budget)
-                        points.append(measured(made, both))
+                        points.append(measured(sides, both))
                         spent = getattr(network, "seconds", 0.0) - before
                         yield [pair, name, *_cells(points[-1]), f"{spent:.1f}"]
 
