@@ -25,7 +25,15 @@ from bitextmine.mining.dedup import closest_lines, every_line, first_lines
 from bitextmine.mining.gold import Gold, GoldRows, pair_codes, read_gold
 from bitextmine.mining.margin import LOG_ODDS, NEUTRAL, BestBothWays, candidates
 from bitextmine.mining.neighbours import find_neighbours, progress_path
-from bitextmine.mining.noise import MIN_LINES, counts_source, fit_null, removed, without_pairs
+from bitextmine.mining.noise import (
+    MIN_LINES,
+    Decoys,
+    counts_source,
+    fit_null,
+    removed,
+    search_within,
+    without_pairs,
+)
 from bitextmine.mining.options import (
     F_MEASURE,
     PRECISION,
@@ -493,7 +501,11 @@ def estimate_pairs(scored: Scored) -> Estimate:
     """Return the scores of the pairs, and the probabilities that they are true."""
     found, options, (n, m) = scored.of, scored.of.options, scored.of.lines
     if scored.calibration is None:
-        return fit_null(found.neighbours, found.best, options)
+
+        def decoys() -> list[Decoys]:
+            return [search_within(side.vectors, options.k, options.margin) for side in found.sides]
+
+        return fit_null(found.neighbours, found.best, decoys, options)
     pairs, true = scored.pairs, probability(scored.pairs.score)
     true[found.copies(pairs)] = 0
     lines, side = (n, "source") if counts_source(n, m, options.retrieval) else (m, "target")
