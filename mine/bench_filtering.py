@@ -1,6 +1,7 @@
 """How well the presets and the column quality tell right pairs from seventeen kinds of noise, and how fast they do it.
 
     python mine/bench_filtering.py noise DATA --model world56 --langs pl,fi,ru      tables for mine/quality.md
+    python mine/bench_filtering.py noise DATA --langs de,fr --rows 7000     by language, with more rows
     python mine/bench_filtering.py noise DATA --part scale                  the part that the scale is set by
     python mine/bench_filtering.py speed DATA            rows per second and memory of score and filter
     python mine/bench_filtering.py seen                  the same of the table that finds duplicates, 100 million pairs
@@ -178,6 +179,14 @@ def shares(kinds: np.ndarray, order: Iterable[str], kept: Sequence[np.ndarray]) 
         yield [kind, int(of.sum()), *(f"{100 * flags[of].mean():.1f}%" for flags in kept)]
 
 
+def by_language(every: dict[str, np.ndarray], lang: str) -> Iterator[tuple[str, str]]:
+    """Yield each kind and the shares that the two presets keep in a language."""
+    own = every["lang"] == lang
+    kept = [every[preset][own] for preset in ("mild", "strict")]
+    for kind, _, *cells in shares(every["noise"][own], np.unique(every["noise"][own]), kept):
+        yield str(kind), " / ".join(map(str, cells))
+
+
 def languages_of(arguments: argparse.Namespace, encoder: Encoder) -> list[str]:
     return (
         arguments.langs.split(",")
@@ -194,7 +203,7 @@ def report_noise(arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for lang in languages_of(arguments, encoder):
-            rows, text = noisy_stream(Path(arguments.data), lang, arguments.part, encoder)
+            rows, text = noisy_stream(Path(arguments.data), lang, arguments.part, encoder, arguments.rows)
             columns = scored(rows, lang, encoder, folder)
             noise = np.array([row.kind for row in rows])
             kept = [kept_by(preset, folder, len(rows)) for preset in ("mild", "strict")]
@@ -218,6 +227,13 @@ def report_noise(arguments: argparse.Namespace) -> None:
         table(
             [f"right pairs: {what}", "rows", "mild", "strict"],
             shares(of, np.unique(of), [k[good] for k in both]),
+        )
+    if arguments.langs:
+        print()
+        langs = arguments.langs.split(",")
+        found = [dict(by_language(every, lang)) for lang in langs]
+        table(
+            ["kept by mild / strict", *langs], ([k, *(f.get(k, "") for f in found)] for k in ("good", *means))
         )
 
 
@@ -291,6 +307,7 @@ def main() -> None:
     noise.add_argument("data")
     noise.add_argument("--model", default="default")
     noise.add_argument("--langs", help="target languages, of en (default: all of the encoder)")
+    noise.add_argument("--rows", type=int, default=1200, help="of each language")
     noise.add_argument("--part", choices=PARTS, default="report", help="of the benchmarks")
     noise.set_defaults(run=report_noise)
     speed = commands.add_parser("speed")

@@ -45,6 +45,7 @@ from bitextmine.scoring.columns.quality import (
     BOTH_INPUTS,
     ENCODER_INPUTS,
     INPUTS,
+    NAME_INPUTS,
     NAME_STEPS,
     NEGATION_INPUTS,
     PIECE_INPUTS,
@@ -75,8 +76,8 @@ USED = {
     "plain": slice(len(INPUTS)),
     "pieces": slice(len(INPUTS) + PIECE_INPUTS),
 }
-# Of the kinds of noise in the fit: what looks most like a right pair counts most, and has as many more rows.
-WEIGHTS = {
+# How many times as many rows of a kind of noise: most of what looks most like a right pair.
+ROWS = {
     "truncated": 4.0,
     "gapped": 12.0,
     "added": 7.0,
@@ -93,6 +94,8 @@ WEIGHTS = {
     "misaligned": 3.0,
     "gibberish": 3.0,
 }
+# How much a kind counts in the fit.
+WEIGHTS = ROWS | {"names": 20.0, "gapped": 16.0, "negation": 14.0}
 # The thresholds of the presets mild and strict, and the shares of right pairs that are to reach them.
 THRESHOLDS, GOOD_KEPT = (0.22, 0.35), (0.96, 0.914)
 SHRUNK = 60  # right pairs of a language whose own limits count half
@@ -106,6 +109,7 @@ FEWEST = 100  # pairs of two languages to make rows of
 RARE, LIFT = 6, 0.05
 
 HIDDEN, EPOCHS = 256, 20
+WORD_HIDDEN, NAMED = 16, 40_000  # pairs, right and spoilt, that `words` is fitted to
 NAME_EPOCHS = 6
 WEIGHT_EPOCHS = 3
 MARKS = ".,;:!?()[]\"'«»„“”‘’"
@@ -198,7 +202,7 @@ def rows_to_fit(pool: Pool, encoder: Encoder) -> Iterator[Part]:
         if len(pairs) >= FEWEST:
             elsewhere = [pair[1] for lang, some in texts.items() if lang not in langs for pair in some]
             stream = Stream(pairs, langs, True, elsewhere, neighbours(encoder, pairs))
-            rows = noisy_rows(stream, weights=WEIGHTS)
+            rows = noisy_rows(stream, weights=ROWS)
             yield langs, rows, [kinds[row.at] for row in rows]
 
 
@@ -293,6 +297,36 @@ def name_pieces(encoder: Encoder, pool: Pool) -> np.ndarray:
     return np.clip(np.rint(NAME_STEPS * bag.weight.detach().numpy()[:, 0]), -127, 127).astype(np.int8)
 
 
+def names_to_fit(pool: Pool, quality: Quality) -> tuple[np.ndarray, np.ndarray]:
+    """Return NAME_INPUTS (n, m) of names of pairs, and "good" or, if it was put in place of another, "names" (n,)."""
+    large = [(langs, pairs) for langs, pairs, _ in pool if len(pairs) >= FEWEST]
+    most = NAMED // (2 * len(large))
+    signs, kinds = [], []
+    for langs, pairs in large:
+        stream, rng = Stream(pairs, langs, True), random.Random(1)
+        spoilt = ((pair, stream.spoilt("names", at, rng)) for at, pair in enumerate(pairs))
+        both = [(pair, pair) for pair in pairs[:most]]
+        both += itertools.islice(((pair, found) for pair, found in spoilt if found), most)
+        sides = tuple([found[side] for _, found in both] for side in range(2))
+        matched = quality.matched(sides)
+        for side in range(2):
+            names = quality.marked_words(matched, side, langs[side], np.zeros(len(both), dtype=bool))[1]
+            for row, word, own in zip(names.row, names.word, names.signs, strict=True):
+                right, found = both[row]
+                # The name that the other side lacks now is neither.
+                if found is right or word not in right[side].split():
+                    signs.append(own)
+                    kinds.append("good" if found is right else "names")
+    return np.array(signs), np.array(kinds)
+
+
+def fitted_names(x: np.ndarray, kinds: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the arrays of the network `words`; both kinds count alike."""
+    share = (kinds == "good").mean()
+    weight = np.where(kinds == "good", 0.5 / share, 0.5 / (1 - share))
+    return fitted(x, kinds, weight, torch.full((NAME_INPUTS,), NOISE / 2), WORD_HIDDEN)
+
+
 # The inputs of rows (n, m), and the kind of noise, the languages and the kind of text of each.
 EXAMPLES = ("x", "noise", "langs", "text")
 
@@ -329,23 +363,29 @@ def columns(encoder: Encoder, quality: Quality, parts: Iterator[Part]) -> Exampl
     return {name: np.concatenate(each) for name, each in zip(EXAMPLES, zip(*found, strict=True), strict=True)}
 
 
-def fitted(x: np.ndarray, noise_of: np.ndarray, weight: np.ndarray, used: slice) -> dict[str, np.ndarray]:
-    """Return the arrays of a `KindNetwork` fitted to these inputs of x (n, m) and the kinds of noise (n,).
+def random_noise(used: slice) -> torch.Tensor:
+    """Return the standard deviations of the noise of inputs."""
+    noise = torch.zeros(len(INPUTS) + PIECE_INPUTS)
+    noise[[INPUTS.index(name) for name in NOISY]] = NOISE
+    noise[len(INPUTS) :] = NOISE
+    return noise[used]
+
+
+def fitted(
+    x: np.ndarray, noise_of: np.ndarray, weight: np.ndarray, noise: torch.Tensor, units: int = HIDDEN
+) -> dict[str, np.ndarray]:
+    """Return the arrays of a `KindNetwork` fitted to inputs x (n, m) and the kinds of noise (n,).
 
     Inputs of the encoder get random noise: it was trained on these pairs, and matches them better than others.
     """
     torch.manual_seed(1)
-    noise = torch.zeros(x.shape[1])
-    noise[[INPUTS.index(name) for name in NOISY]] = NOISE
-    noise[len(INPUTS) :] = NOISE
-    x, noise = x[:, used], noise[used]
     mean, scale = x.mean(axis=0), x.std(axis=0)
     scale[scale < 1e-6] = 1
     inputs = torch.from_numpy(((x - mean) / scale).astype(np.float32))
     kinds = ["good", *sorted(set(noise_of.tolist()) - {"good"})]
     target = torch.from_numpy(np.array([kinds.index(kind) for kind in noise_of.tolist()]))
     weights = torch.from_numpy(weight.astype(np.float32))
-    first, last = nn.Linear(x.shape[1], HIDDEN), nn.Linear(HIDDEN, len(kinds))
+    first, last = nn.Linear(x.shape[1], units), nn.Linear(units, len(kinds))
     parameters = [*first.parameters(), *last.parameters()]
     optimizer = torch.optim.AdamW(parameters, lr=3e-3, weight_decay=0.1)
     batch = 1024
@@ -434,6 +474,10 @@ def networks(encoder: Encoder, a: argparse.Namespace) -> tuple[dict[str, np.ndar
         print(f"{what}: {time.process_time() - begin:.0f} s", file=sys.stderr, flush=True)
 
     pool = pool_of(data, langs, each)
+    if (most := max((len(pairs) for _, pairs, _ in pool), default=0)) < FEWEST:
+        sys.exit(
+            f"too few rows: {most} pairs of two languages in one direction, at least {FEWEST} are needed"
+        )
     done(f"{sum(len(pairs) for _, pairs, _ in pool):,} pairs")
     apart = further_pairs(data, langs, 2 * each)
     weights, levels = weight_pieces(encoder, apart)
@@ -448,7 +492,9 @@ def networks(encoder: Encoder, a: argparse.Namespace) -> tuple[dict[str, np.ndar
         ),
     }
     done("negations and names")
-    quality = Quality(encoder, arrays)
+    names = fitted_names(*names_to_fit(pool, Quality(encoder, arrays)))
+    quality = Quality(encoder, arrays | {"words": KindNetwork(**names)})
+    arrays |= {f"words.{part}": np.ascontiguousarray(value, np.float32) for part, value in names.items()}
     fit = columns(encoder, quality, rows_to_fit(pool, encoder))
     scale = columns(encoder, quality, rows_to_scale(data, langs, encoder))
     done("rows")
@@ -456,7 +502,8 @@ def networks(encoder: Encoder, a: argparse.Namespace) -> tuple[dict[str, np.ndar
     both = np.array([[level[code] for code in langs.split("-")] for langs in fit["langs"]])
     x = without(fit["x"], both[:, 1] - both[:, 0], np.random.default_rng(1))
     for name, used in USED.items():
-        network = fitted(x, fit["noise"], weights_of(fit["noise"], fit["text"]), used)
+        weight = weights_of(fit["noise"], fit["text"])
+        network = fitted(x[:, used], fit["noise"], weight, random_noise(used))
         arrays |= {
             f"{name}.{part}": np.ascontiguousarray(value, np.float32) for part, value in network.items()
         }

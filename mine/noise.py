@@ -64,7 +64,8 @@ class Stream:
     ) -> None:
         self.pairs, self.langs, self.fit, self.other, self.near = pairs, langs, fit, other, near
         self.lower = [{word for pair in pairs for word in _WORD.findall(pair[side])} for side in range(2)]
-        inside = [[match[0] for pair in pairs for match in self.names_in(pair, side)] for side in range(2)]
+        find = self.names_of_both if fit else self.names_in
+        inside = [[match[0] for pair in pairs for match in find(pair, side)] for side in range(2)]
         self.names = [names or list(_FOREIGN) for names in inside]
 
     def spoilt(self, kind: str, at: int, rng: random.Random) -> Texts | None:
@@ -83,6 +84,15 @@ class Stream:
         """Return capitalised words inside a sentence that the language never writes in lower case here."""
         matches = re.finditer(r"(?<=[\w,] )[^\W\d_]\w{3,}", pair[side])
         return [m for m in matches if m[0][0].isupper() and m[0].lower() not in self.lower[side]]
+
+    def names_of_both(self, pair: Texts, side: int) -> list[re.Match[str]]:
+        """Return those of `names_in` that the other side has, as far as their spelling shows."""
+        there, other = self.names_in(pair, side), pair[1 - side].lower()
+        if there and script_code(pair[0]) == script_code(pair[1]):
+            return [m for m in there if m[0][:4].lower() in other]
+        if there and script_code(pair[1 - side]) == "Latn":
+            return [m for m in there if evidence.unlike(m[0].lower(), other.split()) < 0.6]
+        return there
 
 
 def words_of(text: str) -> list[str]:
@@ -238,13 +248,7 @@ def names(s: Stream, at: int, rng: random.Random) -> Texts | None:
     if not sides:
         return None
     side = rng.choice(sides)
-    there = s.names_in(pair, side)
-    other = pair[1 - side].lower()
-    if script_code(pair[0]) == script_code(pair[1]):
-        there = [m for m in there if m[0][:4].lower() in other]
-    elif script_code(pair[1 - side]) == "Latn":
-        there = [m for m in there if evidence.unlike(m[0].lower(), other.split()) < 0.6]
-    if not there:
+    if not (there := s.names_of_both(pair, side)):
         return None
     found = rng.choice(there)
     foreign = not s.fit and script_code(pair[side]) == "Latn"

@@ -67,6 +67,7 @@ class PieceFeatures:
 
     def __init__(self, rows: NDArray[np.int8], norms: NDArray[np.float32]) -> None:
         self._matcher = PieceMatcher(rows, norms)
+        self.inverse = self._matcher.inverse
         self._weights = (norms / max(float(norms.mean()), 1e-12)).astype(np.float64)
         self._whole = np.rint(self._weights * WHOLE).astype(np.int64)
         self._checked: tuple[NDArray[np.int32] | None, ...] = (None, None)

@@ -465,43 +465,58 @@ def test_negations_and_names_are_inputs():
     assert not unstated[:, apart].any()
 
 
-def test_a_name_that_usually_keeps_its_spelling_counts_more():
-    """The products of distance and probability, from the definitions, word by word."""
+def test_names_without_a_counterpart_from_the_definitions():
+    """The inputs and the log odds of each name, word by word."""
     src = ["Yesterday Kowalski praised the European Commission of Delhi.", "Here is Minister Okafor."]
     tgt = ["Hier hat Lindgren die Kommission in Oslo gelobt, sagt Berg.", "Hier ist die Ministerin Brandt."]
-    encoder = load_encoder("europe5")
+    encoder, network = load_encoder("europe5"), Networks.read(shipped_folder("europe5") / QUALITY).words
     odds = load_file(shipped_folder("europe5") / QUALITY)["names"] / 16
-
-    def units(ids):
-        rows = encoder.piece_rows()[0][ids].astype(float)
-        return rows / np.maximum(1e-30, np.linalg.norm(rows, axis=1, keepdims=True))
-
+    rows, norms = encoder.piece_rows()
+    units = rows / np.maximum(1e-30, np.linalg.norm(rows.astype(float), axis=1, keepdims=True))
     known = encoder.tokenizer.names()
+
+    def vector(pieces):
+        return norms[pieces] / norms.mean() @ units[pieces]
+
     found = PairTexts(src, tgt, Tools(Request(("quality",)), encoder)).piece_inputs()
-    largest = np.zeros((2, 2))
+    doubts: dict[tuple[int, int], list[float]] = {}
     for row, pair in enumerate(zip(src, tgt, strict=True)):
-        ids = [encoder.tokenizer.encode([text], encoder.max_pieces)[0].ids.tolist() for text in pair]
-        for side in range(2):
-            words: list[list[int]] = []
-            for piece in ids[side]:
+        words: tuple[list[list[int]], list[list[int]]] = ([], [])
+        for text, its in zip(pair, words, strict=True):
+            for piece in encoder.tokenizer.encode([text], encoder.max_pieces)[0].ids.tolist():
                 if piece < len(known) and known[piece].startswith("▁"):
-                    words.append([])
-                words[-1].append(piece)
-            for word, pieces in zip(pair[side].split(), words, strict=True):
-                if not word[0].isupper() or word in ("Yesterday", "Here", "Hier"):
-                    continue
+                    its.append([])
+                its[-1].append(piece)
+        for side in range(2):
+            others = words[1 - side]
+            capitalised = [other for other in pair[1 - side].split() if other[0].isupper()]
+            for word, pieces in zip(pair[side].split(), words[side], strict=True):
+                spelled = unlike(word, capitalised, sounds=True)
+                pieces = [p for p in pieces if p >= len(known) or any(map(str.isalnum, known[p]))]
                 real = [piece for piece in pieces if piece < len(known)]
-                cosine = (units(real) @ units(ids[1 - side]).T).max(axis=1).mean()
-                if cosine < 0.85:
-                    capitalised = [other for other in pair[1 - side].split() if other[0].isupper()]
-                    apart = min(1 - cosine, unlike(word, capitalised))
-                    probability = 1 / (1 + math.exp(-np.mean(odds[pieces])))
-                    largest[row, side] = max(largest[row, side], apart * math.sqrt(probability))
-    assert found[:, [SIDE_INPUTS - 1, 2 * SIDE_INPUTS - 1]] == pytest.approx(largest, abs=1e-5)
-    assert found[:, 2 * SIDE_INPUTS + BOTH_INPUTS - 1] == pytest.approx(
-        np.sqrt(largest.prod(axis=1)), abs=1e-5
-    )
-    assert (largest > 0.4).all()
+                best = (units[real] @ units[[piece for other in others for piece in other]].T).max(axis=1)
+                if not word[0].isupper() or word in ("Yesterday", "Here", "Hier") or best.mean() >= 0.85:
+                    continue
+                own = vector(pieces)
+                alike = max(0, *(own @ other / np.linalg.norm(other) for other in map(vector, others)))
+                length = np.linalg.norm(own)
+                signs = [best.mean(), best.min(), alike / length, odds[pieces].mean(), spelled]
+                signs += [math.log1p(len(pieces)), math.log(length + 1e-3), 1]
+                odd = math.log(1 / logistic(network, np.array([signs]))[0] - 1)
+                doubts.setdefault((row, side), []).append(min(max(odd, -6), 6))
+    worst = [[max(doubts[row, side]) for row in range(2)] for side in range(2)]
+    total = [
+        [min(3, sum(1 / (1 + math.exp(-odd)) for odd in doubts[row, side])) for row in range(2)]
+        for side in range(2)
+    ]
+    begin = 1 + 2 * SIDE_INPUTS
+    for side in range(2):
+        last = 1 + SIDE_INPUTS * (side + 1)
+        assert found[:, last - 2] == pytest.approx(worst[side], abs=1e-4)
+        assert found[:, last - 1] == pytest.approx(total[side], abs=1e-4)
+    assert found[:, begin + 2] == pytest.approx(np.min(worst, axis=0), abs=1e-4)
+    assert found[:, begin + 3] == pytest.approx(np.min(total, axis=0), abs=1e-4)
+    assert np.array(worst).min() > 0
 
 
 @pytest.mark.parametrize("model", ["europe5", "world56"])

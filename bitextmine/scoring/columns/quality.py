@@ -8,11 +8,12 @@ the encoder's folder; an encoder without a file of its own gets the second and t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from bitextmine.encoder.pieces import PieceRows, Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import check_finite, read_arrays
 from bitextmine.errors import BitextmineError
-from bitextmine.languages.codes import STOPS, same_code
+from bitextmine.languages.codes import STOPS, same_code, script_code
 from bitextmine.mining.piece_features import FEATURES, PieceFeatures, Sentences, sums
 from bitextmine.mining.scorer import ScorerNetwork
 from bitextmine.scoring.columns import evidence
@@ -39,17 +40,21 @@ INPUTS = (
     *("lang", "half lang", "languages stated", *evidence.NAMES),
 )
 # The network `pieces` also gets the cosine. Of each side: the lowest cosine of a name and of a negating word with its
-# counterpart; the distance of the name most unlike the other side's words; the number of such names; the largest
-# product of a name's distance and the root of the probability that it keeps its spelling; the sum of the products with
-# that probability. Of both sides: the higher cosine, the lower distance, the geometric mean of the products, the lower
-# sum. Then the negations of each side, and the difference; how well the sentences of each side match
-# (`_sentence_inputs`); the features of all pieces; the logarithm of the ratio of the weights of both sides
-# (`Networks.weights`), and its absolute value.
+# counterpart; the distance of the name most unlike the other side's words; the number of such names; by the network
+# `words`, the highest log odds that a name lacks a counterpart, and the sum of the probabilities. Of both sides: the
+# higher cosine, and the lower distance, log odds and sum. Then the negations of each side, and the difference; how well
+# the sentences of each side match (`_sentence_inputs`); the features of all pieces; the logarithm of the ratio of the
+# weights of both sides (`Networks.weights`), and its absolute value.
 SIDE_INPUTS = 6
 BOTH_INPUTS = 4
 NEGATION_INPUTS = 4
 SENTENCE_INPUTS = 4
 PIECE_INPUTS = 1 + 2 * SIDE_INPUTS + BOTH_INPUTS + NEGATION_INPUTS + 2 * SENTENCE_INPUTS + FEATURES + 2
+# The network `words` gets, of a name: the mean cosine of its pieces with the most similar ones of the other side, and
+# the lowest; the cosine of its vector with that of the most similar word; the log odds that it keeps its spelling; the
+# distance from the word spelled most alike; the logarithms of the number of pieces and of the length of its vector;
+# whether both sides have the same script.
+NAME_INPUTS = 8
 NAME_STEPS = 16  # of a unit of log odds, in `Networks.names`
 WEIGHT_STEPS = 32  # of a unit of the logarithm, in `Networks.weights`
 WEIGHT_SMOOTH = 2.0  # added to the weight of a text
@@ -58,6 +63,8 @@ _APART = 0.5  # distance of a name without a counterpart
 _HIGHEST_BY_TEXTS = 0.5  # above the limits of the presets
 _MOST = 3.0  # of any count
 _MOST_DIFFERENCE = 1.5
+_SPELLED = 4  # of NAME_INPUTS, the distance of spellings
+_MOST_ODDS = 6.0  # of a name without a counterpart
 _ROWS = 64  # multiplied at once
 _MATCHED = 0.45  # mean cosine of the pieces of a sentence that the other side has
 
@@ -117,7 +124,8 @@ class KindNetwork(ScorerNetwork):
 class Networks:
     """The networks of a file: `plain` takes INPUTS, `pieces` PIECE_INPUTS more; they return log odds.
 
-    `texts` takes INPUTS without those of the encoder, for pairs in languages that it does not know.
+    `texts` takes INPUTS without those of the encoder, for pairs in languages that it does not know. `words` takes
+    NAME_INPUTS, and returns the log odds that a name has a counterpart.
 
     `negation` is int32 (m, 3): a language (`language_number`), a piece, and for how many thousandths of a negating word
     of English it counts; in English, beyond those words themselves.
@@ -133,6 +141,7 @@ class Networks:
     texts: KindNetwork
     plain: KindNetwork
     pieces: KindNetwork
+    words: KindNetwork
     negation: NDArray[np.int32]
     names: NDArray[np.int8]
     weights: NDArray[np.int8]
@@ -143,7 +152,8 @@ class Networks:
         """Read a safetensors file; BitextmineError if it holds no networks of this version."""
         arrays = read_arrays(path)
         count = len(INPUTS)
-        wanted = {"texts": count - ENCODER_INPUTS, "plain": count, "pieces": count + PIECE_INPUTS}
+        wanted = {"texts": count - ENCODER_INPUTS, "plain": count}
+        wanted |= {"pieces": count + PIECE_INPUTS, "words": NAME_INPUTS}
         tables: dict[str, Any] = {
             field.name: arrays.pop(field.name, None) for field in fields(cls) if field.name not in wanted
         }
@@ -181,12 +191,39 @@ def usual_weights(names: Sequence[str], norms: NDArray[np.float32]) -> NDArray[n
     return usual
 
 
+@dataclass(frozen=True)
+class Matched:
+    """Texts of both sides, their pieces, and the cosine of each piece with the most similar one of the other side.
+
+    `features` are those of `PieceFeatures`, (n, FEATURES).
+    """
+
+    texts: tuple[Sequence[str], Sequence[str]]
+    pieces: tuple[Pieces, Pieces]
+    best: tuple[NDArray[np.float32], NDArray[np.float32]]
+    features: NDArray[np.float32]
+
+
+class Names(NamedTuple):
+    """Names of one side that the other may lack: the text of each, the word, and NAME_INPUTS (n, m)."""
+
+    row: list[int]
+    word: list[str]
+    signs: NDArray[np.float64]
+
+    @property
+    def apart(self) -> NDArray[np.float64]:
+        """Return the distances (n,) from the words of the other side."""
+        found: NDArray[np.float64] = np.minimum(1 - self.signs[:, 0], self.signs[:, _SPELLED])
+        return found
+
+
 class Quality:
     """The networks for an encoder, and the comparison of its pieces."""
 
-    def __init__(self, encoder: Encoder, tables: Mapping[str, NDArray[Any]] | None = None) -> None:
+    def __init__(self, encoder: Encoder, tables: Mapping[str, Any] | None = None) -> None:
         self._encoder = encoder
-        self._tables = tables  # of `Networks`, instead of those in the file
+        self._tables = tables  # of `Networks`, instead of those in the file, and `words`
         self._negating: dict[str, NDArray[np.float64]] = {}
         folder: Path | None = getattr(encoder, "folder", None)
         own = None if folder is None else folder / QUALITY
@@ -218,47 +255,22 @@ class Quality:
         negations: Sequence[NDArray[np.int64] | None],
     ) -> NDArray[np.float64]:
         """Return (n, PIECE_INPUTS) of n pairs; `negated` and `negations` are those of `PairTexts`."""
-        encoder = self._encoder
-        pieces = [
-            encoder.tokenizer.encode(texts, encoder.max_pieces, encoder.run.thread_count)[0]
-            for texts in sides
-        ]
-        src, tgt = (Sentences(side, np.arange(len(side))) for side in pieces)
-        best = tuple(np.empty(len(side.ids), dtype=np.float32) for side in pieces)
-        features = self._pieces.features(src, tgt, (best[0], best[1]))
+        matched = self.matched(sides)
+        pieces, best = matched.pieces, matched.best
         words = []
-        for side, (texts, code, no) in enumerate(zip(sides, langs, negated, strict=True)):
-            marked = _marked_words(texts, code, no)
-            rows = np.array(list(marked), dtype=np.int64)
-            # A float32 is taken like a piece.
-            values = Pieces(best[side].view(np.int32), pieces[side].offsets).take(rows).ids.view(np.float32)
-            (at, kind, place), cosines, kept = self._words(
-                pieces[side].take(rows), values, list(marked.values())
-            )
-            at = rows[at]
-            inputs = np.column_stack([np.ones((len(cosine), 2)), np.zeros((len(cosine), SIDE_INPUTS - 2))])
-            np.minimum.at(inputs, (at, kind), cosines)
-            opposite = sides[1 - side]
-            names = np.flatnonzero((kind == 0) & (cosines < _SURE))
-            split = {
-                row: (texts[row].split(), evidence.spellings(opposite[row]))
-                for row in set(at[names].tolist())
-            }
-            for number in names.tolist():
-                row = int(at[number])
-                own, known = split[row]
-                apart = min(1 - cosines[number], evidence.unlike(own[place[number]], known, sounds=True))
-                inputs[row, 2] = max(inputs[row, 2], apart)
-                inputs[row, 3] += apart > _APART
-                inputs[row, 4] = max(inputs[row, 4], apart * kept[number])
-                inputs[row, 5] += apart * kept[number] ** 2
-            words.append(np.minimum(inputs, _MOST))
-        both = (
-            np.maximum(words[0][:, 0], words[1][:, 0]),
-            np.minimum(words[0][:, 2], words[1][:, 2]),
-            np.sqrt(words[0][:, 4] * words[1][:, 4]),
-            np.minimum(words[0][:, 5], words[1][:, 5]),
-        )
+        for side, (code, no) in enumerate(zip(langs, negated, strict=True)):
+            inputs, names = self.marked_words(matched, side, code, no)
+            if names.row:
+                row, network = np.array(names.row), self._of_names
+                doubt = np.clip(-network.score(network.drive(names.signs)), -_MOST_ODDS, _MOST_ODDS)
+                np.maximum.at(inputs[:, 2], row, names.apart)
+                np.add.at(inputs[:, 3], row, names.apart > _APART)
+                np.maximum.at(inputs[:, 4], row, doubt)
+                np.add.at(inputs[:, 5], row, 1 / (1 + np.exp(-doubt)))
+            inputs[:, [3, 5]] = np.minimum(inputs[:, [3, 5]], _MOST)
+            words.append(inputs)
+        lower = np.minimum(*words)
+        both = (np.maximum(words[0][:, 0], words[1][:, 0]), *lower[:, [2, 4, 5]].T)
         no = [np.zeros(len(cosine)), np.zeros(len(cosine))]
         if all(langs):
             for side, code in enumerate(langs):
@@ -272,7 +284,107 @@ class Quality:
         ratio = np.subtract(
             *(self._log_weight(*side) for side in zip(pieces[::-1], langs[::-1], strict=True))
         )
-        return np.column_stack([cosine, *words, *both, *negation, *sentences, features, ratio, np.abs(ratio)])
+        return np.column_stack(
+            [cosine, *words, *both, *negation, *sentences, matched.features, ratio, np.abs(ratio)]
+        )
+
+    def matched(self, sides: tuple[Sequence[str], Sequence[str]]) -> Matched:
+        """Return the pieces of n pairs of texts, and how well they match."""
+        encoder = self._encoder
+        src, tgt = (
+            encoder.tokenizer.encode(texts, encoder.max_pieces, encoder.run.thread_count)[0]
+            for texts in sides
+        )
+        best = np.empty(len(src.ids), dtype=np.float32), np.empty(len(tgt.ids), dtype=np.float32)
+        every = [Sentences(side, np.arange(len(side))) for side in (src, tgt)]
+        features = self._pieces.features(every[0], every[1], best)
+        return Matched(sides, (src, tgt), best, features)
+
+    def marked_words(
+        self, matched: Matched, side: int, code: str, negated: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.float64], Names]:
+        """Return the inputs (n, SIDE_INPUTS) of a side as far as its names need no network, and its unsure names."""
+        texts, pieces = matched.texts[side], matched.pieces[side]
+        marked = _marked_words(texts, code, negated)
+        rows = np.array(list(marked), dtype=np.int64)
+        # A float32 is taken like a piece.
+        values = Pieces(matched.best[side].view(np.int32), pieces.offsets).take(rows).ids.view(np.float32)
+        some = pieces.take(rows)
+        (at, kind, place), begin, end = self._words(some, list(marked.values()))
+        at = rows[at]
+        real = self._spell[some.ids]
+        count, total = (
+            np.concatenate([[0.0], np.cumsum(each, dtype=np.float64)]) for each in (real, values * real)
+        )
+        cosines = (total[end] - total[begin]) / np.maximum(count[end] - count[begin], 1)
+        inputs = np.zeros((len(texts), SIDE_INPUTS))
+        inputs[:, :2], inputs[:, 4] = 1, -_MOST_ODDS
+        np.minimum.at(inputs, (at, kind), cosines)
+        found = Names([], [], np.empty((0, NAME_INPUTS)))
+        signs = []
+        there: dict[int, tuple[list[str], list[str], NDArray[np.float32], bool]] = {}
+        for number in np.flatnonzero((kind == 0) & (cosines < _SURE)).tolist():
+            row = int(at[number])
+            if row not in there:
+                there[row] = self._other_side(matched, side, row)
+            own, known, vectors, same = there[row]
+            word = own[place[number]]
+            if not (spelled := evidence.unlike(word, known, sounds=True)):
+                continue
+            part = slice(begin[number], end[number])
+            ids, best = some.ids[part], values[part]
+            # Not the marks around the word, which the other side has, too.
+            ids, best = ids[~self._marks[ids]], best[self._spell[ids]]
+            vector = self._vectors(ids).sum(axis=0)
+            length = float(np.linalg.norm(vector))
+            found.row.append(row)
+            found.word.append(word)
+            signs.append(
+                (
+                    cosines[number],
+                    best.min(initial=1.0),
+                    (vectors @ vector).max(initial=0.0) / max(length, 1e-9),
+                    self._names[ids].sum() / max(len(ids), 1),
+                    spelled,
+                    math.log1p(len(ids)),
+                    math.log(length + 1e-3),
+                    same,
+                )
+            )
+        return inputs, found._replace(signs=np.array(signs, dtype=np.float64).reshape(-1, NAME_INPUTS))
+
+    def _other_side(
+        self, matched: Matched, side: int, row: int
+    ) -> tuple[list[str], list[str], NDArray[np.float32], bool]:
+        """Return the words of a text; of that on the other side, possible names and unit vectors of all words.
+
+        Last, whether both have the same script.
+        """
+        own, other = matched.texts[side][row], matched.texts[1 - side][row]
+        pieces = matched.pieces[1 - side]
+        ids = pieces.ids[pieces.offsets[row] : pieces.offsets[row + 1]]
+        begins = self._begins[ids]
+        begins[:1] = True
+        vectors = self._vectors(ids)
+        if len(ids):
+            vectors = np.add.reduceat(vectors, np.flatnonzero(begins), axis=0)
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+        return own.split(), evidence.spellings(other), vectors, script_code(own) == script_code(other)
+
+    def _vectors(self, ids: NDArray[np.int32]) -> NDArray[np.float32]:
+        """Return the vectors (m, d) of pieces."""
+        rows, scale = self._piece_vectors
+        return rows[ids] * scale[ids, None]
+
+    @cached_property
+    def _of_names(self) -> KindNetwork:
+        return self._networks.words if self._tables is None else self._tables["words"]
+
+    @cached_property
+    def _piece_vectors(self) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+        """Return the rows of pieces, and what makes their norms those of the encoder, by the mean norm."""
+        rows, norms = self._encoder.piece_rows()
+        return rows, (norms / max(float(norms.mean()), 1e-12) * self._pieces.inverse).astype(np.float32)
 
     def _table(self, name: str) -> NDArray[Any]:
         table: NDArray[Any] = getattr(self._networks, name) if self._tables is None else self._tables[name]
@@ -359,8 +471,24 @@ class Quality:
 
     @cached_property
     def _begins(self) -> NDArray[np.bool_]:
-        """Return flags of the pieces that begin a word, (vocabulary,)."""
-        return np.array([name.startswith(SPACE) for name in self._tokenizer.names()])
+        """Return flags of the pieces that begin a word, (pieces,), False for n-grams."""
+        begins = np.zeros(len(self._names), dtype=bool)
+        names = self._tokenizer.names()
+        begins[: len(names)] = [name.startswith(SPACE) for name in names]
+        return begins
+
+    @cached_property
+    def _marks(self) -> NDArray[np.bool_]:
+        """Return flags of the pieces without letters and digits, (pieces,), False for n-grams."""
+        marks = np.zeros(len(self._names), dtype=bool)
+        names = self._tokenizer.names()
+        marks[: len(names)] = [not any(map(str.isalnum, name)) for name in names]
+        return marks
+
+    @cached_property
+    def _spell(self) -> NDArray[np.bool_]:
+        """Return flags of the pieces that spell words: neither marks nor n-grams, (pieces,)."""
+        return ~self._marks & (np.arange(len(self._marks)) < len(self._tokenizer.names()))
 
     @cached_property
     def _names(self) -> NDArray[np.float64]:
@@ -368,16 +496,13 @@ class Quality:
         return self._of_own_pieces("names") / NAME_STEPS
 
     def _words(
-        self, pieces: Pieces, best: NDArray[np.float32], marked: Sequence[tuple[int, list[int], list[int]]]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+        self, pieces: Pieces, marked: Sequence[tuple[int, list[int], list[int]]]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Return the words marked in n texts.
 
-        The text, kind (0 a name, 1 a negating word) and place of each (3, m); its cosine with the other side (m,); the
-        root of the probability that it keeps its spelling, if it is a name (m,).
+        The text, kind (0 a name, 1 a negating word) and place of each (3, m); where its pieces begin and end (m,).
         """
-        real = pieces.ids < len(self._begins)  # not an n-gram
-        begins = np.zeros(len(real), dtype=bool)
-        begins[real] = self._begins[pieces.ids[real]]
+        begins = self._begins[pieces.ids]
         begun = np.concatenate([[0], np.cumsum(begins)])
         first = begun[pieces.offsets]  # the number of each text's first word; the last: of all words
         counts = np.diff(first)
@@ -386,20 +511,12 @@ class Quality:
             # Another number of words: the text was cut, or normalisation changed the spaces.
             if places_of[0] == count:
                 at += [(row, kind, place) for kind, places in enumerate(places_of[1:]) for place in places]
-        # Pieces before the beginning of a text's first word count as its own.
-        text = np.repeat(np.arange(len(counts)), pieces.lengths)
-        number = np.maximum(begun[1:] - 1, first[text])
         where = np.array(at, dtype=np.int64).reshape(-1, 3).T
         word = first[where[0]] + where[2]
-        inside = counts[text] > 0
-
-        def means(values: NDArray[Any], used: NDArray[np.bool_]) -> NDArray[np.float64]:
-            of = number[used]
-            total = np.bincount(of, values[used], first[-1])
-            return total[word] / np.maximum(np.bincount(of, minlength=first[-1])[word], 1)
-
-        odds = means(self._names[pieces.ids], inside)
-        return where, means(best, inside & real), 1 / np.sqrt(1 + np.exp(-odds))
+        starts = np.append(np.flatnonzero(begins), len(begins))
+        # Pieces before the beginning of a text's first word count as its own.
+        begin = np.where(where[2] > 0, starts[word], pieces.offsets[where[0]])
+        return where, begin, np.minimum(starts[word + 1], pieces.offsets[where[0] + 1])
 
     def probabilities(
         self,
