@@ -20,7 +20,7 @@ MOST = {
     "gapped": (0.45, 0.32),
     "added": (0.15, 0.1),
     "numbers": (0.12, 0.1),
-    "names": (0.45, 0.3),
+    "names": (0.38, 0.22),
     "shuffled": (0.1, 0.05),
     "misaligned": (0.02, 0.02),
     "negation": (0.5, 0.25),
