@@ -118,8 +118,7 @@ def vectors_path(corpus: Location, model_hash: str) -> Path:
     """Return the .npy of a corpus and a model beside the corpus; UsageError if that is in shared storage."""
     if isinstance(corpus.path, Remote):
         raise UsageError(
-            f"{corpus}: its vectors are mapped into memory, and so cannot lie beside it: name a folder "
-            "of this machine for them with --cache"
+            f"{corpus}: vectors are mapped into memory, so they need a local folder: pass --cache FOLDER"
         )
     npy, _ = embedding_paths(corpus)
     owner = _owner(npy)

@@ -102,7 +102,7 @@ class ScoreOptions(Options):
         Opt(
             "--columns",
             "Columns to add, in this order.",
-            default=f"{','.join(default_columns(languages=False))}, with lang before quality if --src and --tgt are "
+            default=f"{', '.join(default_columns(languages=False))}; with lang before quality if --src and --tgt are "
             "given",
         ),
     ] = None

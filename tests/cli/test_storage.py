@@ -66,7 +66,7 @@ def test_urls_give_what_files_give(bitextmine, tiny_model, here, there, env, tmp
 def test_urls_where_a_local_path_is_needed(bitextmine, there, here, env):
     run = {"cwd": here, "env": env}
     told = bitextmine("embed", f"{there}/corpus.en", code=2, **run).err
-    assert "name a folder of this machine for them with --cache" in " ".join(told.split())
+    assert "they need a local folder: pass --cache FOLDER" in " ".join(told.split())
     assert "--cache" in bitextmine("mine", f"{there}/corpus.en", "corpus.fr", code=2, **run).err
     told = " ".join(bitextmine("embed", "corpus.en", "--out", "s3://bucket/x.npy", code=2, **run).err.split())
     assert "expected a local path, not a URL" in told

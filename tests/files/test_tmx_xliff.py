@@ -200,7 +200,7 @@ def test_nothing_in_both_languages_is_an_error(tmp_path):
     malformed = Malformed(table)
     for block in table.blocks():
         malformed.add(block)
-    with pytest.raises(BitextmineError, match=r"row 1: no it; not one of 300 rows has a text in both"):
+    with pytest.raises(BitextmineError, match=r"row 1: no it; none of 300 rows has a text in both"):
         malformed.finish()
 
 

@@ -147,7 +147,7 @@ def test_nearly_all_malformed_is_an_error(bm, tmp_path, command):
     out = bm(*command, "-o", "out.tsv", stdin=rows, code=1)
     assert re.search(r"line 201: 1 columns, not 2; only 200 of [\d,]+ rows can be read as a pair", out.err)
     out = bm(*command, "-o", "out.tsv", stdin=b"\xff\tb\n" * 3, code=1)
-    assert "not one of 3 rows can be read as a pair" in out.err
+    assert "none of 3 rows can be read as a pair" in out.err
     assert list(tmp_path.iterdir()) == []
     bm(*command, stdin=b"a b\tc d\n" * 2 + b"no tab\n" * 30)
     out = bm(*command, stdin=b"no tab\n" * 30, code=1)

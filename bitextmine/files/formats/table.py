@@ -68,7 +68,7 @@ class Malformed:
         """Raise BitextmineError if nearly all rows were malformed, or none has both texts."""
         if self.rows and self.untranslated + self.count == self.rows and self.untranslated:
             raise BitextmineError(
-                f"{self.first_untranslated}; not one of {counted(self.rows, 'row')} has a text in both languages"
+                f"{self.first_untranslated}; none of {counted(self.rows, 'row')} has a text in both languages"
             )
         if self.rows >= _FEW or self.count == self.rows:
             self._check()
@@ -87,7 +87,7 @@ class Malformed:
             check = "that tabs separate the cells, and --scol, --tcol and --header"
             check = check if self._text else "what the file is"
             raise BitextmineError(
-                f"{self.first}; {'not one' if not good else f'only {good:,}'} of {rows:,} rows can be read as a "
+                f"{self.first}; {'none' if not good else f'only {good:,}'} of {rows:,} rows can be read as a "
                 f"pair: check {check}"
             )
 

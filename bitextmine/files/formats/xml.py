@@ -175,7 +175,7 @@ class _UnitStream:
 
     def __init__(self, source: Source) -> None:
         self._source, self._name, self._most = source, str(source), source.max_line
-        self._root, self.format = "tmx", _Tmx()
+        self._kind, self.format = "TMX or XLIFF", _Tmx()
         # Open elements outside units, with their attributes.
         self._above: list[tuple[str, dict[str, str]]] = []
         self._tree: TreeBuilder | None = None  # of the unit that is being read
@@ -237,7 +237,7 @@ class _UnitStream:
         at, line = at - self._origin, line + self._lines
         if not self._any:
             raise BitextmineError(
-                f"{self._name}: line {line}: {reason}; is it a whole {self._root.upper()} file?"
+                f"{self._name}: line {line}: {reason}; is it a complete {self._kind} file?"
             ) from None
         at = min(max(at, 0), len(buffer))
         self._lines = line - 1
@@ -281,7 +281,7 @@ class _UnitStream:
                 raise self._wrong(
                     f"the file begins with <{local[:60]}>, and TMX with <tmx> or XLIFF with <xliff>"
                 )
-            self._root, self.format = local, _Tmx() if local == "tmx" else _Xliff()
+            self._kind, self.format = local.upper(), _Tmx() if local == "tmx" else _Xliff()
         self._any = True
         self._depth += 1
         if self._depth > _DEEPEST:
