@@ -76,7 +76,11 @@ def compare(
 def kernel() -> str:
     """Return the OpenBLAS kernel that faiss multiplies with."""
     import faiss  # noqa: F401
-    from threadpoolctl import threadpool_info
+
+    try:
+        from threadpoolctl import threadpool_info
+    except ImportError:
+        return "of an unknown kernel (install threadpoolctl to name it)"
 
     pools = [
         pool

@@ -13,9 +13,13 @@ import sys
 from pathlib import Path
 
 import pandas
-from matplotlib.figure import Figure
 
 import bitextmine
+
+try:
+    from matplotlib.figure import Figure
+except ImportError:
+    sys.exit("mine/example.py needs matplotlib: pip install matplotlib")
 
 samples = Path(__file__).parent / "samples" if "__file__" in globals() else Path("mine/samples")
 parser = argparse.ArgumentParser(description="Mine, score and measure the sample corpora.")

@@ -12,11 +12,11 @@ through its sentences counts as right. Needs numba and scipy; some minutes.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numba
 import numpy as np
 from bench_alignment import SIZES, read_gold, scores
 from harness import parser, table
@@ -30,6 +30,11 @@ from bitextmine.alignment.lattice import kinds
 from bitextmine.alignment.windows import make_windows
 from bitextmine.encoder import load_encoder
 from bitextmine.evaluation.alignment import Pair
+
+try:
+    import numba
+except ImportError:
+    sys.exit("mine/fit_alignment.py needs numba: pip install numba")
 
 NAMES = ("far", "join", "length", "skip", "continued", "ending", "missed")  # the last one with pieces only
 BEGIN = np.array([3.0, 3.0, 4.0, 6.0, 1.0, 1.0, 0.4])

@@ -25,7 +25,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import msgpack
 import numpy as np
 import sentencepiece
 from safetensors.numpy import save_file
@@ -43,6 +42,11 @@ from bitextmine.scoring.columns.quality import WEIGHT_STEPS, usual_weights
 sys.path.insert(0, str(Path(__file__).parents[1] / "mine"))
 from harness import parser
 from peers import peer_encoder
+
+try:
+    import msgpack
+except ImportError:
+    sys.exit("train/add_words.py needs msgpack: pip install msgpack")
 
 # By round and language: where meanings come from, words looked at, and the shares of the pieces' sum and the meaning.
 SOURCES = {
