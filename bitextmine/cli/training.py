@@ -182,7 +182,7 @@ def fit_scorer(
 
     if recipe is None and trained in PACKAGED:
         raise click.UsageError(
-            f"--recipe is needed for a packaged encoder such as {trained}; TRAINED is then the folder of that training"
+            f"--recipe is needed for a built-in encoder such as {trained}; TRAINED is then the folder of that training"
         )
     plan = load_recipe(recipe or Path(trained) / "recipe.json", folder=None if data is None else Path(data))
     path, scorer, tasks = fit_scorer(trained, plan, model, out, fitting, run=run, force=force)
@@ -209,7 +209,7 @@ def export(
 ) -> None:
     """Export an encoder to sentence-transformers, with the same vectors.
 
-    MODEL is made by 'bitextmine train', or a packaged encoder. Loading OUT needs bitextmine and trust_remote_code=True
+    MODEL is made by 'bitextmine train', or a built-in encoder. Loading OUT needs bitextmine and trust_remote_code=True
     (OUT holds no code). OUT/README.md is a model card for the Hugging Face Hub.
     """
     from bitextmine.exporting import export_encoder

@@ -51,7 +51,7 @@ def resolve(model: str | os.PathLike[str]) -> Path:
         return _fetch(*on_hub)
     names = ", ".join(SHIPPED)
     problem = "not a folder" if path.exists() else "no such model folder"
-    raise BitextmineError(f"{text}: {problem}, and not one of the packaged encoders ({names})")
+    raise BitextmineError(f"{text}: {problem}, and not one of the built-in encoders ({names})")
 
 
 def folder_hash(folder: Path) -> str:

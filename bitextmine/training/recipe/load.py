@@ -19,7 +19,7 @@ from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.files.json_toml import read_json, read_toml
 from bitextmine.files.source import Location, TwoFiles
 from bitextmine.languages.codes import is_short_code
-from bitextmine.shipped import shipped_folder
+from bitextmine.shipped import SHIPPED, shipped_folder
 from bitextmine.training.recipe.check import check_recipe, check_values, recipe_of, tables
 from bitextmine.training.recipe.keys import SECTIONS, SHAPE, PairCorpus, Recipe
 
@@ -39,7 +39,7 @@ def recipe_path(recipe: str | Path) -> Path:
         return PACKAGED / f"{recipe}.toml"
     if not Path(recipe).exists():
         raise BitextmineError(
-            f"{recipe}: no such file, and not one of the packaged recipes ({', '.join(names)})"
+            f"{recipe}: no such file, and not one of the built-in recipes ({', '.join(names)})"
         )
     return Path(recipe)
 
@@ -215,9 +215,9 @@ def start_encoder(recipe: Recipe) -> tuple[Path, EncoderConfig]:
     folder = shipped_folder(name) if name in encoders.PACKAGED else recipe.path(name)
     config, key = folder / encoders.CONFIG, "model.start_from (--from)"
     if not folder.is_dir():
-        names = ", ".join(sorted(encoders.PACKAGED))
+        names = ", ".join(SHIPPED)
         problem = "not a folder" if folder.exists() else "no such model folder"
-        raise BitextmineError(f"{key}: {folder}: {problem}, and not one of the packaged encoders ({names})")
+        raise BitextmineError(f"{key}: {folder}: {problem}, and not one of the built-in encoders ({names})")
     if not config.is_file() or (folder / "modules.json").is_file():
         kind = foreign_kind(folder)
         problem = f"an encoder of another kind ({kind})" if kind else "no model folder"
