@@ -196,7 +196,8 @@ def langs_of(name: str) -> tuple[str, str]:
         if len(langs) == 2 and all(map(is_short_code, codes)):
             return langs[0], langs[1]
     raise BitextmineError(
-        f"{name}: its name does not tell its two languages; call it NAME.en-fr.tsv, or write a recipe with langs"
+        f"{name}: its name does not tell its two languages; call it NAME.en-fr.tsv, give two files NAME.en NAME.fr, "
+        "or write a recipe with langs"
     )
 
 
