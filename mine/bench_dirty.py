@@ -12,8 +12,10 @@ alignment and retrieval (sentences in several languages), and train (pairs and p
     NTREX      its news in eight pairs of languages, half of the lines translated
 
 Mines each with the real command and prints a Markdown table: pairs kept, precision and recall as estimated and in
-truth, F1 in percent, the F1 of the best threshold, and the expected calibration error of scores above -4, in percent
-(bins of 0.1). A last line counts how often the truth is within the interval.
+truth, F1 in percent, the F1 of the best threshold, the expected calibration error of scores above -4, in percent
+(bins of 0.1), and what chance alone makes of it (mean of twenty draws from the stated probabilities). A pair is right
+if gold has it, or if it joins variants of the sentences of a gold pair. A last line counts how often the truth is in
+its interval.
 """
 
 from __future__ import annotations
@@ -277,7 +279,7 @@ def main() -> None:
     args = command.parse_args()
     inside: dict[str, list[bool]] = {"precision": [], "recall": []}
     estimates = ("precision: estimated", "true", "recall: estimated", "true")
-    header = ["corpora", "lines", "true pairs", "kept", *estimates, "F1", "best", "ECE"]
+    header = ["corpora", "lines", "true pairs", "kept", *estimates, "F1", "best", "ECE", "by chance"]
     table(header, rows(args, inside), digits=1)
     for what, runs in inside.items():
         print(f"\nThe {what} is within its interval in {sum(runs)} of {len(runs)}.")
@@ -306,9 +308,20 @@ def rows(args: argparse.Namespace, inside: dict[str, list[bool]]) -> Iterator[li
                 f"{100 * manifest['estimate'][what]:.1f} [{100 * low:.0f}, {100 * high:.0f}]",
                 100 * share,
             ]
-        error = 100 * calibration_error(probability(score[likely]), true[likely])
+        p, rng = probability(score[likely]), np.random.default_rng(args.seed)
+        errors = [calibration_error(p, true[likely])]
+        errors.append(float(np.mean([calibration_error(p, rng.random(len(p)) < p) for _ in range(20)])))
         lines = f"{len(sides[0]):,} x {len(sides[1]):,}"
-        yield [name, lines, gold, len(kept), *figures, f1(hits, len(kept), gold), float(best), float(error)]
+        yield [
+            name,
+            lines,
+            gold,
+            len(kept),
+            *figures,
+            f1(hits, len(kept), gold),
+            float(best),
+            *(100 * error for error in errors),
+        ]
 
 
 if __name__ == "__main__":
