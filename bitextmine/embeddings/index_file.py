@@ -7,7 +7,7 @@ import os
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 
@@ -93,7 +93,7 @@ class _Facts:
     factory: str
     recall: Recall
     rescored_per_neighbour: _Effort = 1
-    effort: dict[Literal["nprobe"], _Effort] = field(default_factory=dict)  # earlier versions had others
+    effort: dict[str, _Effort] = field(default_factory=dict)
 
 
 def _read_facts(file: Path) -> dict[str, Any]:
@@ -134,6 +134,8 @@ def check_index(npy_path: str | os.PathLike[str], kind: str | None = None) -> st
         facts = _read_facts(file)
     except BitextmineError as error:
         return f"unusable: {error}"
+    if facts.get("effort", {}).keys() - {"nprobe"}:
+        return "tuned by an earlier version"
     if facts.get("embedding") != _identity(embedding):
         return "the vectors changed"
     if facts["bytes"] <= _CHEAP and facts.get("sha256") != _checksum(file):

@@ -369,5 +369,5 @@ def check_fresh(npy_path: str | os.PathLike[str], text_sha256: str, model_hash: 
     ):
         began = [head.identity.get(key) for key in ("text_sha256", "model_hash")]
         if began == [text_sha256, model_hash]:
-            return "--force was interrupted"
+            return "embed --force has not finished"
     return None

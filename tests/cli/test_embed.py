@@ -82,7 +82,10 @@ def test_an_interrupted_force_is_not_forgotten(bitextmine, tiny_model, parallel_
     done = bitextmine.dies(tmp_path / "hooks", 14, *args, "--force", cwd=tmp_path)
     there = [(tmp_path / name).exists() for name in ("corpus.en.npy", "corpus.en.npy.part")]
     assert (done.code, there) == (-signal.SIGKILL, [True, True])
-    assert "corpus.en.npy: embedding again: --force was interrupted" in bitextmine(*args, cwd=tmp_path).err
+    assert (
+        "corpus.en.npy: embedding again: embed --force has not finished"
+        in bitextmine(*args, cwd=tmp_path).err
+    )
     assert "up to date" in bitextmine(*args, cwd=tmp_path).err
     assert (tmp_path / "corpus.en.npy").read_bytes() == whole
 

@@ -140,8 +140,8 @@ def test_a_driver_that_is_interrupted_or_killed_goes_on(bitextmine, nodes, folde
     assert 10 <= interrupted < 256
 
     hooks = tmp_path / "hooks"
-    hooks.mkdir()
-    run = bitextmine.start_to_die(hooks, 100, *mine_args(nodes), folder=TILES, cwd=folder, **QUIET)
+    die = {"PYTHONPATH": str(hooks), **bitextmine.to_die(hooks, 100, signal.SIGKILL, TILES)}
+    run = bitextmine.start(*mine_args(nodes), env=die, cwd=folder, **QUIET)
     _, err = run.communicate()
     assert run.returncode == -signal.SIGKILL, err.decode()
     until(lambda: not nodes.workers())
