@@ -145,6 +145,8 @@ def fit_scorer(
             share = weights[prefix] / (prefixes.count(prefix) * fitting.draws)
             tasks.append(_mined(cache.corpus.name, share, encoder, extended, len(cache.valid)))
             bar.update(1)
+    if not any(task.right.any() for task in tasks):
+        raise BitextmineError(f"{root}: the encoder finds none of the held-out pairs; train it longer")
     margin, cut = _margin_network(tasks)
     with run.progress(len(tasks), "compare pieces", "tasks") as bar:
         for task in tasks:

@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from bitextmine.errors import BitextmineError
+from bitextmine.mining.pairing import ScoredPairs, retrieve
 from bitextmine.mining.scorer import Scorer
 from bitextmine.training.fit_scorer import fit_scorer
 from bitextmine.training.job import train
@@ -70,6 +71,18 @@ def test_the_command_prints_what_it_measured(trained, bitextmine, tmp_path):
     [row] = [line.strip("| ").split(" | ") for line in lines[2:-2]]
     assert row[0] == "a.en-fr.tsv" and float(row[4]) > 60
     assert lines[-1] == f"{tmp_path / 'scorer'}: scorer {Scorer.read(tmp_path / 'scorer').hash}"
+
+
+def test_an_encoder_that_finds_nothing(trained, recipe, few_steps, monkeypatch, tmp_path):
+    def wrong(found):
+        pairs = retrieve(found)
+        kept = pairs.src != pairs.tgt
+        return ScoredPairs(pairs.src[kept], pairs.tgt[kept], pairs.score[kept])
+
+    monkeypatch.setattr("bitextmine.training.fit_scorer.retrieve", wrong)
+    with pytest.raises(BitextmineError, match="model: the encoder finds none of the held-out pairs"):
+        fit_scorer(trained / "model", recipe, None, tmp_path / "x", SMALL)
+    assert not (tmp_path / "x").exists()
 
 
 def test_what_it_refuses(trained, recipe, tmp_path):
