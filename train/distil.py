@@ -31,7 +31,7 @@ STAGES = {"1-assistant": "distil", "2-pieces": "embedding", "3-student": "distil
 
 
 def distil(path: str, data: str | None, out: Path, epochs: list[float], contrast: str) -> None:
-    """Run the stages that are not finished, those of 0 epochs left out."""
+    """Run the stages but those of 0 epochs; finished ones are only written again."""
     recipe = load_recipe(path, folder=None if data is None else Path(data))
     rates = ("learning_rate", "embedding_learning_rate", "warmup")
     usual: dict[str, Any] = {f"train.{name}": getattr(recipe.train, name) for name in rates}
@@ -52,8 +52,7 @@ def distil(path: str, data: str | None, out: Path, epochs: list[float], contrast
             settings |= {"teacher.model": str(assistant.absolute()), "teacher.languages": []}
         if name == "4-contrast":
             settings["train.objective"] |= CONTRAST[contrast]
-        if not (folder / "config.json").exists():
-            bitextmine.train(folder, path, data=data, start=start, settings=settings)
+        bitextmine.train(folder, path, data=data, start=start, settings=settings)
         start = folder
 
 

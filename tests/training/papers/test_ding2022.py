@@ -52,6 +52,11 @@ def test_all_stages_make_a_smaller_student_that_does_as_its_teacher(
     assert np.linalg.matrix_rank(near, tol=1e-4) == 12
     assert np.square(table - near).sum() < 0.8 * np.square(table).sum()
     assert '"embedding"' in (out / "2-pieces" / "log.jsonl").read_text()
+    # Finished stages stay as they are; the last one is not taken for that of another objective.
+    before = [(made / WEIGHTS).read_bytes() for made in (assistant, student, last)]
+    again = subprocess.run([*command, "--contrast", "none"], capture_output=True, text=True, timeout=600)
+    assert again.returncode and "checkpoint.pt: a checkpoint of another recipe" in again.stderr
+    assert [(made / WEIGHTS).read_bytes() for made in (assistant, student, last)] == before
 
 
 def test_eq_3_is_the_squares_of_what_is_between_the_piece_vectors(monkeypatch):
