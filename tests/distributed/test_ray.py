@@ -149,13 +149,14 @@ def test_a_driver_that_is_interrupted_or_killed_goes_on(bitextmine, nodes, folde
 
     said = bitextmine(*mine_args(nodes), cwd=folder).err
     check(folder, wanted)
-    # Of rows of tiles that are merged and saved, which a slow run does every ten seconds, the tiles are gone.
+    # Of rows of tiles that are merged and saved, which a slow run does every ten seconds, the tiles are gone, or on
+    # their way out when it was killed.
     found = re.search(r"search: ([\d,]+) of 2,000 lines and (\d+) of the other (\d+) tiles are done", said)
     assert found is not None, said
     lines, done, left = (int(number.replace(",", "")) for number in found.groups())
-    assert (done, left) == (killed, 256 - lines // 128 * 16)
+    assert done <= killed and left == 256 - lines // 128 * 16
     assert 256 - left + done > interrupted
-    assert f"search: {left} tiles, {killed} of them found finished" in said
+    assert f"search: {left} tiles, {done} of them found finished" in said
 
 
 @pytest.fixture(scope="module")
