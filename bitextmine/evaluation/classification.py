@@ -259,5 +259,10 @@ def fit(
 
     begin = np.zeros((classes, d + 1)) if start is None else start
     limits = {"maxiter": 2000, "ftol": 1e-12, "gtol": 1e-7}
-    solution = minimize(loss, begin.ravel(), jac=True, method="L-BFGS-B", options=limits)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # the products are small: threads would mostly wait for each other
+    try:
+        solution = minimize(loss, begin.ravel(), jac=True, method="L-BFGS-B", options=limits)
+    finally:
+        torch.set_num_threads(threads)
     return np.asarray(solution.x).reshape(classes, d + 1)
