@@ -65,6 +65,7 @@ _MOST = 3.0  # of any count
 _MOST_DIFFERENCE = 1.5
 _SPELLED = 4  # of NAME_INPUTS, the distance of spellings
 _MOST_ODDS = 6.0  # of a name without a counterpart
+_SAMPLE = 100  # characters that tell the script of a text
 _ROWS = 64  # multiplied at once
 _MATCHED = 0.45  # mean cosine of the pieces of a sentence that the other side has
 
@@ -365,11 +366,12 @@ class Quality:
         ids = pieces.ids[pieces.offsets[row] : pieces.offsets[row + 1]]
         begins = self._begins[ids]
         begins[:1] = True
-        vectors = self._vectors(ids)
-        if len(ids):
-            vectors = np.add.reduceat(vectors, np.flatnonzero(begins), axis=0)
+        # The product with a mask is much faster than reduceat.
+        word = np.cumsum(begins)
+        mask = word == np.arange(1, 1 + word.max(initial=0))[:, None]
+        vectors = mask.astype(np.float32) @ self._vectors(ids)
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
-        return own.split(), evidence.spellings(other), vectors, script_code(own) == script_code(other)
+        return own.split(), evidence.spellings(other), vectors, _script(own) == _script(other)
 
     def _vectors(self, ids: NDArray[np.int32]) -> NDArray[np.float32]:
         """Return the vectors (m, d) of pieces."""
@@ -540,6 +542,11 @@ class Quality:
         odds = network.score(network.drive(inputs)) + shift
         result = 1 / (1 + np.exp(-np.clip(odds, -500, 500)))
         return result if known else np.minimum(result, _HIGHEST_BY_TEXTS)
+
+
+def _script(text: str) -> str:
+    start = text[:_SAMPLE]
+    return "Latn" if start.isascii() else script_code(start)  # fast
 
 
 def _marked_words(
