@@ -323,12 +323,12 @@ class Quality:
         np.minimum.at(inputs, (at, kind), cosines)
         found = Names([], [], np.empty((0, NAME_INPUTS)))
         signs = []
-        there: dict[int, tuple[list[str], list[str], NDArray[np.float32], bool]] = {}
+        last = -1
         for number in np.flatnonzero((kind == 0) & (cosines < _SURE)).tolist():
             row = int(at[number])
-            if row not in there:
-                there[row] = self._other_side(matched, side, row)
-            own, known, vectors, same = there[row]
+            if row != last:  # the names of a text come one after the other
+                own, known, vectors, same = self._other_side(matched, side, row)
+                last = row
             word = own[place[number]]
             if not (spelled := evidence.unlike(word, known, sounds=True)):
                 continue
@@ -337,6 +337,7 @@ class Quality:
             # Not the marks around the word, which the other side has, too.
             ids, best = ids[~self._marks[ids]], best[self._spell[ids]]
             vector = self._vectors(ids).sum(axis=0)
+            # einsum, as BLAS would share these small products among threads, which would mostly wait.
             length = float(np.linalg.norm(vector))
             found.row.append(row)
             found.word.append(word)
@@ -344,7 +345,7 @@ class Quality:
                 (
                     cosines[number],
                     best.min(initial=1.0),
-                    (vectors @ vector).max(initial=0.0) / max(length, 1e-9),
+                    np.einsum("wd,d->w", vectors, vector).max(initial=0.0) / max(length, 1e-9),
                     self._names[ids].sum() / max(len(ids), 1),
                     spelled,
                     math.log1p(len(ids)),
@@ -366,10 +367,9 @@ class Quality:
         ids = pieces.ids[pieces.offsets[row] : pieces.offsets[row + 1]]
         begins = self._begins[ids]
         begins[:1] = True
-        # The product with a mask is much faster than reduceat.
-        word = np.cumsum(begins)
-        mask = word == np.arange(1, 1 + word.max(initial=0))[:, None]
-        vectors = mask.astype(np.float32) @ self._vectors(ids)
+        vectors = self._vectors(ids)
+        if len(ids):
+            vectors = np.add.reduceat(vectors, np.flatnonzero(begins), axis=0)
         vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
         return own.split(), evidence.spellings(other), vectors, _script(own) == _script(other)
 
