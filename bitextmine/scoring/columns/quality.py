@@ -8,7 +8,7 @@ the encoder's folder; an encoder without a file of its own gets the second and t
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -66,6 +66,7 @@ _MOST_DIFFERENCE = 1.5
 _SPELLED = 4  # of NAME_INPUTS, the distance of spellings
 _MOST_ODDS = 6.0  # of a name without a counterpart
 _SAMPLE = 100  # characters that tell the script of a text
+_NOT_LATIN = re.compile("[^\0-\u024f\u2000-\u206f]")  # nor punctuation
 _ROWS = 64  # multiplied at once
 _MATCHED = 0.45  # mean cosine of the pieces of a sentence that the other side has
 
@@ -321,62 +322,66 @@ class Quality:
         inputs = np.zeros((len(texts), SIDE_INPUTS))
         inputs[:, :2], inputs[:, 4] = 1, -_MOST_ODDS
         np.minimum.at(inputs, (at, kind), cosines)
-        found = Names([], [], np.empty((0, NAME_INPUTS)))
-        signs = []
-        last = -1
-        for number in np.flatnonzero((kind == 0) & (cosines < _SURE)).tolist():
-            row = int(at[number])
-            if row != last:  # the names of a text come one after the other
-                own, known, vectors, same = self._other_side(matched, side, row)
-                last = row
-            word = own[place[number]]
-            if not (spelled := evidence.unlike(word, known, sounds=True)):
-                continue
-            part = slice(begin[number], end[number])
-            ids, best = some.ids[part], values[part]
-            # Not the marks around the word, which the other side has, too.
-            ids, best = ids[~self._marks[ids]], best[self._spell[ids]]
-            vector = self._vectors(ids).sum(axis=0)
-            # einsum, as BLAS would share these small products among threads, which would mostly wait.
-            length = float(np.linalg.norm(vector))
-            found.row.append(row)
-            found.word.append(word)
-            signs.append(
-                (
-                    cosines[number],
-                    best.min(initial=1.0),
-                    np.einsum("wd,d->w", vectors, vector).max(initial=0.0) / max(length, 1e-9),
-                    self._names[ids].sum() / max(len(ids), 1),
-                    spelled,
-                    math.log1p(len(ids)),
-                    math.log(length + 1e-3),
-                    same,
-                )
-            )
-        return inputs, found._replace(signs=np.array(signs, dtype=np.float64).reshape(-1, NAME_INPUTS))
+        unsure = np.flatnonzero((kind == 0) & (cosines < _SURE))
+        words, apart, same = _spelled(matched.texts[side], matched.texts[1 - side], at[unsure], place[unsure])
+        lacked = np.flatnonzero(apart)  # the others are there, letter by letter
+        unsure = unsure[lacked]
+        names = Pieces(np.arange(len(values)), np.stack([begin, end], axis=1).ravel()).take(2 * unsure)
+        of = np.repeat(np.arange(len(names)), names.lengths)
+        lowest = np.ones(len(names))
+        np.minimum.at(lowest, of, np.where(real[names.ids], values[names.ids], 1))
+        # Not the marks around the word, which the other side has, too.
+        names = Pieces(some.ids[names.ids], names.offsets).keep(~self._marks[some.ids[names.ids]])
+        count = names.lengths
+        closest, length = self._closest(names, matched.pieces[1 - side], at[unsure])
+        signs = (
+            cosines[unsure],
+            lowest,
+            closest,
+            sums(self._names[names.ids], names) / np.maximum(count, 1),
+            apart[lacked],
+            np.log1p(count),
+            np.log(length + 1e-3),
+            same[lacked],
+        )
+        return inputs, Names(at[unsure].tolist(), [words[i] for i in lacked], np.stack(signs, axis=1))
 
-    def _other_side(
-        self, matched: Matched, side: int, row: int
-    ) -> tuple[list[str], list[str], NDArray[np.float32], bool]:
-        """Return the words of a text; of that on the other side, possible names and unit vectors of all words.
+    def _closest(
+        self, names: Pieces, texts: Pieces, row: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the cosine (n,) of each name with the most similar word of text row[i], and its vector's length."""
+        closest, lengths = np.zeros(len(names)), np.zeros(len(names))
+        for start in range(0, len(names), _ROWS):
+            part = np.arange(start, min(start + _ROWS, len(names)))
+            vectors = self._sums(names.take(part))
+            rows, text = np.unique(row[part], return_inverse=True)
+            there = texts.take(rows)
+            begins = self._begins[there.ids]
+            begins[there.offsets[:-1][there.lengths > 0]] = True
+            starts = np.append(np.flatnonzero(begins), len(begins))
+            words = self._sums(Pieces(there.ids, starts))
+            words /= np.maximum(np.linalg.norm(words, axis=1, keepdims=True), 1e-9)
+            # Each name with each word; einsum, as BLAS would share these products among threads, which mostly wait.
+            of_text = Pieces(np.arange(len(words)), np.searchsorted(starts, there.offsets)).take(text)
+            name = np.repeat(np.arange(len(part)), of_text.lengths)
+            found = np.zeros(len(part))
+            np.maximum.at(found, name, np.einsum("wd,wd->w", words[of_text.ids], vectors[name]))
+            lengths[part] = np.linalg.norm(vectors, axis=1)
+            closest[part] = found / np.maximum(lengths[part], 1e-9)
+        return closest, lengths
 
-        Last, whether both have the same script.
-        """
-        own, other = matched.texts[side][row], matched.texts[1 - side][row]
-        pieces = matched.pieces[1 - side]
-        ids = pieces.ids[pieces.offsets[row] : pieces.offsets[row + 1]]
-        begins = self._begins[ids]
-        begins[:1] = True
-        vectors = self._vectors(ids)
-        if len(ids):
-            vectors = np.add.reduceat(vectors, np.flatnonzero(begins), axis=0)
-        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
-        return own.split(), evidence.spellings(other), vectors, _script(own) == _script(other)
-
-    def _vectors(self, ids: NDArray[np.int32]) -> NDArray[np.float32]:
-        """Return the vectors (m, d) of pieces."""
+    def _sums(self, words: Pieces) -> NDArray[np.float32]:
+        """Return the sums (n, d) of the vectors of the pieces of words."""
         rows, scale = self._piece_vectors
-        return rows[ids] * scale[ids, None]
+        lengths = words.lengths
+        total = np.zeros((len(words), rows.shape[1]), dtype=np.float32)
+        for nth in range(int(lengths.max(initial=0))):
+            long = np.flatnonzero(lengths > nth)
+            ids = words.ids[words.offsets[long] + nth]
+            vectors = rows[ids].astype(np.float32)  # before the product, which would convert them piecemeal
+            vectors *= scale[ids, None]
+            total[long] += vectors
+        return total
 
     @cached_property
     def _of_names(self) -> KindNetwork:
@@ -546,7 +551,23 @@ class Quality:
 
 def _script(text: str) -> str:
     start = text[:_SAMPLE]
-    return "Latn" if start.isascii() else script_code(start)  # fast
+    return script_code(start) if _NOT_LATIN.search(start) else "Latn"  # fast
+
+
+def _spelled(
+    texts: Sequence[str], others: Sequence[str], rows: NDArray[np.int64], places: NDArray[np.int64]
+) -> tuple[list[str], NDArray[np.float64], NDArray[np.bool_]]:
+    """Return words of some texts, the distance of each from those of the other text, and if both have one script."""
+    found, apart, same = [], [], []
+    last = -1
+    for row, place in zip(rows.tolist(), places.tolist(), strict=True):
+        if row != last:  # the names of a text come one after the other
+            own, other, last = texts[row], others[row], row
+            words, known, alike = own.split(), evidence.spellings(other), _script(own) == _script(other)
+        found.append(words[place])
+        apart.append(evidence.unlike(words[place], known, sounds=True))
+        same.append(alike)
+    return found, np.array(apart, dtype=np.float64), np.array(same, dtype=np.bool_)
 
 
 def _marked_words(
