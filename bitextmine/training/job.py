@@ -1,5 +1,6 @@
 """Train an encoder: from a recipe to a model folder; a killed run resumes at its last checkpoint."""
 
+import contextlib
 import dataclasses
 import errno
 import hashlib
@@ -13,7 +14,7 @@ import torch
 
 from bitextmine.console import counted, markdown
 from bitextmine.device import pick_device
-from bitextmine.encoder.folder import CONFIG, write_folder
+from bitextmine.encoder.folder import CONFIG, TOKENIZER, write_folder
 from bitextmine.errors import BitextmineError
 from bitextmine.files.atomic import cannot_write, replacing
 from bitextmine.files.journal import Journal, JournalBusyError, read_head
@@ -52,14 +53,14 @@ def train(recipe: Recipe, out: Path, run: Run | None = None, *, force: bool = Fa
     run = run or Run()
     recipe = resolve_corpora(dataclasses.replace(recipe, max_line=run.max_line, errors=run.errors))
     check_objectives(recipe)
-    _open_folder(out, force)
+    _check_folder(out, force)
     keep_freed_memory()  # each step takes what the last one freed
     Job(recipe, out, run, force).train()
     return out
 
 
-def _open_folder(out: Path, force: bool) -> None:
-    """Make a model folder; only with ``force`` may it hold files, unless they are of an interrupted training."""
+def _check_folder(out: Path, force: bool) -> None:
+    """Refuse a model folder that holds files, unless they are of an interrupted training, or with ``force``."""
     try:
         if out.exists() and not out.is_dir():
             raise BitextmineError(f"{out}: a file is there; name a folder for the encoder")
@@ -69,7 +70,6 @@ def _open_folder(out: Path, force: bool) -> None:
             raise BitextmineError(
                 f"{out}: the folder is not empty; name another one, or pass --force to overwrite the model in it"
             )
-        work.mkdir(parents=True, exist_ok=True)
     except OSError as e:
         raise cannot_write(e, out) from None
 
@@ -91,14 +91,31 @@ class Job:
 
     def train(self) -> None:
         """Train to the end, and write the model."""
-        check_corpora(self.recipe)
+        try:
+            self.work.mkdir(parents=True, exist_ok=True)
+        except OSError as e:
+            raise cannot_write(e, self.out) from None
         try:
             with self._open_journal() as journal:
-                self._finish(self._prepare(journal), journal)
+                try:
+                    check_corpora(self.recipe)
+                    self._finish(self._prepare(journal), journal)
+                except BitextmineError:
+                    self._tidy(journal)
+                    raise
         except JournalBusyError:
             raise BitextmineError(
                 f"{self.out}: another process trains into this folder; wait for it, or name another"
             ) from None
+
+    def _tidy(self, journal: Journal) -> None:
+        """Remove the files and folders of a training that has recorded nothing; any that hold other files stay."""
+        if not len(journal):
+            (self.work / TOKENIZER).unlink(missing_ok=True)
+            journal.remove()
+            for folder in (self.work / "cache", self.work, self.out):
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
 
     def _open_journal(self) -> Journal:
         """Return the journal, named after the recipe and both encoders; another training's checkpoint is an error."""

@@ -58,6 +58,9 @@ def test_a_builtin_recipe_with_other_pairs(bm, folder):
         (["nested.toml"], 1, ["nested.toml"]),
         (["--pairs", "nosuch.en-fr.tsv"], 1, ["nosuch.en-fr.tsv", "no such file"]),
         (["--pairs", "untabbed.en-fr.tsv"], 1, ["untabbed.en-fr.tsv", "line 2"]),
+        (["--pairs", "late.en-fr.tsv"], 1, ["late.en-fr.tsv", "line 1001"]),
+        (["--pairs", "late.en-fr.tsv", "--from", "europe5"], 1, ["late.en-fr.tsv", "line 1001"]),
+        (["--pairs", "blank.en-fr.tsv"], 1, ["the corpora contain no text"]),
         (["cpu-quick"], 1, ["europarl.en-fr.tsv.zst", "--data", "--pairs"]),
         (["--print-recipe", "nosuch"], 1, ["paper-bilingual"]),
         (["cpu-quick", "--set", "train.objective={foo=1}"], 2, ["'foo' is not one of contrastive"]),
@@ -71,10 +74,12 @@ def test_bad_recipes_and_pairs(bm, folder, args, code, words):
     (folder / "nested.toml").write_text(f"data = {'[' * 100_000}{']' * 100_000}\n")
 
     (folder / "untabbed.en-fr.tsv").write_text("One.\tUn.\nTwo. Deux.\n")
+    (folder / "late.en-fr.tsv").write_text("One.\tUn.\n" * 1000 + "Two. Deux.\n")
+    (folder / "blank.en-fr.tsv").write_text(" \t \n")
     said = bm("train", *args, "--out", "model", code=code).err
     assert "Traceback" not in said
     assert all(word in said for word in words), said
-    assert not (folder / "model" / "config.json").exists()
+    assert not (folder / "model").exists()
 
 
 def test_killed_and_run_again(bm, folder):
