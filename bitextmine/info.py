@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bitextmine.embeddings.store import JOB, journal_path, open_embedding
-from bitextmine.encoder.folder import hub_name
+from bitextmine.encoder.folder import PACKAGED, hub_name
 from bitextmine.errors import BitextmineError
 from bitextmine.files.corpus import Corpus
 from bitextmine.files.formats.names import SUFFIXES
@@ -14,6 +14,7 @@ from bitextmine.files.journal import last_record, read_head
 from bitextmine.files.json_toml import read_json
 from bitextmine.files.source import Source
 from bitextmine.files.storage import local_path, to_path
+from bitextmine.shipped import SHIPPED
 
 # Suffixes of files that are no corpus, with what they are; they need a manifest beside them.
 _NO_CORPUS = {
@@ -63,8 +64,12 @@ def describe(path: str | os.PathLike[str]) -> dict[str, str]:
 
 
 def _names_model(file: Path, text: str) -> bool:
-    named = file.suffix not in _OURS and hub_name(text) is not None
-    return file.is_dir() or named or not (file.suffix or file.exists())
+    named = text in PACKAGED or (file.suffix not in _OURS and hub_name(text) is not None)
+    if not (named or file.suffix or file.exists()):
+        raise BitextmineError(
+            f"{file}: no such file or folder, and not one of the built-in encoders ({', '.join(SHIPPED)})"
+        )
+    return file.is_dir() or named
 
 
 def _manifest(content: Mapping[str, Any]) -> dict[str, str]:

@@ -28,7 +28,7 @@ from bitextmine.shipped import choose_model
 _SAMPLE = 200  # pairs examined for swapped columns
 _LOW = 0.5  # of the column lang: the pair is not in the stated languages
 _ENOUGH = 10  # texts that tell a language
-_RARE = 0.1  # of the texts in the stated language, where it is a mistake
+_RARE = 0.25  # as many texts in the stated language as in another one, where it is a mistake
 # Columns with these names are numbers in Parquet.
 FLOATS = frozenset({"score", *(column.name for column in COLUMNS.values() if not column.is_text)})
 INTEGERS = frozenset({"src_line", "tgt_line"})
@@ -220,7 +220,7 @@ def _other_languages(src_lang: str, tgt_lang: str, src: Sequence[str], tgt: Sequ
         if (
             len(lines) >= _ENOUGH
             and count > _LOW * len(lines)
-            and guesses[identifier().code(lang) or lang] < _RARE * len(lines)
+            and guesses[identifier().code(lang) or lang] < _RARE * count
         ):
             notes.append(
                 f"warning: {option} is {lang}, but {count:,} of the first {len(lines):,} texts look like '{guess}'"

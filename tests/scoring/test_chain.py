@@ -172,3 +172,6 @@ def test_swapped_columns_are_noticed(bm, sentence_pairs):
         said = bm("score", "--src", langs[0], "--tgt", langs[1], "--columns", "lang", stdin=pairs).err
         assert "swapped" not in said
         assert others in said and ("look like 'fr'" in said) == (langs[1] != "fr")
+    noisy = pairs + "Good morning to you all.\tIch wünsche Ihnen allen einen guten Morgen.\n".encode() * 15
+    said = bm("score", "--src", "en", "--tgt", "de", "--columns", "lang", stdin=noisy).err
+    assert "--tgt is de, but 80 of the first 95 texts look like 'fr'" in said
