@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 
 _LARGEST = 1 << 28  # bytes of text in a file, unpacked: a thousand pages have 20 MB
 _LARGEST_LISTING = 1 << 24  # of the parts that name the others
+_REMEDY = "fetch it again, or save a copy with the program that made it"
 _PIECE = 1 << 16
 _SPACES = re.compile(r"[ \t\r\n]+")
 _LINES = re.compile(r"\r\n?|\n")
@@ -187,7 +188,7 @@ class _OfficeParagraphs(_Paragraphs):
     """Those of a format whose programs declare nothing in it."""
 
     def doctype(self, *_: Any) -> None:
-        raise Damaged("damaged: it declares a document type")
+        raise Damaged(f"damaged: it declares a document type; {_REMEDY}")
 
 
 def _local(tag: str) -> str:
@@ -232,7 +233,8 @@ def _damage_named() -> Iterator[None]:
     except RuntimeError as error:  # of zipfile: a password, or a method of compression that it does not know
         raise NoDocument(str(error)) from None
     except (KeyError, OSError, EOFError, ValueError, zipfile.BadZipFile, zlib.error, ParseError) as error:
-        raise Damaged(f"damaged: {error.args[0] if error.args else 'it is truncated'}") from None
+        reason = error.args[0] if error.args else "it is truncated"
+        raise Damaged(f"damaged: {reason}; {_REMEDY}") from None
 
 
 @contextlib.contextmanager
@@ -257,7 +259,7 @@ def _seekable(source: Source) -> Iterator[IO[bytes]]:
 def _find_epub(archive: zipfile.ZipFile) -> tuple[list[str], str | None]:
     container = _listing(archive, "META-INF/container.xml").find(".//*[@full-path]")
     if container is None:
-        raise Damaged("damaged: it names no package")
+        raise Damaged(f"damaged: it names no package; {_REMEDY}")
     package = container.get("full-path", "")
     items: dict[str, str] = {}
     spine: list[str] = []
@@ -409,7 +411,7 @@ def _pages(source: Source) -> list[list[str]]:
         except pdfium.PdfiumError as error:
             if "password" in str(error):
                 raise NoDocument("a PDF that needs a password") from None
-            raise Damaged(f"a damaged PDF ({error})") from None
+            raise Damaged(f"a damaged PDF ({str(error).rstrip('.')}); {_REMEDY}") from None
     return pages
 
 

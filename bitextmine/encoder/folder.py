@@ -195,6 +195,7 @@ def _fetch(name: str, revision: str | None = None) -> Path:
     asked = name if revision is None else f"{name}@{revision}"
     try:
         import huggingface_hub
+        import huggingface_hub.utils
     except ImportError:
         raise MissingPackage(
             f"{asked}: no such folder, and the hub's models need huggingface_hub", "transformers"

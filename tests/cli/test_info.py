@@ -43,6 +43,12 @@ def test_files_that_it_does_not_describe(bm, mined, tmp_path):
     assert "e.faiss: an index, without a manifest (e.faiss.json)" in bm.fails("info", "e.faiss")
 
 
+def test_a_name_that_the_hub_does_not_have(bm):
+    pytest.importorskip("huggingface_hub")
+    said = bm.fails("info", "nobody/nothing", env={"HF_HUB_OFFLINE": "1"})
+    assert "nobody/nothing: no such folder, and the hub does not give such a model" in said
+
+
 @pytest.mark.parametrize(
     "shape", [(0, 1 << 62), (1 << 62, 1 << 62), (int("9" * 400), 0)], ids=lambda s: str(s)[:9]
 )
