@@ -488,15 +488,14 @@ class _Parts(Output):
 
     def _begin(self, lang: str) -> tuple[IO[bytes], ...]:
         """Open the files of a language, empty but for what the last record covers."""
-        if _PLACE not in self._output:
-            if self._files:
-                raise _two_languages(self._output, next(iter(self._files)), lang)
-            named = language_of(self._output)
-            if named and same_code(named) != same_code(lang):
-                raise UsageError(
-                    f"-o {self._output} is the name of a text in {named}, but the documents are in {lang}; rename it, "
-                    "or correct --lang"
-                )
+        if _PLACE not in self._output and self._files:
+            raise _two_languages(self._output, next(iter(self._files)), lang)
+        named = language_of(self._output.replace(_PLACE, lang))
+        if named and same_code(named) != same_code(lang):
+            raise UsageError(
+                f"-o {self._output} is the name of a text in {named}, but the documents are in {lang}; rename it, "
+                "or correct --lang"
+            )
         if ORIGIN in self._endings:
             origins = Destination.of(origin_path(Location.of(self._output.replace(_PLACE, lang))))
             if not origins.is_stream:

@@ -258,6 +258,8 @@ def test_contradictions_are_usage_errors(bm, tmp_path):
     for output in ("b.en", "b.{lang}"):
         assert "the input itself" in bm("split", "b.en", "-o", output, code=2).err
     assert (tmp_path / "b.en").read_text() == TEXT
+    for output in ("x.fr", "x.{lang}.fr"):
+        assert f"{output} is the name of a text in fr" in bm("split", "b.en", "-o", output, code=2).err
     refused = bm("split", "b.en", "c.fr", code=2)
     assert "the documents are in en and fr" in refused.err and not refused.out
     for output in ("x.fr", "x.fr.gz"):
