@@ -229,7 +229,7 @@ def test_variants_of_a_language_are_one_side(tmp_path, columns, langs, kept):
     }
 
 
-def test_variants_in_one_unit_are_told_apart(tmp_path):
+def test_variants_in_one_unit_are_told_apart(tmp_path, caplog):
     both = '<tu><tuv xml:lang="en"><seg>a</seg></tuv>' + "".join(
         f'<tuv xml:lang="{lang}"><seg>{lang}</seg></tuv>' for lang in ("zh-CN", "zh-TW")
     )
@@ -238,6 +238,10 @@ def test_variants_in_one_unit_are_told_apart(tmp_path):
         pairs_in(tmp_path / "a.tmx")
     assert pairs_in(tmp_path / "a.tmx", Columns(src="en", tgt="zh-TW")) == [("a", "zh-TW"), "no zh-TW"]
     assert pairs_in(tmp_path / "a.tmx", Columns(src="en", tgt="zh")) == [("a", "zh-CN"), ("b", "c")]
+    for lang, first in (("zh-TW", "zh-TW"), ("zh", "zh-CN")):
+        assert not caplog.text
+        assert pairs_in(tmp_path / "a.tmx", Columns(langs=("en", lang)))[0] == ("a", first)
+    assert "a.tmx: 'zh' is zh-CN and zh-TW here; only zh-CN is read" in caplog.text
     (tmp_path / "b.tmx").write_text(tmx(unit("colour", "color", ("en-GB", "en-US"))))
     assert pairs_in(tmp_path / "b.tmx") == [("colour", "color")]
     assert open_table(tmp_path / "b.tmx").langs() == ("en-GB", "en-US")

@@ -4,6 +4,7 @@ Options come first, then a header line, then the shape of the first rows. Where 
 guessed: the error names the options that do.
 """
 
+import logging
 import math
 import re
 from collections import Counter
@@ -13,6 +14,8 @@ from typing import Any
 
 from bitextmine.errors import BitextmineError, UsageError
 from bitextmine.languages.codes import is_short_code, language, same_code
+
+log = logging.getLogger(__name__)
 
 HEAD = 200  # rows that are looked at
 
@@ -198,6 +201,8 @@ def by_language(columns: Columns, langs: Sequence[str], name: str) -> Columns:
                 f"{name}: its languages are {', '.join(langs)}, not {' and '.join(filter(None, columns.langs))}; "
                 "correct --src and --tgt, or leave them out"
             )
+        if len(same) > 1 and stated not in same:
+            log.warning("%s: '%s' is %s here; only %s is read", name, stated, " and ".join(same), same[0])
         sides.append(stated if stated in langs else same[0] if same else None)
     if None in sides and len(langs) == 2:
         sides = [side or next(lang for lang in langs if lang not in sides) for side in sides]
