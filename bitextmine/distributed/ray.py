@@ -139,7 +139,8 @@ class RayWorkers(Workers):
         """Yield each task with its result, in order.
 
         No more than `slots` tasks have their arguments in the object store; `ahead` more may be finished, waiting for
-        their turn.
+        their turn. Those that nobody waits for any more end with the connection. They are not cancelled: `ray.cancel`
+        of a task that is just being finished aborts this process.
         """
         left, errors = iter(tasks), self._ray.exceptions
         order: deque[_Sent] = deque()
@@ -164,10 +165,6 @@ class RayWorkers(Workers):
                 "the object store of the Ray cluster is full; start Ray with a larger one (ray start "
                 "--object-store-memory BYTES), or use smaller shards (rows=N in --executor)"
             ) from None
-        finally:
-            for ref in running:  # nobody waits for these
-                with contextlib.suppress(Exception):
-                    self._ray.cancel(ref, force=True)
 
     def share(self, folders: Iterable[Path]) -> None:
         """Have workers check that they see these folders and can write there."""
