@@ -37,7 +37,9 @@ def test_a_mined_file_by_its_name_or_by_its_manifest(tmp_path):
 def test_what_is_none_of_these(tmp_path):
     with pytest.raises(BitextmineError, match=r"config\.json: no such file"):
         describe(tmp_path)
-    with pytest.raises(BitextmineError, match="nosuch: no such file or folder, and not one of the built-in encoders"):
+    with pytest.raises(
+        BitextmineError, match="nosuch: no such file or folder, and not one of the built-in encoders"
+    ):
         describe(tmp_path / "nosuch")
     with pytest.raises(BitextmineError, match="no such file"):
         describe(tmp_path / "nosuch.fr")
