@@ -3,6 +3,7 @@
 The model is py3langid's (the extra ``languages``); its automaton runs over a block of texts side by side.
 """
 
+import tempfile
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bitextmine.errors import MissingPackage
+from bitextmine.errors import MissingPackage, explained
 from bitextmine.languages.codes import UNDETERMINED, same_code
 from bitextmine.languages.romanize import fold_lookalikes
 
@@ -147,7 +148,8 @@ class Languages:
 @cache
 def _read(kind: Any, file: str) -> tuple[Any, ...]:
     """Return automaton, weights of its features (features, classes), prior and codes; unpacking takes half a second."""
-    model: Any = kind.from_model_file(file, norm_probs=True)
+    with explained(f"{tempfile.gettempdir()}: cannot unpack the model of py3langid", "; free some space"):
+        model: Any = kind.from_model_file(file, norm_probs=True)
     return (
         np.asarray(model.tk_nextmove),
         np.asarray(model.tk_row, dtype=np.int64) << 8,

@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import re
+import resource
 import shutil
 from pathlib import Path
 
@@ -322,3 +323,13 @@ def test_a_corpus_of_junk(bitextmine, tmp_path):
     write(tmp_path / "c.fr", sample("fr"))
     failed = bitextmine.fails("mine", *LANGUAGES, cwd=tmp_path)
     assert "dropped all 304 lines (no_letters: 303, repeated: 1)" in failed and "--no-clean" in failed
+
+
+@pytest.mark.parametrize("output", ["out.tsv", "out.jsonl.gz", "/dev/full"])
+def test_a_full_disk_is_named_and_keeps_the_old_output(bm, mined, tmp_path, output):
+    (tmp_path / "out.tsv").write_text("old")
+    before = contents(tmp_path)
+    small = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (700, 700))  # noqa: E731
+    said = bm.fails(*MINE, "--no-clean", "-o", output, preexec_fn=small)
+    assert f"{output}: cannot write: " in said and "free some space" in said
+    assert contents(tmp_path) == before

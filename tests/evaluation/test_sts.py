@@ -204,3 +204,13 @@ def test_the_command(bitextmine, tmp_path):
     piped = ("evaluate", "sts", "-", "--model", "europe5", "--format", "json")
     there = json.loads(bitextmine(*piped, stdin=(tmp_path / files[1]).read_bytes()).out)["results"][0]
     assert there["spearman"] == told["results"][1]["spearman"]
+
+
+def test_a_language_without_english(files):
+    encoder = load_encoder()
+    found = evaluate_sts(files(de=DE), model=encoder)
+    (result,) = found.results
+    a, b, gold = (list(column) for column in zip(*DE, strict=True))
+    cosines = (encoder.encode(a) * encoder.encode(b)).sum(1)
+    assert (result.languages, found.means) == ("de", ())
+    assert result.spearman == pytest.approx(float(spearmanr(cosines, gold).statistic), abs=1e-12)

@@ -73,6 +73,25 @@ def test_killed_at_any_moment_it_goes_on_and_ends_in_the_same_weights(
     assert logs[0] == logs[1] and any("contrastive" in entry for entry in logs[0])
 
 
+def test_killed_while_a_teacher_teaches_it_ends_in_the_same_weights(
+    make_recipe, run_to_die, tmp_path, tiny_model
+):
+    """It continues from one encoder and learns from another, as in the stages of a distillation."""
+    make_recipe()  # for its corpus
+    recipe, whole, part = tmp_path / "recipe.toml", tmp_path / "whole", tmp_path / "part"
+    recipe.write_text(
+        '[[data.corpora]]\npairs = "pairs.en-fr.tsv"\nlangs = ["en", "fr"]\n'
+        f'[model]\nstart_from = "{tiny_model}"\n[teacher]\nmodel = "{tiny_model}"\nlines = 300\n'
+        "[train]\nsteps = 4\nbatch = 64\nvalid_every = 100\ncheckpoint_seconds = 0.0\nobjective = { distil = 1.0 }\n"
+    )
+    assert run_to_die(recipe, whole) == 0
+    for events in (1, 3):  # the vectors of the teacher, the second checkpoint
+        assert run_to_die(recipe, part, events) == -signal.SIGKILL
+    assert _step(part / "work" / "checkpoint.pt") == 1
+    assert run_to_die(recipe, part) == 0
+    assert (part / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+
+
 def _timeless(entries):
     return [{key: value for key, value in entry.items() if key != "pairs_per_second"} for entry in entries]
 
