@@ -104,7 +104,7 @@ def adapt(
         BitextmineError: a corpus or encoder cannot be used, or no round is better: no model is written then.
         UsageError: a value has the wrong type or is out of range.
     """
-    texts = text_of(src, "src", None, run), text_of(tgt, "tgt", None, run)
+    texts = text_of(src, "src", None, run, option=""), text_of(tgt, "tgt", None, run, option="")
     return Adaptation(texts, Path(out), options, run, model).adapt()
 
 
@@ -391,8 +391,6 @@ def _check_texts(src: Corpus, tgt: Corpus) -> None:
     for name, text in (("src", src), ("tgt", tgt)):
         if text.source is None:
             raise UsageError(f"{name}: expected the path of a corpus, found lines")
-        if not text.source.path.is_file():
-            raise BitextmineError(f"{text.source}: no such file")
     if src.lang == tgt.lang:
         raise UsageError(
             f"{src.source} and {tgt.source} are both in '{src.lang}'; adapting needs two languages"

@@ -152,7 +152,7 @@ def _errors_as_messages(hint: Callable[[], str] = str) -> Iterator[None]:
             raise
         _fail(
             f"out of memory ({str(error).splitlines()[0] if str(error) else type(error).__name__}); try smaller "
-            "batches (--batch-tokens) or smaller corpora"
+            "batches (--batch-tokens, of train --batch) or smaller corpora"
         )
 
 

@@ -76,7 +76,7 @@ def find_distractors(folder: str | os.PathLike[str], language: str) -> Path | No
     """Return ``distractors.LANG.txt`` or ``distractors.LANG`` in a folder, plain or compressed; None if missing."""
     folder = Path(folder)
     if not folder.is_dir():
-        raise BitextmineError(f"{folder}: no such folder; it should hold distractors.LANG.txt files")
+        raise BitextmineError(f"{folder}: not a folder; it should hold distractors.LANG.txt files")
     names = (f"distractors.{language}.txt", f"distractors.{language}")
     paths = (folder / (name + suffix) for name in names for suffix in ("", *COMPRESSION_SUFFIXES))
     return next((path for path in paths if path.is_file()), None)

@@ -14,6 +14,7 @@ import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -231,10 +232,13 @@ def corpus_language(path: str | os.PathLike[str], override: str | None = None, o
     if source.is_standard:
         raise BitextmineError(f"<stdin>: stdin has no name to take a language from; pass {option}")
     if source.lang is None:
+        if Path(source).is_dir():
+            raise BitextmineError(f"{source}: is a directory; name a text file in it")
         suffix = source.stem.suffix
         problem = f"'{suffix}' is not a language code" if suffix else "the name has no suffix"
         raise BitextmineError(
-            f"{source}: no language: {problem}; name it like corpus.fr (or corpus.fr.gz), or pass {option}"
+            f"{source}: no language: {problem}; name it like corpus.fr (or corpus.fr.gz)"
+            + (f", or pass {option}" if option else "")
         )
     return source.lang
 

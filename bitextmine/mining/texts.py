@@ -19,13 +19,18 @@ def text_of(
     name: str,
     lang: str | None = None,
     run: Run | None = None,
+    option: str | None = None,
 ) -> Corpus:
-    """Return the corpus at a path, or of lines in memory; UsageError for ``-``, a pipe, or a line that is no text."""
+    """Return the corpus at a path, or of lines in memory; UsageError for ``-``, a pipe, or a line that is no text.
+
+    `option` gives the language, for messages: by default ``src_lang`` or ``tgt_lang``; "" if nothing does.
+    """
     lang = language_code(f"{name}_lang", lang) or None
     if isinstance(lines_or_path, (str, os.PathLike)):
         if not os.fspath(lines_or_path):
             raise UsageError(f"{name}: expected lines or the path of a corpus, found ''")
-        return Corpus(_file(lines_or_path, run, name), lang, option=f"{name}_lang")
+        option = f"{name}_lang" if option is None else option
+        return Corpus(_file(lines_or_path, run, name), lang, option=option)
     if not isinstance(lines_or_path, Iterable):
         raise UsageError(f"{name}: expected lines or the path of a corpus, found {lines_or_path!r}")
     lines = list(lines_or_path)

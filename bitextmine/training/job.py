@@ -139,7 +139,12 @@ class Job:
         recipe, start, teacher, cache = self.recipe, self.start, self.teacher, self.work / "cache"
         saved = load_checkpoint(self.checkpoint) if self.checkpoint.exists() else None
         tokenizer = open_vocabulary(recipe, self.work, start, journal)
-        caches = open_caches(cache, recipe, tokenizer, self.run)
+        try:
+            caches = open_caches(cache, recipe, tokenizer, self.run)
+        except BitextmineError:
+            if saved is None:
+                journal.truncate(0)  # other pairs need another vocabulary
+            raise
         if start is not None and saved is None:
             check_unknown(start, unknown_shares(caches, tokenizer))
         lessons = []

@@ -118,7 +118,9 @@ def test_text_without_pairs(bitextmine, sentence_pairs, tmp_path, weak_model):
     [
         (["few/few.en", "corpus.fr"], 1, ["few.en has 20 different lines"]),
         (["few/same.en", "corpus.fr"], 1, ["same.en has 1 "]),
-        (["nosuch.en", "corpus.fr"], 1, ["nosuch.en: no such file"]),
+        (["nosuch.en", "corpus.fr"], 1, ["nosuch.en: no such file; check the path"]),
+        (["few", "corpus.fr"], 1, ["few: is a directory"]),
+        (["corpus.en", "corpus"], 1, ["corpus: no language", "(or corpus.fr.gz)\n"]),
         (["corpus.en", "corpus.fr", "--out", "taken"], 1, ["taken"]),
         (["corpus.en", "corpus.en"], 2, ["both in 'en'"]),
         (["corpus.en", "corpus.fr", "--error-rate", "0"], 2, ["--error-rate"]),

@@ -61,6 +61,7 @@ def test_a_builtin_recipe_with_other_pairs(bm, folder):
         (["--pairs", "late.en-fr.tsv"], 1, ["late.en-fr.tsv", "line 1001"]),
         (["--pairs", "late.en-fr.tsv", "--from", "europe5"], 1, ["late.en-fr.tsv", "line 1001"]),
         (["--pairs", "blank.en-fr.tsv"], 1, ["the corpora contain no text"]),
+        (["--pairs", "copied.en-fr.tsv"], 1, ["none of its 9 pairs is left after filtering (9 copied)"]),
         (["cpu-quick"], 1, ["europarl.en-fr.tsv.zst", "--data", "--pairs"]),
         (["--print-recipe", "nosuch"], 1, ["paper-bilingual"]),
         (["cpu-quick", "--set", "train.objective={foo=1}"], 2, ["'foo' is not one of contrastive"]),
@@ -76,6 +77,7 @@ def test_bad_recipes_and_pairs(bm, folder, args, code, words):
     (folder / "untabbed.en-fr.tsv").write_text("One.\tUn.\nTwo. Deux.\n")
     (folder / "late.en-fr.tsv").write_text("One.\tUn.\n" * 1000 + "Two. Deux.\n")
     (folder / "blank.en-fr.tsv").write_text(" \t \n")
+    (folder / "copied.en-fr.tsv").write_text("One.\tOne.\n" * 9)
     said = bm("train", *args, "--out", "model", code=code).err
     assert "Traceback" not in said
     assert all(word in said for word in words), said

@@ -62,6 +62,8 @@ def test_mistakes(bitextmine, corpus):
     assert "--src and --tgt" in said
     assert "name both files" in bitextmine("score", "a.{lang}", cwd=corpus, code=2).err
     assert "or two" in bitextmine("score", "a.en", "a.de", "a.de", cwd=corpus, code=2).err
+    said = bitextmine("score", "a.en", "a.de", "-o", "b.de", cwd=corpus, code=2).err
+    assert "'.de' is none of these; write NAME.{lang} for two files" in said
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

@@ -119,6 +119,7 @@ def output_format(output: Location, option: str = "-o") -> Format:
         raise UsageError(
             f"{option} {output}: pairs are written as {', '.join(_WRITTEN)}, and {', '.join(COMPRESSION_SUFFIXES)} "
             f"may follow; '{suffix}' is none of these"
+            + ("; write NAME.{lang} for two files" if output.lang else "")
         )
     _check_compression(output, chosen)
     return chosen

@@ -277,10 +277,15 @@ def _tokenized(
                 writer.write(pairs.src, pairs.tgt, pairs.keys)
                 on_pairs(rules.counts["read"] - read)
                 read = rules.counts["read"]
+            _check_any(corpus, rules.counts)
         made = {"corpus": corpus.name, "counts": rules.counts, "cut": rules.cut, "dtype": dtype.name}
         write_json(manifest, {"kind": "bitextmine-pair-cache", **made})
     content = read_json(manifest)
-    counts = content["counts"]
+    file = PairFile(pieces, index, np.dtype(content["dtype"]))
+    return PairCache(corpus, file, file, content["counts"], content["cut"])
+
+
+def _check_any(corpus: PairCorpus, counts: dict[str, int]) -> None:
     if not counts["read"]:
         raise BitextmineError(f"{corpus.name}: empty: there is no pair to train on")
     if not counts["kept"]:
@@ -289,8 +294,6 @@ def _tokenized(
             f"{corpus.name}: none of its {counts['read']} pairs is left after filtering"
             + (f" ({reasons})" if reasons else "")
         )
-    file = PairFile(pieces, index, np.dtype(content["dtype"]))
-    return PairCache(corpus, file, file, counts, content["cut"])
 
 
 def _key(recipe: Recipe, corpus: PairCorpus, tokenizer: Tokenizer) -> str:
