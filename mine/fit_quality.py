@@ -219,7 +219,10 @@ def negating_pieces(encoder: Encoder, pool: Pool) -> np.ndarray:
             found = found.keep(found.ids < vocabulary)
             shape = len(found), vocabulary
             sides[side].append(sparse.csr_matrix((np.ones(len(found.ids)), found.ids, found.offsets), shape))
-    words = [evidence.negations([pair[0] for pair in pairs], "en") for _, pairs, _ in pool]
+    words = [
+        evidence.negations(evidence.Vocabulary().read([pair[0] for pair in pairs]), "en")
+        for _, pairs, _ in pool
+    ]
     english, weights = np.zeros(vocabulary), {}
     for last in (False, True):
         for (langs, _, _), own, there, count in zip(pool, sides[1], sides[0], words, strict=True):

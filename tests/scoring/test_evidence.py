@@ -1,20 +1,23 @@
 """Signs in the texts of a pair: loops, copied runs, names, negations."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bitextmine.scoring.columns.catalogue import PairTexts, Request, Tools
+from bitextmine.scoring.columns.catalogue import PairTexts, Request, Tools, copied
 from bitextmine.scoring.columns.evidence import (
     NAMES,
+    Vocabulary,
     copied_pairs,
     copied_run,
     evidence,
     looped,
+    marked_words,
     name_places,
     names_apart,
-    negation_places,
     negations,
     spellings,
     tokens_of,
@@ -171,7 +174,7 @@ def test_wide_brackets_are_brackets():
     ],
 )
 def test_negations(text, code, count):
-    assert negations([text], code) == (None if count is None else [count])
+    assert negations(Vocabulary().read([text]), code) == (None if count is None else [count])
 
 
 @pytest.mark.parametrize(("lang", "found"), [("fr", 1), ("zh", 0), ("", 0)])
@@ -181,7 +184,7 @@ def test_negation_counts_if_it_is_known_in_both_languages(lang, found):
 
 def signs(src, tgt, *langs):
     pairs = PairTexts([src], [tgt], Tools(Request(langs=langs)))
-    return dict(zip(NAMES, evidence([src], [tgt], pairs.negated, pairs.number_counts)[0], strict=True))
+    return dict(zip(NAMES, evidence(*pairs.words, pairs.negated, pairs.number_counts)[0], strict=True))
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
@@ -219,20 +222,51 @@ TEXTS = st.lists(
 )
 
 
-@given(TEXTS, st.sampled_from(["en", "fr", "ro", "hi", ""]))
-def test_places_are_those_of_the_words_taken_one_by_one(words, code):
-    counts = negations(words, code)
-    expected = [] if counts is None else np.flatnonzero(counts).tolist()
-    text = " ".join(words)
-    assert negation_places(text, words, code) == expected
-    assert negation_places(text + " " * 4_000, words, code) == expected
-    assert negations([text], code) == (None if counts is None else [counts.sum()])
-    stripped = [word.lstrip("«") for word in words]
-    assert name_places(words) == [
-        at
-        for at in range(1, len(words))
-        if len(stripped[at]) > 2 and stripped[at][0].isupper() and words[at - 1][-1] != "."
-    ]
+@given(st.lists(TEXTS, max_size=3), st.sampled_from(["en", "fr", "ro", "hi", ""]))
+def test_places_are_those_of_the_words_taken_one_by_one(texts, code):
+    vocabulary, lines, marked = Vocabulary(), [" ".join(words) for words in texts], []
+    counts = [negations(vocabulary.read(words), code) for words in texts]
+    for row, words in enumerate(texts):
+        stripped = [word.lstrip("«") for word in words]
+        names = [
+            at
+            for at in range(1, len(words))
+            if len(stripped[at]) > 2 and stripped[at][0].isupper() and words[at - 1][-1] != "."
+        ]
+        assert name_places(words) == names
+        marked += [(0, row, at) for at in names]
+        if row and counts[row] is not None:
+            marked += [(1, row, at) for at in np.flatnonzero(counts[row])]
+    negated = np.arange(len(texts)) > 0
+    found = marked_words(vocabulary.read(lines, whole=True), negated, code)
+    assert [(kind, row, at) for row, kind, at in found.T.tolist()] == sorted(marked)
+    total = negations(vocabulary.read([*lines, "\ud800"]), code)
+    assert (total is None) == (code == "")
+    assert total is None or total.tolist() == [*(each.sum() for each in counts), 0]
+
+
+PAIR_WORDS = "the The cat cat. Cat, (the İno Ino Paris PARIS, l’homme 我们。 我 们 ไป नहीं न. ’ a a b b"
+PAIRS = st.lists(st.sampled_from(PAIR_WORDS.split(" ")), max_size=12).map(" ".join)
+
+
+@given(st.lists(st.tuples(PAIRS, PAIRS), max_size=4))
+def test_signs_of_many_pairs_are_those_of_each(pairs):
+    src, tgt = [src for src, _ in pairs], [tgt for _, tgt in pairs]
+    many = PairTexts(src, tgt, Tools())
+    rows = evidence(*many.words, many.negated, many.number_counts)
+    assert rows.shape == (len(pairs), len(NAMES))
+    for row, copy, a, b in zip(rows, many.column("copy"), src, tgt, strict=True):
+        found, words = dict(zip(NAMES, row, strict=True)), (words_of(a), words_of(b))
+        units = [tokens_of(text, own) for text, own in zip((a, b), words, strict=True)]
+        first, second = map(looped, units)
+        assert found["source loops"] - found["target loops"] == pytest.approx(first - second)
+        assert found["both loop"] == min(first, second)
+        run = copied_run(*units)
+        assert found["copied words"] == math.log1p(run)
+        assert found["copied run"] == run / max(1, min(map(len, units)))
+        assert found["copied pairs of words"] == min(3, copied_pairs(a, b, *words))
+        assert found["names"] == names_apart(a, b, *words)
+        assert copy == copied(a, b)
 
 
 @given(WORDS)

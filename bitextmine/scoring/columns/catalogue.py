@@ -6,7 +6,7 @@ import hashlib
 import math
 import string
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,17 @@ from bitextmine.languages.clean import readable
 from bitextmine.languages.codes import letters_of, same_code, script_code, usual_length
 from bitextmine.languages.identify import Languages, is_installed
 from bitextmine.mining.dedup import line_key
-from bitextmine.scoring.columns.evidence import evidence, looped, negations, tokens_of, words_of
+from bitextmine.scoring.columns.evidence import (
+    Vocabulary,
+    Words,
+    evidence,
+    looped,
+    negations,
+    tokens_of,
+    words_of,
+)
 from bitextmine.scoring.columns.numbers import agreement, number_counts
+from bitextmine.scoring.columns.words import common, count_of, distinct
 from bitextmine.scoring.options import WINDOW
 from bitextmine.shipped import SHIPPED, languages_of
 
@@ -136,11 +145,12 @@ class Tools:
     request: Request = Request()
     encoder: Encoder | None = None
     second: Encoder | None = None
+    _vocabulary: Vocabulary = field(default_factory=Vocabulary, repr=False, compare=False, kw_only=True)
 
     @cached_property
     def of_second(self) -> Tools | None:
         """Return the tools with the second encoder in place of the first; None without one."""
-        return None if self.second is None else Tools(self.request, self.second)
+        return None if self.second is None else Tools(self.request, self.second, _vocabulary=self._vocabulary)
 
     @cached_property
     def neighbourhood(self) -> Neighbourhood:
@@ -155,7 +165,14 @@ class Tools:
         from bitextmine.scoring.columns.quality import Quality
 
         assert self.encoder is not None
-        return Quality(self.encoder)
+        return Quality(self.encoder, vocabulary=lambda: self.vocabulary)
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Return the words of the stream, or an empty vocabulary if they have become too many."""
+        if self._vocabulary.is_full:
+            self._vocabulary = Vocabulary()
+        return self._vocabulary
 
     @cached_property
     def knows_languages(self) -> bool:
@@ -239,6 +256,12 @@ class PairTexts:
         return again
 
     @cached_property
+    def words(self) -> tuple[Words, Words]:
+        """Return the words of both sides."""
+        vocabulary = self.tools.vocabulary
+        return vocabulary.read(self.src), vocabulary.read(self.tgt)
+
+    @cached_property
     def number_counts(self) -> NDArray[np.int64]:
         """Return the counts (n, 3) of matched, lone and clashing numbers."""
         counts = [number_counts(src, tgt, self.langs) for src, tgt in zip(self.src, self.tgt, strict=True)]
@@ -247,7 +270,8 @@ class PairTexts:
     @cached_property
     def negations(self) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
         """Return the number of negating words of the texts of each side (n,), None where no words are known."""
-        return negations(self.src, self.langs[0]), negations(self.tgt, self.langs[1])
+        src, tgt = map(negations, self.words, self.langs)
+        return src, tgt
 
     @cached_property
     def negated(self) -> NDArray[np.bool_]:
@@ -280,7 +304,7 @@ class PairTexts:
             np.minimum(1, 2 * _half_lang(self)) if stated else ones,
             ones * stated,
         ]
-        signs = evidence(self.src, self.tgt, self.negated, self.number_counts)
+        signs = evidence(*self.words, self.negated, self.number_counts)
         return np.concatenate([np.stack(columns, axis=1), signs], axis=1)
 
     def piece_inputs(self) -> Floats:
@@ -315,6 +339,16 @@ def copied(src: str, tgt: str) -> float:
     if not most:
         return float(src.strip() == tgt.strip() and bool(src.strip()))
     return len(a & b) / most
+
+
+def _copy(pairs: PairTexts) -> Floats:
+    """Return `copied` of every pair; of long texts the beginning counts."""
+    letters = [distinct(side.letters) for side in pairs.words]
+    most = np.maximum(*(count_of(side, len(pairs)) for side in letters))
+    found = common(letters[0], letters[1], len(pairs)) / np.maximum(most, 1)
+    for row in np.flatnonzero(most == 0).tolist():
+        found[row] = copied(pairs.src[row], pairs.tgt[row])
+    return found
 
 
 def _loops(text: str) -> float:
@@ -415,7 +449,7 @@ COLUMNS = {
         ),
         Column("length_ratio", lambda pairs: pairs.each(length_ratio)),
         Column("numbers", lambda pairs: agreement(pairs.number_counts)),
-        Column("copy", lambda pairs: pairs.each(copied)),
+        Column("copy", _copy),
         Column("lang", _lang, languages=True, identifies=True),
         Column("quality", _quality, encoder=True, neighbours=True, better_with_languages=True),
         Column("shorter", lambda pairs: np.minimum(*pairs.lengths)),

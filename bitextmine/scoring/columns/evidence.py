@@ -4,15 +4,19 @@ They are inputs of the networks of `quality`. Each is near 0 for a usual pair, i
 networks were not fitted on are not punished for their ways.
 """
 
+from __future__ import annotations
+
 import math
 import re
-from collections.abc import Sequence
-from functools import cache, lru_cache
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.encoder.pieces import Pieces
 from bitextmine.languages.codes import (
     CLOSING,
     MARK,
@@ -21,9 +25,22 @@ from bitextmine.languages.codes import (
     UNSPACED_LETTER,
     WIDE_STOPS,
     language,
+    letters_of,
     script,
 )
 from bitextmine.languages.romanize import consonants, latin
+from bitextmine.scoring.columns.words import (
+    Known,
+    Parts,
+    Strings,
+    common,
+    count_of,
+    distinct,
+    is_among,
+    key_of,
+    text_of,
+    totals,
+)
 
 # Of each text.
 NAMES = (
@@ -49,14 +66,16 @@ _END = re.compile(
     rf"[{STOPS}]*+(?:(?<=[{WIDE_STOPS}])|[{re.escape(CLOSING)}]*+(?=\s|$))"
 )
 _PLAIN_END = re.compile(r"[.!?](?<![.!?][.!?])[.!?]*+[\"')\]}]*+(?=\s|$)")  # in ASCII
-_INSIDE = re.compile(r"[.!?…։](?<=[^\W\d_]{2}.) +([^\W\d_])")  # (?<= ): not an initial
-_LAST, _BEFORE_START = frozenset(STOPS + ":;：；"), frozenset(STOPS + ":")
+_INSIDE = re.compile(r"[^\W\d_]{2}[.!?…։]\Z")  # not an initial
+_LAST, _STARTING = frozenset(STOPS + ":;：；"), frozenset(STOPS + ":")
 _BRACKETS = "(（", ")）", "[［", "]］"
-_BRACKET = re.compile(r"[()（）［］\[\]]")
+_ANY_BRACKET = re.compile(r"[()（）［］\[\]]")
 _TAIL = 8  # characters that hold the last mark, with what closes behind it
 _UNMARKED = re.compile("[\u0e00-\u0eff\u1780-\u17ff]")  # Thai, Lao, Khmer: no mark ends a sentence
 # The search goes from space to space, and leaves out most words by their first letter.
-_NAME = re.compile(r" (?![a-z])(?<=[\w,;()\-–—] )[\"'“„«(]*([^\W\d_][\w’'-]{2,})")
+_NAMED = re.compile(r"(?![a-z])[\"'“„«(]*([^\W\d_][\w’'-]{2,})")
+_BEFORE = re.compile(r"[\w,;()\-–—]\Z")
+_NAMES = re.compile(rf" (?![a-z])(?<=[\w,;()\-–—] ){_NAMED.pattern}")
 _START = 4  # letters of a name that must agree
 _SYLLABIC = re.compile("[\u3041-\u30ff\uac00-\ud7a3]")
 _SPELLING = re.compile(r"[\u30a1-\u30fa\u30fc-\u30ff]{2,}|[A-Za-z][\w'’-]*|[\uac00-\ud7a3]+")
@@ -66,6 +85,16 @@ _SOUNDS_ALIKE = 0.85  # the most that consonants alone make two names of differe
 _GLUED = re.compile(f"[{UNSPACED}\uac00-\ud7a3]")  # where negation is a part of a word; \uac00: Hangul
 _SPLITS = "\u0130"  # the one letter whose lower case is not a letter: a dot follows
 _MOST = 3  # of any count that is a sign
+_MOST_WORDS = 1 << 17  # that are remembered: about 30 MB
+_ODD = np.int64(-0x61C8864680B583EB)  # mixes the bits of a hash
+# Signs of words. Brackets; letters of scripts without marks at the end of sentences, or without spaces; _SPLITS.
+_BRACKET, _UNMARKED_LETTER, _UNSPACED_LETTER, _SPLIT_LETTER = 1, 2, 4, 8
+# It begins with a letter in lower case; ends with a mark of sentences behind two letters.
+_SMALL, _STOP = 16, 32
+# It is capitalised, behind marks that open; a name to `names_apart`; ends as a word before such a name may; ends so
+# that the next word is capitalised for being the first.
+_CAPITAL, _NAME, _BEFORE_NAME, _BEFORE_START = 64, 128, 256, 512
+_ENDS = 10  # bits of these
 
 
 def words_of(text: str) -> list[str]:
@@ -86,7 +115,7 @@ def looped(tokens: list[str]) -> float:
     return repeated(tokens) / max(1, len(tokens))
 
 
-def repeated(tokens: list[str]) -> int:
+def repeated(tokens: Sequence[Hashable]) -> int:
     """Return the number of tokens in a row that repeat what came directly before.
 
     A phrase of 2 to 12 words counts if it comes twice in a row, a word if it comes three times, or twice at the end.
@@ -99,7 +128,7 @@ def repeated(tokens: list[str]) -> int:
     # A longer loop has two tokens or more that were there before, one after the other, as hardly any right text has.
     if again < 2 or len(set(pairwise(tokens))) == count - 1:
         return most
-    places: dict[tuple[str, str], list[int]] = {}
+    places: dict[tuple[Hashable, Hashable], list[int]] = {}
     periods: set[int] = set()
     for at, both in enumerate(pairwise(tokens)):
         if both in places:
@@ -118,11 +147,11 @@ def repeated(tokens: list[str]) -> int:
     return most
 
 
-def copied_run(a: list[str], b: list[str]) -> int:
+def copied_run(a: Sequence[Hashable], b: Sequence[Hashable]) -> int:
     """Return the number of consecutive tokens that both texts have; 0 for fewer than four, or three different ones."""
     if len(set(a).intersection(b)) < _FEWEST - 1 or _fours(a).isdisjoint(_fours(b)):
         return 0
-    places: dict[str, list[int]] = {}
+    places: dict[Hashable, list[int]] = {}
     for at, token in enumerate(b):
         places.setdefault(token, []).append(at)
     longest = 0
@@ -142,7 +171,7 @@ def copied_pairs(src: str, tgt: str, a: list[str], b: list[str]) -> int:
     return sum(word.isalpha() and (pair := f"{word} {after}") in src and pair in tgt for word, after in both)
 
 
-def _fours(tokens: list[str]) -> set[tuple[str, ...]]:
+def _fours(tokens: Sequence[Hashable]) -> set[tuple[Hashable, ...]]:
     return set(zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False))
 
 
@@ -161,7 +190,7 @@ def names_apart(src: str, tgt: str, src_words: list[str], tgt_words: list[str]) 
     for text in (src, tgt):
         if text[1:].islower():  # fast
             return 0
-        names = {word for word in _NAME.findall(text[:_CHARACTERS]) if word[0].isupper()}
+        names = {word for word in _NAMES.findall(text[:_CHARACTERS]) if word[0].isupper()}
         if not names:
             return 0
         both.append(names)
@@ -277,72 +306,163 @@ def _negation(code: str) -> re.Pattern[str] | None:
     return re.compile("|".join(whole + stems))
 
 
-def negations(texts: Sequence[str], code: str) -> NDArray[np.int64] | None:
+def negations(words: Words, code: str) -> NDArray[np.int64] | None:
     """Return the number of negating words of each text in a language, (n,); None if its words are not known."""
-    pattern = _negation(code) if code else None
-    if pattern is None:
-        return None
-    return np.fromiter((len(pattern.findall(_plain(text))) for text in texts), np.int64, len(texts))
+    of = words.vocabulary.negations(code)
+    return None if of is None else totals(of(words.numbers.ids), words.numbers)
 
 
 def _plain(text: str) -> str:
     return text[:_CHARACTERS].lower().replace("’", "'")
 
 
-def _signs(src: str, tgt: str) -> tuple[float, ...]:
-    """Return counts of one pair, in the order that `evidence` takes them apart."""
-    src_words, tgt_words = words_of(src), words_of(tgt)
-    a, b = tokens_of(src, src_words), tokens_of(tgt, tgt_words)
-    common = len(set(a).intersection(b))
-    run = copied_run(a, b) if common >= _FEWEST - 1 else 0
-    words = common if a is src_words and b is tgt_words else _MOST
-    return (
-        repeated(a),
-        repeated(b),
-        run,
-        # NumPy's logarithms depend on the processor in their last bit.
-        math.log1p(run),
-        copied_pairs(src, tgt, src_words, tgt_words) if words > 1 else 0,
-        *_punctuation(src, tgt),
-        _brackets(src, tgt) if _BRACKET.search(src + tgt) else 0,
-        names_apart(src, tgt, src_words, tgt_words),
-        _stops_inside(src) - _stops_inside(tgt),
-        src[:1].islower() - tgt[:1].islower() if _is_cased(src) and _is_cased(tgt) else 0,
-        max(1, min(len(a), len(b))),
-        max(1, len(a)),
-        max(1, len(b)),
-    )
+def _signs(word: str) -> int:
+    """Return the signs of a word, and above them the number of sentence ends in it."""
+    signs = _SMALL if word[0].islower() and word[0].isalnum() else 0
+    if not word.isascii():
+        signs |= (_UNMARKED_LETTER if _UNMARKED.search(word) else 0) | (
+            _SPLIT_LETTER if _SPLITS in word else 0
+        )
+        signs |= _UNSPACED_LETTER if UNSPACED_LETTER.search(word) else 0
+    if not word.islower():  # fast
+        inside, name = word.lstrip(_OPENING), _NAMED.match(word)
+        signs |= (_CAPITAL if len(inside) > 2 and inside[0].isupper() else 0) | (
+            _NAME if name and name[1][0].isupper() else 0
+        )
+    if word.isalnum():  # fast
+        return signs | _BEFORE_NAME
+    signs |= (_BEFORE_NAME if _BEFORE.search(word) else 0) | (_BEFORE_START if word[-1] in _STARTING else 0)
+    signs |= (_BRACKET if _ANY_BRACKET.search(word) else 0) | (_STOP if _INSIDE.search(word) else 0)
+    return signs | len((_PLAIN_END if word.isascii() else _END).findall(word)) << _ENDS
+
+
+def _tokens(word: str) -> Sequence[str]:
+    """Return the parts of a word, in lower case, of which `words_of` consists."""
+    low = word.lower()
+    return (low,) if low.isalnum() else _MARKED_TOKEN.findall(low)
+
+
+def _name(word: str) -> tuple[str, ...]:
+    """Return the name that a word is, as it is and in lower case."""
+    name = _NAMED.match(word)
+    return () if name is None else (name[1], name[1].lower())
+
+
+class Vocabulary:
+    """Words of texts, and what is known of each. Numbers below belong to the words, those of parts to the parts."""
+
+    def __init__(self) -> None:
+        self.words, self.parts = Strings(), Strings()
+        self.signs = Known(self.words, _signs)
+        self.tokens = Parts(self.words, _tokens, self.parts)
+        self.letters = Parts(self.words, lambda word: letters_of(word.casefold()), self.parts)
+        self.names = Parts(self.words, _name, self.parts)
+        starts: dict[str, int] = {}
+        self.spelled = Known(self.parts, lambda part: starts.setdefault(_spelled(part), len(starts)))
+        self._negations: dict[str, Known] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """Return True if there are so many words that they should be forgotten."""
+        return len(self.words.all) > _MOST_WORDS
+
+    def read(self, texts: Sequence[str], *, whole: bool = False) -> Words:
+        """Return the words of texts; of long ones the beginning, unless `whole`."""
+        lines = texts if whole else [text[:_CHARACTERS] for text in texts]
+        return Words(texts, self, self.words.read(lines))
+
+    def negations(self, code: str) -> Known | None:
+        """Return the negating words of a language in each word; None if they are not known."""
+        pattern = _negation(code) if code else None
+        if pattern is not None and code not in self._negations:
+            self._negations[code] = Known(self.words, lambda word: len(pattern.findall(_plain(word))))
+        return self._negations.get(code)
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words of texts by their numbers in a vocabulary."""
+
+    texts: Sequence[str]
+    vocabulary: Vocabulary
+    numbers: Pieces
+
+    @cached_property
+    def signs(self) -> NDArray[np.int64]:
+        """Return the signs of each word, (m,)."""
+        return self.vocabulary.signs(self.numbers.ids)
+
+    def has(self, sign: int) -> NDArray[np.bool_]:
+        """Return flags of the texts with a sign, (n,)."""
+        return totals(self.signs & sign, self.numbers) > 0
+
+    @cached_property
+    def tokens(self) -> Pieces:
+        """Return the words of each text as `words_of` does."""
+        return self.vocabulary.tokens(self.numbers)
+
+    @cached_property
+    def distinct(self) -> NDArray[np.int64]:
+        """Return `words.distinct` of `tokens`."""
+        return distinct(self.tokens)
+
+    @property
+    def names(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Return the text of each distinct name, a capitalised word inside a sentence, and the name in lower case."""
+        names = self.numbers.keep(_follow(self, _NAME, _BEFORE_NAME))
+        text, both = text_of(names), self.vocabulary.names(names).ids
+        _, first = np.unique(key_of(text, both[::2]), return_index=True)
+        return text[first], both[1::2][first]
+
+    @cached_property
+    def letters(self) -> Pieces:
+        """Return the runs of letters of each text, case folded, as `letters_of` does."""
+        return self.vocabulary.letters(self.numbers)
+
+    @cached_property
+    def units(self) -> Pieces:
+        """Return the words of each text, or its characters, as `tokens_of` does."""
+        rows = np.flatnonzero(self.has(_UNSPACED_LETTER))
+        if not len(rows):
+            return self.tokens
+        spaced = [" ".join("".join(words_of(self.texts[row]))) for row in rows.tolist()]
+        order = np.arange(len(self.texts))
+        order[rows] = len(order) + np.arange(len(rows))
+        return Pieces.join([self.tokens, self.vocabulary.parts.read(spaced)]).take(order)
 
 
 def evidence(
-    src: Sequence[str], tgt: Sequence[str], no: NDArray[np.bool_], numbers: NDArray[np.int64]
+    src: Words, tgt: Words, no: NDArray[np.bool_], numbers: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Return the values (n, NAMES) of the pairs of sources and targets (n,).
 
     no: (2, n) flags of the negated sources and targets, all False unless both languages are stated; numbers: (n, 3)
     counts of `number_counts`.
     """
-    # Row by row: lists of the words of all rows would keep the garbage collector busy.
-    rows = np.array(list(map(_signs, src, tgt)), dtype=np.float64).reshape(len(src), 15)
-    first, second, run, log_run, pairs, ends, a, b, brackets, names, inside, small, shorter, x, y = rows.T
-    longer = second - first
-    loops = first / x, second / y
-    log = list(map(math.log1p, np.abs(longer).tolist()))
+    count = [np.maximum(1, side.units.lengths) for side in (src, tgt)]
+    repeats = [_repeats(side.units) for side in (src, tgt)]
+    longer = repeats[1] - repeats[0]
+    loops = repeats[0] / count[0], repeats[1] / count[1]
+    log = _logs(np.abs(longer))
+    run, pairs = _copied(src, tgt)
+    ends, a, b = _punctuation(src, tgt)
+    inside = _stops_inside(src) - _stops_inside(tgt)
+    small = _begins_small(src, tgt)
     columns = (
         np.maximum(0, loops[0] - loops[1]),
         np.maximum(0, loops[1] - loops[0]),
         np.minimum(*loops),
         np.where(longer < 0, log, 0),
         np.where(longer > 0, log, 0),
-        run / shorter,
-        log_run,
+        run / np.minimum(*count),
+        _logs(run),
         np.minimum(pairs, _MOST),
         np.maximum(0, ends),
         np.maximum(0, -ends),
-        np.maximum(0, a - b),
-        np.maximum(0, b - a),
-        np.minimum(brackets, _MOST),
-        names,
+        a & ~b,
+        b & ~a,
+        _brackets(src, tgt),
+        _names_apart(src, tgt),
         np.clip(inside, 0, _MOST),
         np.clip(-inside, 0, _MOST),
         np.maximum(0, small),
@@ -351,33 +471,118 @@ def evidence(
         no[1] & ~no[0],
         *np.minimum(numbers[:, 1:], _MOST).T,
     )
-    return np.stack(columns, axis=1)
+    return np.stack(columns, axis=1).astype(np.float64, copy=False)
 
 
-def _punctuation(src: str, tgt: str) -> tuple[float, bool, bool]:
+def _logs(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return log(1 + count); NumPy's logarithms depend on the processor in their last bit."""
+    return np.fromiter(map(math.log1p, counts.tolist()), np.float64, len(counts))
+
+
+def _repeats(tokens: Pieces) -> NDArray[np.int64]:
+    """Return `repeated` of each text."""
+    ids, text = tokens.ids, text_of(tokens)
+    found = np.zeros(len(tokens), dtype=np.int64)
+    long = np.flatnonzero(tokens.lengths >= _FEWEST)
+    last = tokens.offsets[long + 1] - 1
+    found[long] = ids[last] == ids[last - 1]
+    loops = np.zeros(len(tokens), dtype=bool)
+    for period in range(1, _LONGEST_PERIOD + 1):
+        same = (ids[period:] == ids[:-period]) & (text[period:] == text[:-period])
+        loops[text[np.flatnonzero(same[1:] & same[:-1])]] = True
+    for row in np.flatnonzero(loops).tolist():  # of two tokens or more, as hardly any right text has
+        found[row] = repeated(ids[tokens.offsets[row] : tokens.offsets[row + 1]].tolist())
+    return found
+
+
+def _copied(src: Words, tgt: Words) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return `copied_run` and `copied_pairs` of each pair of texts."""
+    run, pairs = (np.zeros(len(src.texts), dtype=np.int64) for _ in range(2))
+    a, b = src.units, tgt.units
+    some = common(distinct(a), distinct(b), len(run)) >= _FEWEST - 1
+    for row in _with_common_pair(a, b, some).tolist():
+        run[row] = copied_run(*(side.ids[slice(*side.offsets[row : row + 2])].tolist() for side in (a, b)))
+    for row in _with_common_pair(src.tokens, tgt.tokens, np.ones_like(some)).tolist():
+        both = src.texts[row], tgt.texts[row]
+        pairs[row] = copied_pairs(*both, *map(words_of, both))
+    return run, pairs
+
+
+def _with_common_pair(a: Pieces, b: Pieces, of: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return those of some texts of which both sides have the same two tokens in a row, and perhaps a few others."""
+    shift = 63 - len(a).bit_length()  # above it a key has the number of the text
+    keys = []
+    for side in (a, b):
+        text = text_of(side)
+        hashed = (side.ids[:-1] * _ODD ^ side.ids[1:]) * _ODD  # wraps around
+        keys.append(((text[1:] << shift) | (hashed & ((1 << shift) - 1)))[text[1:] == text[:-1]])
+    found = np.bincount(keys[0][is_among(keys[0], np.sort(keys[1]))] >> shift, minlength=len(a)) > 0
+    return np.flatnonzero(found & of)
+
+
+def _names_apart(src: Words, tgt: Words) -> NDArray[np.int64]:
+    """Return `names_apart` of each pair of texts."""
+    texts = len(src.texts)
+    names = [side.names for side in (src, tgt)]
+    others = ((names[0], tgt), (names[1], src))
+    missing = np.ones(texts, dtype=bool)
+    for (text, name), other in others:
+        missing &= np.bincount(text[~is_among(key_of(text, name), other.distinct)], minlength=texts) > 0
+    # Spelling is slow, and most names are there letter by letter.
+    rows = np.flatnonzero(missing)
+    apart = np.full(texts, _MOST) * missing
+    for (text, name), other in others:
+        spelled, there = other.vocabulary.spelled, other.tokens.take(rows)
+        some = missing[text]
+        keys = key_of(text[some], spelled(name[some]))
+        among = np.unique(key_of(rows[text_of(there)], spelled(there.ids)))
+        apart = np.minimum(apart, count_of(keys[~is_among(keys, among)], texts))
+    for row in np.flatnonzero(src.has(_SPLIT_LETTER) | tgt.has(_SPLIT_LETTER)).tolist():
+        both = src.texts[row], tgt.texts[row]
+        apart[row] = names_apart(*both, *map(words_of, both))
+    return apart
+
+
+def _punctuation(src: Words, tgt: Words) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
     """Return the logarithm of the ratio of sentence ends, and if each side ends a sentence."""
-    if any(not text.isascii() and _UNMARKED.search(text[-_TAIL:]) for text in (src, tgt)):
-        return 0.0, False, False
-    return math.log(_ends(tgt) / _ends(src)), _stops(src), _stops(tgt)
+    unmarked = np.zeros(len(src.texts), dtype=bool)
+    for side in (src, tgt):
+        for row in np.flatnonzero(side.has(_UNMARKED_LETTER)).tolist():
+            unmarked[row] |= _UNMARKED.search(side.texts[row][-_TAIL:]) is not None
+    ends = [np.maximum(1, totals(side.signs >> _ENDS, side.numbers)) for side in (src, tgt)]
+    ratio = np.fromiter(map(math.log, (ends[1] / ends[0]).tolist()), np.float64, len(unmarked))
+    a, b = (np.fromiter(map(_stops, side.texts), np.bool_, len(unmarked)) for side in (src, tgt))
+    return np.where(unmarked, 0, ratio), a & ~unmarked, b & ~unmarked
 
 
-def _ends(text: str) -> int:
-    """Return the number of sentence ends, at least 1."""
-    return max(1, len((_PLAIN_END if text.isascii() else _END).findall(text)))
+def _brackets(src: Words, tgt: Words) -> NDArray[np.int64]:
+    """Return the number of brackets that one side has more than the other, at most 3; wide ones are the same."""
+    more = np.zeros(len(src.texts), dtype=np.int64)
+    for row in np.flatnonzero(src.has(_BRACKET) | tgt.has(_BRACKET)).tolist():
+        a, b = src.texts[row], tgt.texts[row]
+        more[row] = sum(abs(sum(map(a.count, kind)) - sum(map(b.count, kind))) for kind in _BRACKETS)
+    return np.minimum(more, _MOST)
 
 
-def _brackets(src: str, tgt: str) -> int:
-    """Return the number of brackets that one side has more than the other; wide ones are the same."""
-    return sum(abs(sum(map(src.count, kind)) - sum(map(tgt.count, kind))) for kind in _BRACKETS)
+def _begins_small(src: Words, tgt: Words) -> NDArray[np.int64]:
+    """Return 1 if only the source begins with a letter in lower case, -1 if only the target does, else 0."""
+    first = [[text[:1] for text in side.texts] for side in (src, tgt)]
+    small = np.array([list(map(str.islower, side)) for side in first], dtype=bool)
+    large = np.array([list(map(str.isupper, side)) for side in first], dtype=bool)
+    return np.where((small | large).all(axis=0), small[0].astype(np.int64) - small[1], 0)
 
 
-def _stops_inside(text: str) -> int:
+def _follow(words: Words, sign: int, after: int) -> NDArray[np.bool_]:
+    """Return flags (m,) of the words with a sign that come after one with another sign in a text."""
+    follow = words.signs & sign > 0
+    follow[1:] &= words.signs[:-1] & after > 0
+    follow[words.numbers.offsets[:-1][words.numbers.lengths > 0]] = False
+    return follow
+
+
+def _stops_inside(words: Words) -> NDArray[np.int64]:
     """Return the number of marks that end a sentence before a word in lower case, as in a text out of order."""
-    return sum(map(str.islower, _INSIDE.findall(text[:_CHARACTERS])))
-
-
-def _is_cased(text: str) -> bool:
-    return text[:1].islower() or text[:1].isupper()
+    return totals(_follow(words, _SMALL, _STOP), words.numbers)
 
 
 def _stops(text: str) -> bool:
@@ -393,19 +598,19 @@ def name_places(words: list[str]) -> list[int]:
         if not words[at].islower()  # most words, told at once
         and len(word := words[at].lstrip(_OPENING)) > 2
         and word[0].isupper()
-        and words[at - 1][-1] not in _BEFORE_START
+        and words[at - 1][-1] not in _STARTING
     ]
 
 
-def negation_places(text: str, words: list[str], code: str) -> list[int]:
-    """Return the places of the negating words of a language among the words of a text; none if they are not known."""
-    if not code or _negation(code) is None:
-        return []
-    plain = map(_plain, words) if len(text) > _CHARACTERS else _plain(text).split()
-    return [at for at, word in enumerate(plain) if _negates(word, code)]
+def marked_words(words: Words, negated: NDArray[np.bool_], code: str) -> NDArray[np.int64]:
+    """Return the text, kind and place of words (3, m): first names (0), capitalised inside a sentence.
 
-
-@lru_cache(maxsize=1 << 16)
-def _negates(word: str, code: str) -> bool:
-    pattern = _negation(code)
-    return pattern is not None and pattern.search(word) is not None
+    Then the negating words (1) of the texts that are negated.
+    """
+    text, of = text_of(words.numbers), words.vocabulary.negations(code)
+    first = words.numbers.offsets[text]
+    names = (words.signs & _CAPITAL > 0) & (np.arange(len(text)) > first)
+    names[1:] &= words.signs[:-1] & _BEFORE_START == 0
+    no = np.zeros(len(text), dtype=bool) if of is None else (of(words.numbers.ids) > 0) & negated[text]
+    at = np.concatenate([np.flatnonzero(names), np.flatnonzero(no)])
+    return np.stack([text[at], np.arange(len(at)) >= names.sum(), at - first[at]])

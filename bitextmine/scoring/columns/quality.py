@@ -9,7 +9,7 @@ the encoder's folder; an encoder without a file of its own gets the second and t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -223,8 +223,14 @@ class Names(NamedTuple):
 class Quality:
     """The networks for an encoder, and the comparison of its pieces."""
 
-    def __init__(self, encoder: Encoder, tables: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        tables: Mapping[str, Any] | None = None,
+        vocabulary: Callable[[], evidence.Vocabulary] = evidence.Vocabulary,
+    ) -> None:
         self._encoder = encoder
+        self._vocabulary = vocabulary
         self._tables = tables  # of `Networks`, instead of those in the file, and `words`
         self._negating: dict[str, NDArray[np.float64]] = {}
         folder: Path | None = getattr(encoder, "folder", None)
@@ -307,12 +313,15 @@ class Quality:
     ) -> tuple[NDArray[np.float64], Names]:
         """Return the inputs (n, SIDE_INPUTS) of a side as far as its names need no network, and its unsure names."""
         texts, pieces = matched.texts[side], matched.pieces[side]
-        marked = _marked_words(texts, code, negated)
-        rows = np.array(list(marked), dtype=np.int64)
+        own = self._vocabulary().read(texts, whole=True)
+        marked = evidence.marked_words(own, negated, code)
+        rows, text = np.unique(marked[0], return_inverse=True)
         # A float32 is taken like a piece.
         values = Pieces(matched.best[side].view(np.int32), pieces.offsets).take(rows).ids.view(np.float32)
         some = pieces.take(rows)
-        (at, kind, place), begin, end = self._words(some, list(marked.values()))
+        (at, kind, place), begin, end = self._words(
+            some, np.stack([text, *marked[1:]]), own.numbers.lengths[rows]
+        )
         at = rows[at]
         real = self._spell[some.ids]
         count, total = (
@@ -503,22 +512,20 @@ class Quality:
         return self._of_own_pieces("names") / NAME_STEPS
 
     def _words(
-        self, pieces: Pieces, marked: Sequence[tuple[int, list[int], list[int]]]
+        self, pieces: Pieces, where: NDArray[np.int64], words: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Return the words marked in n texts.
+        """Return those of the words marked in n texts that are found again, and where the pieces of each begin and end.
 
-        The text, kind (0 a name, 1 a negating word) and place of each (3, m); where its pieces begin and end (m,).
+        Args:
+            pieces: n texts.
+            where: the text, kind (0 a name, 1 a negating word) and place of each (3, m).
+            words: the number of words of each text (n,).
         """
         begins = self._begins[pieces.ids]
         begun = np.concatenate([[0], np.cumsum(begins)])
         first = begun[pieces.offsets]  # the number of each text's first word; the last: of all words
-        counts = np.diff(first)
-        at: list[tuple[int, int, int]] = []  # text, kind and word
-        for row, (places_of, count) in enumerate(zip(marked, counts.tolist(), strict=True)):
-            # Another number of words: the text was cut, or normalisation changed the spaces.
-            if places_of[0] == count:
-                at += [(row, kind, place) for kind, places in enumerate(places_of[1:]) for place in places]
-        where = np.array(at, dtype=np.int64).reshape(-1, 3).T
+        # Another number of words: the text was cut, or normalisation changed the spaces.
+        where = where[:, (np.diff(first) == words)[where[0]]]
         word = first[where[0]] + where[2]
         starts = np.append(np.flatnonzero(begins), len(begins))
         # Pieces before the beginning of a text's first word count as its own.
@@ -568,18 +575,3 @@ def _spelled(
         apart.append(evidence.unlike(words[place], known, sounds=True))
         same.append(alike)
     return found, np.array(apart, dtype=np.float64), np.array(same, dtype=np.bool_)
-
-
-def _marked_words(
-    texts: Sequence[str], code: str, negated: NDArray[np.bool_]
-) -> dict[int, tuple[int, list[int], list[int]]]:
-    """Return, by text, the number of words and the places of names and negating words; without texts that have none."""
-    marked = {}
-    for row, (text, no) in enumerate(zip(texts, negated.tolist(), strict=True)):
-        if no or not text[1:].islower():
-            words = text.split()
-            names = evidence.name_places(words)
-            negations = evidence.negation_places(text, words, code) if no else []
-            if names or negations:
-                marked[row] = len(words), names, negations
-    return marked
