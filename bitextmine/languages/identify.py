@@ -100,7 +100,7 @@ class Languages:
         twins = [(asked.index(code), asked.index(twin)) for code, twin in self._twins if code in asked]
         for start in range(0, len(texts), BLOCK):
             samples = [_sample(text) for text in texts[start : start + BLOCK]]
-            lettered = np.fromiter((any(map(str.isalpha, s)) for s in samples), bool, len(samples))
+            lettered = np.array([s[:1].isalpha() or any(map(str.isalpha, s)) for s in samples], dtype=bool)
             raw = [sample.encode("utf-8", "surrogatepass") for sample in samples]
             sizes = np.fromiter(map(len, raw), np.int64, len(raw))
             counts = self._counts(np.frombuffer(b"".join(raw), dtype=np.uint8), sizes)
@@ -136,13 +136,19 @@ class Languages:
             state = self._next.take(self._row.take(state[:count]) + letters.take(place[:count]))
             features.append(self._output.take(state))
             place += 1
+        # In each step the longest texts come first. Of a key the text is the higher part; 31 bits are enough for both.
+        begin = np.arange(len(sizes) + 1, dtype=np.int32) * np.int32(len(self._weights))
+        text = begin[order]
+        keys = np.concatenate([text[:0], *(text[:count] for count in live.tolist())])
         numbers = np.concatenate(features)
-        # In each step the longest texts come first.
-        step = np.repeat(np.cumsum(live) - live, live)
-        hit = np.flatnonzero(numbers >= 0)
-        at = order[hit - step[hit]], numbers[hit]
-        ones = np.ones(len(at[0]), dtype=np.float32)
-        return csr_matrix((ones, at), shape=(len(sizes), len(self._weights)))  # adds up repeated places
+        keys = np.sort((keys + numbers)[numbers >= 0])
+        first = np.flatnonzero(np.diff(keys, prepend=np.int32(-1)))  # of equal keys
+        counts = np.diff(first, append=len(keys)).astype(np.float32)
+        keys = keys[first]
+        ends = np.searchsorted(keys, begin)
+        return csr_matrix(
+            (counts, keys - np.repeat(begin[:-1], np.diff(ends)), ends), (len(sizes), len(self._weights))
+        )
 
 
 @cache
@@ -167,4 +173,4 @@ def _sample(text: str) -> str:
         text = "".join(c if c.isprintable() else " " for c in text)
     if text.isupper():
         text = text.lower()
-    return fold_lookalikes(unicodedata.normalize("NFC", text))
+    return text if text.isascii() else fold_lookalikes(unicodedata.normalize("NFC", text))
