@@ -51,6 +51,10 @@ def describe(path: str | os.PathLike[str]) -> dict[str, str]:
     if file.suffix in (".npy", ".part") or (manifest == file and kind == "embedding"):
         npy = local_path(source, "vectors are mapped into memory, which only a file of this machine can be")
         return _embedding(npy.with_suffix({".json": ".npy", ".part": ""}.get(npy.suffix, npy.suffix)))
+    if kind == "index" and isinstance(manifest, Path):
+        from bitextmine.embeddings.index_file import read_facts
+
+        content = read_facts(manifest.with_suffix(""))
     if kind not in ("", "embedding"):  # corpus.fr.json is of the embedding, not of the corpus
         return _manifest(content)
     suffix = file.suffix if file.suffix in _NO_CORPUS else source.suffix

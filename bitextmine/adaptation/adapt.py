@@ -164,7 +164,7 @@ class Adaptation:
         path = self.work / "journal"
         identity = {"digest": self._digest()}
         head = read_head(path)
-        if head is None:
+        if head is None or head.job != "adapt":
             begun = [path for folder in (self.out, self.work) if folder.is_dir() for path in folder.iterdir()]
             if not {*begun} <= {self.work, path, self.out / LOG}:
                 raise BitextmineError(

@@ -62,9 +62,7 @@ def load_index(path: str | os.PathLike[str]) -> Index:
     """Return the index in a file, memory-mapped if FAISS can; BitextmineError if it is missing or damaged."""
     file = Path(path)
     _check_name(file)
-    if not file.exists():
-        raise BitextmineError(f"{file}: no such index; run index first")
-    facts = _read_facts(file)
+    facts = read_facts(file)
     try:
         built: Any = faiss.read_index(str(file), faiss.IO_FLAG_MMAP)
     except (RuntimeError, MemoryError) as error:
@@ -96,9 +94,11 @@ class _Facts:
     effort: dict[str, _Effort] = field(default_factory=dict)
 
 
-def _read_facts(file: Path) -> dict[str, Any]:
-    """Return the manifest of an index; BitextmineError if it is wrong, or the index is not as long as it says."""
+def read_facts(file: Path) -> dict[str, Any]:
+    """Return the manifest of an index; BitextmineError if it is wrong, or the index missing or not as long."""
     manifest = Path(f"{file}.json")
+    if not file.exists():
+        raise BitextmineError(f"{file}: no such index; run index first")
     if not manifest.exists():
         raise BitextmineError(f"{file}: its manifest {manifest.name} is missing; run index again")
     facts = read_json(manifest)
@@ -131,7 +131,7 @@ def check_index(npy_path: str | os.PathLike[str], kind: str | None = None) -> st
         return "not indexed yet"
     _, embedding = open_embedding(npy_path)
     try:
-        facts = _read_facts(file)
+        facts = read_facts(file)
     except BitextmineError as error:
         return f"unusable: {error}"
     if facts.get("effort", {}).keys() - {"nprobe"}:

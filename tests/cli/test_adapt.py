@@ -121,7 +121,7 @@ def test_text_without_pairs(bitextmine, sentence_pairs, tmp_path, weak_model):
         (["nosuch.en", "corpus.fr"], 1, ["nosuch.en: no such file; check the path"]),
         (["few", "corpus.fr"], 1, ["few: is a directory"]),
         (["corpus.en", "corpus"], 1, ["corpus: no language", "(or corpus.fr.gz)\n"]),
-        (["corpus.en", "corpus.fr", "--out", "taken"], 1, ["taken"]),
+        (["corpus.en", "corpus.fr", "--out", "taken"], 1, ["taken: the folder is not empty"]),
         (["corpus.en", "corpus.en"], 2, ["both in 'en'"]),
         (["corpus.en", "corpus.fr", "--error-rate", "0"], 2, ["--error-rate"]),
     ],
@@ -133,7 +133,8 @@ def test_bad_input(bm, piles, tmp_path, args, code, words):
     (tmp_path / "few").mkdir()
     (tmp_path / "few" / "few.en").write_text("".join(f"Line {i}.\n" for i in range(20)))
     (tmp_path / "few" / "same.en").write_text("The same line.\n" * 300)
-    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "work").mkdir(parents=True)
+    (tmp_path / "taken" / "work" / "journal").write_text('{"journal": 1, "job": "train", "identity": {}}\n')
     (tmp_path / "taken" / "notes.txt").write_text("mine")
     out = [] if "--out" in args else ["--out", "model"]
     message = bm("adapt", *args, *out, code=code).err

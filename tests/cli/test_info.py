@@ -23,7 +23,9 @@ def test_kinds_of_files(bm, mined, tiny_model, tmp_path):
     assert facts(bm, "corpus.fr.npy") == facts(bm, "corpus.fr.json")
     assert facts(bm, "corpus.fr.json")["rows"] == "35"
     assert "margin:ratio" in bm("info", "out.tsv").out
-    assert "recall" in bm("info", "corpus.fr.faiss").out
+    assert "recall" in bm("info", "corpus.fr.faiss").out == bm("info", "corpus.fr.faiss.json").out
+    (tmp_path / "corpus.fr.faiss").write_bytes(b"junk")
+    assert "corpus.fr.faiss: 4 bytes, but corpus.fr.faiss.json says" in bm.fails("info", "corpus.fr.faiss")
     assert "32" in bm("info", tiny_model).out
     piped = facts(bm, "-", stdin=b"One.\n\nTwo.\n")
     assert (piped["what"], piped["lines"], piped["blank lines"]) == ("corpus", "3", "1")

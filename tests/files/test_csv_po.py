@@ -192,6 +192,11 @@ def test_damaged_catalogues(tmp_path, text, error):
         pairs_in(tmp_path / "a.po")
 
 
+def test_an_empty_catalogue(tmp_path):
+    (tmp_path / "a.po").touch()
+    assert pairs_in(tmp_path / "a.po") == []
+
+
 def test_messages_without_a_closing_quotation_mark_are_malformed(tmp_path):
     texts = (
         'msgid "a"\nmsgstr "b"',

@@ -52,7 +52,7 @@ def open_po(source: Source, columns: Columns) -> RecordRows:
     ends = [*(entry.linenum for entry in catalogue[1:]), math.inf]
     records = (
         record
-        for entry, end in zip(catalogue, ends, strict=True)
+        for entry, end in zip(catalogue, ends, strict=False)  # without entries there is an end all the same
         for record in _messages(entry, src, tgt, next((n for n in cut if entry.linenum <= n < end), 0))
     )
     return RecordRows(source, records, columns, (src, tgt), fields=("context", "flags"))

@@ -219,8 +219,7 @@ def start_encoder(recipe: Recipe) -> tuple[Path, EncoderConfig]:
         names = ", ".join(SHIPPED)
         problem = "not a folder" if folder.exists() else "no such model folder"
         raise BitextmineError(f"{key}: {folder}: {problem}, and not one of the built-in encoders ({names})")
-    if not config.is_file() or (folder / "modules.json").is_file():
-        kind = foreign_kind(folder)
+    if (kind := foreign_kind(folder)) or not config.is_file():
         problem = f"an encoder of another kind ({kind})" if kind else "no model folder"
         raise BitextmineError(
             f"{key}: {folder}: {problem}; only encoders of 'bitextmine train' can be trained on"

@@ -14,6 +14,7 @@ from bitextmine.encoder.folder import TOKENIZER, read_folder
 from bitextmine.encoder.model import unit_vectors
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.errors import BitextmineError
+from bitextmine.exporting import export_encoder
 from bitextmine.shipped import shipped_folder
 from bitextmine.training.data.cache import open_caches
 from bitextmine.training.data.vocabulary import check_unknown, open_vocabulary, unknown_shares
@@ -106,6 +107,11 @@ def test_what_disagrees_with_the_encoder_is_named(make_recipe, tmp_path):
     (tmp_path / "empty" / "config.json").write_text('{"model_type": "bert"}')
     with pytest.raises(BitextmineError, match="not a bitextmine encoder"):
         from_(make_recipe, tmp_path, str(tmp_path / "empty"))
+
+
+def test_an_exported_encoder_can_be_trained_on(make_recipe, tmp_path):
+    exported = str(export_encoder("europe5", tmp_path / "exported"))
+    assert from_(make_recipe, tmp_path, exported).model.dim == read_folder(shipped_folder("europe5"))[0].dim
 
 
 def test_a_checkpoint_of_another_start_is_refused(make_recipe, tmp_path):
