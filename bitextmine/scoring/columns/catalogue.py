@@ -19,6 +19,7 @@ from bitextmine.languages.codes import letters_of, same_code, script_code, usual
 from bitextmine.languages.identify import Languages, is_installed
 from bitextmine.mining.dedup import line_key
 from bitextmine.scoring.columns.evidence import (
+    DIGIT,
     Vocabulary,
     Words,
     evidence,
@@ -35,6 +36,7 @@ from bitextmine.shipped import SHIPPED, languages_of
 # `filter` and `report` use columns of texts alone, and do not wait for encoders to be loaded.
 if TYPE_CHECKING:
     from bitextmine.encoder import Encoder
+    from bitextmine.encoder.pieces import Pieces
     from bitextmine.scoring.columns.neighbourhood import Around, Neighbourhood, PairVectors
     from bitextmine.scoring.columns.quality import Quality
 
@@ -165,7 +167,7 @@ class Tools:
         from bitextmine.scoring.columns.quality import Quality
 
         assert self.encoder is not None
-        return Quality(self.encoder, vocabulary=lambda: self.vocabulary)
+        return Quality(self.encoder)
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -173,6 +175,11 @@ class Tools:
         if self._vocabulary.is_full:
             self._vocabulary = Vocabulary()
         return self._vocabulary
+
+    @cached_property
+    def compares_pieces(self) -> bool:
+        """Return True if the column quality compares pieces, which are then also encoded."""
+        return "quality" in self.request.names and self.quality.by_pieces
 
     @cached_property
     def knows_languages(self) -> bool:
@@ -240,7 +247,15 @@ class PairTexts:
         """Return the unit vectors of both sides, (n, d) each."""
         encoder, tokens = self.tools.encoder, self.tools.request.batch_tokens
         assert encoder is not None
+        if self.tools.compares_pieces:
+            src, tgt = (encoder.encode_pieces(side, batch_tokens=tokens) for side in self.pieces)
+            return src.astype(np.float32, copy=False), tgt.astype(np.float32, copy=False)
         return (encoder.encode(self.src, batch_tokens=tokens), encoder.encode(self.tgt, batch_tokens=tokens))
+
+    @cached_property
+    def pieces(self) -> tuple[Pieces, Pieces]:
+        """Return the pieces of both sides, for an encoder whose pieces are compared."""
+        return self.tools.quality.cut((self.src, self.tgt))
 
     @cached_property
     def around(self) -> Around:
@@ -264,8 +279,11 @@ class PairTexts:
     @cached_property
     def number_counts(self) -> NDArray[np.int64]:
         """Return the counts (n, 3) of matched, lone and clashing numbers."""
-        counts = [number_counts(src, tgt, self.langs) for src, tgt in zip(self.src, self.tgt, strict=True)]
-        return np.array(counts, dtype=np.int64).reshape(len(self), 3)
+        counts = np.zeros((len(self), 3), dtype=np.int64)
+        src, tgt = self.words
+        for row in np.flatnonzero(src.has(DIGIT) | tgt.has(DIGIT)).tolist():  # few
+            counts[row] = number_counts(self.src[row], self.tgt[row], self.langs)
+        return counts
 
     @cached_property
     def negations(self) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
@@ -309,9 +327,9 @@ class PairTexts:
 
     def piece_inputs(self) -> Floats:
         """Return the PIECE_INPUTS (n, m) of the network of the column quality that compares pieces."""
-        return self.tools.quality.piece_inputs(
-            (self.src, self.tgt), self.column("cosine"), self.langs, self.negated, self.negations
-        )
+        quality = self.tools.quality
+        matched = quality.matched((self.src, self.tgt), self.pieces, self.words)
+        return quality.piece_inputs(matched, self.column("cosine"), self.langs, self.negated, self.negations)
 
 
 def length_ratio(src: str, tgt: str) -> float:
@@ -342,7 +360,7 @@ def copied(src: str, tgt: str) -> float:
 
 
 def _copy(pairs: PairTexts) -> Floats:
-    """Return `copied` of every pair; of long texts the beginning counts."""
+    """Return `copied` of every pair."""
     letters = [distinct(side.letters) for side in pairs.words]
     most = np.maximum(*(count_of(side, len(pairs)) for side in letters))
     found = common(letters[0], letters[1], len(pairs)) / np.maximum(most, 1)

@@ -76,6 +76,7 @@ _UNMARKED = re.compile("[\u0e00-\u0eff\u1780-\u17ff]")  # Thai, Lao, Khmer: no m
 _NAMED = re.compile(r"(?![a-z])[\"'“„«(]*([^\W\d_][\w’'-]{2,})")
 _BEFORE = re.compile(r"[\w,;()\-–—]\Z")
 _NAMES = re.compile(rf" (?![a-z])(?<=[\w,;()\-–—] ){_NAMED.pattern}")
+_DIGIT = re.compile(r"\d")
 _START = 4  # letters of a name that must agree
 _SYLLABIC = re.compile("[\u3041-\u30ff\uac00-\ud7a3]")
 _SPELLING = re.compile(r"[\u30a1-\u30fa\u30fc-\u30ff]{2,}|[A-Za-z][\w'’-]*|[\uac00-\ud7a3]+")
@@ -85,16 +86,18 @@ _SOUNDS_ALIKE = 0.85  # the most that consonants alone make two names of differe
 _GLUED = re.compile(f"[{UNSPACED}\uac00-\ud7a3]")  # where negation is a part of a word; \uac00: Hangul
 _SPLITS = "\u0130"  # the one letter whose lower case is not a letter: a dot follows
 _MOST = 3  # of any count that is a sign
-_MOST_WORDS = 1 << 17  # that are remembered: about 30 MB
+_MOST_CHARACTERS = 1 << 20  # of remembered words, which take about 30 MB
+_MOST_TOKENS = 2_000  # of a text that is searched for a copied run
 _ODD = np.int64(-0x61C8864680B583EB)  # mixes the bits of a hash
 # Signs of words. Brackets; letters of scripts without marks at the end of sentences, or without spaces; _SPLITS.
 _BRACKET, _UNMARKED_LETTER, _UNSPACED_LETTER, _SPLIT_LETTER = 1, 2, 4, 8
 # It begins with a letter in lower case; ends with a mark of sentences behind two letters.
 _SMALL, _STOP = 16, 32
 # It is capitalised, behind marks that open; a name to `names_apart`; ends as a word before such a name may; ends so
-# that the next word is capitalised for being the first.
+# that the next word is capitalised for being the first. A digit.
 _CAPITAL, _NAME, _BEFORE_NAME, _BEFORE_START = 64, 128, 256, 512
-_ENDS = 10  # bits of these
+DIGIT = 1024
+_ENDS = 11  # bits of these
 
 
 def words_of(text: str) -> list[str]:
@@ -234,7 +237,8 @@ def spelled_words(text: str) -> list[str]:
 
     In scripts without spaces these are runs of katakana, which spell foreign names, and words of other scripts.
     """
-    words = text.split() if UNSPACED_LETTER.search(text) is None else _SPELLING.findall(text)
+    spaced = text.isascii() or UNSPACED_LETTER.search(text) is None
+    words = text.split() if spaced else _SPELLING.findall(text)
     return (
         words + [part for word in words if "-" in word for part in word.split("-")] if "-" in text else words
     )
@@ -318,6 +322,8 @@ def _plain(text: str) -> str:
 
 def _signs(word: str) -> int:
     """Return the signs of a word, and above them the number of sentence ends in it."""
+    if word.isalpha() and word.isascii() and word.islower():  # fast
+        return _SMALL | _BEFORE_NAME
     signs = _SMALL if word[0].islower() and word[0].isalnum() else 0
     if not word.isascii():
         signs |= (_UNMARKED_LETTER if _UNMARKED.search(word) else 0) | (
@@ -329,6 +335,8 @@ def _signs(word: str) -> int:
         signs |= (_CAPITAL if len(inside) > 2 and inside[0].isupper() else 0) | (
             _NAME if name and name[1][0].isupper() else 0
         )
+    if not word.isalpha() and _DIGIT.search(word):
+        signs |= DIGIT
     if word.isalnum():  # fast
         return signs | _BEFORE_NAME
     signs |= (_BEFORE_NAME if _BEFORE.search(word) else 0) | (_BEFORE_START if word[-1] in _STARTING else 0)
@@ -364,12 +372,11 @@ class Vocabulary:
     @property
     def is_full(self) -> bool:
         """Return True if there are so many words that they should be forgotten."""
-        return len(self.words.all) > _MOST_WORDS
+        return self.words.characters > _MOST_CHARACTERS
 
-    def read(self, texts: Sequence[str], *, whole: bool = False) -> Words:
-        """Return the words of texts; of long ones the beginning, unless `whole`."""
-        lines = texts if whole else [text[:_CHARACTERS] for text in texts]
-        return Words(texts, self, self.words.read(lines))
+    def read(self, texts: Sequence[str]) -> Words:
+        """Return the words of texts."""
+        return Words(texts, self, self.words.read(texts))
 
     def negations(self, code: str) -> Known | None:
         """Return the negating words of a language in each word; None if they are not known."""
@@ -392,9 +399,18 @@ class Words:
         """Return the signs of each word, (m,)."""
         return self.vocabulary.signs(self.numbers.ids)
 
+    @cached_property
+    def _any_signs(self) -> NDArray[np.int64]:
+        """Return the signs that any word of each text has, (n,)."""
+        found = np.zeros(len(self.texts), dtype=np.int64)
+        some = self.numbers.lengths > 0
+        if some.any():
+            found[some] = np.bitwise_or.reduceat(self.signs, self.numbers.offsets[:-1][some])
+        return found
+
     def has(self, sign: int) -> NDArray[np.bool_]:
         """Return flags of the texts with a sign, (n,)."""
-        return totals(self.signs & sign, self.numbers) > 0
+        return self._any_signs & sign > 0
 
     @cached_property
     def tokens(self) -> Pieces:
@@ -486,12 +502,13 @@ def _repeats(tokens: Pieces) -> NDArray[np.int64]:
     long = np.flatnonzero(tokens.lengths >= _FEWEST)
     last = tokens.offsets[long + 1] - 1
     found[long] = ids[last] == ids[last - 1]
-    loops = np.zeros(len(tokens), dtype=bool)
     for period in range(1, _LONGEST_PERIOD + 1):
-        same = (ids[period:] == ids[:-period]) & (text[period:] == text[:-period])
-        loops[text[np.flatnonzero(same[1:] & same[:-1])]] = True
-    for row in np.flatnonzero(loops).tolist():  # of two tokens or more, as hardly any right text has
-        found[row] = repeated(ids[tokens.offsets[row] : tokens.offsets[row + 1]].tolist())
+        same = np.flatnonzero(ids[period:] == ids[:-period])
+        same = same[text[same] == text[same + period]]
+        run = np.flatnonzero(np.diff(same, prepend=-2) != 1)  # where one begins
+        length, of = np.diff(run, append=len(same)), text[same[run]]
+        loops = (length >= max(2, period)) & (tokens.lengths[of] >= max(_FEWEST, 2 * period))
+        np.maximum.at(found, of[loops], length[loops])
     return found
 
 
@@ -501,10 +518,11 @@ def _copied(src: Words, tgt: Words) -> tuple[NDArray[np.int64], NDArray[np.int64
     a, b = src.units, tgt.units
     some = common(distinct(a), distinct(b), len(run)) >= _FEWEST - 1
     for row in _with_common_pair(a, b, some).tolist():
-        run[row] = copied_run(*(side.ids[slice(*side.offsets[row : row + 2])].tolist() for side in (a, b)))
+        both = (side.ids[side.offsets[row] : side.offsets[row + 1]][:_MOST_TOKENS] for side in (a, b))
+        run[row] = copied_run(*(tokens.tolist() for tokens in both))
     for row in _with_common_pair(src.tokens, tgt.tokens, np.ones_like(some)).tolist():
-        both = src.texts[row], tgt.texts[row]
-        pairs[row] = copied_pairs(*both, *map(words_of, both))
+        texts = src.texts[row], tgt.texts[row]
+        pairs[row] = copied_pairs(*texts, *map(words_of, texts))
     return run, pairs
 
 
@@ -535,7 +553,7 @@ def _names_apart(src: Words, tgt: Words) -> NDArray[np.int64]:
         spelled, there = other.vocabulary.spelled, other.tokens.take(rows)
         some = missing[text]
         keys = key_of(text[some], spelled(name[some]))
-        among = np.unique(key_of(rows[text_of(there)], spelled(there.ids)))
+        among = np.sort(key_of(rows[text_of(there)], spelled(there.ids)))
         apart = np.minimum(apart, count_of(keys[~is_among(keys, among)], texts))
     for row in np.flatnonzero(src.has(_SPLIT_LETTER) | tgt.has(_SPLIT_LETTER)).tolist():
         both = src.texts[row], tgt.texts[row]

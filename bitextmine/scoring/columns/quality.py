@@ -9,7 +9,7 @@ the encoder's folder; an encoder without a file of its own gets the second and t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -201,6 +201,7 @@ class Matched:
     """
 
     texts: tuple[Sequence[str], Sequence[str]]
+    words: tuple[evidence.Words, evidence.Words]
     pieces: tuple[Pieces, Pieces]
     best: tuple[NDArray[np.float32], NDArray[np.float32]]
     features: NDArray[np.float32]
@@ -223,14 +224,8 @@ class Names(NamedTuple):
 class Quality:
     """The networks for an encoder, and the comparison of its pieces."""
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        tables: Mapping[str, Any] | None = None,
-        vocabulary: Callable[[], evidence.Vocabulary] = evidence.Vocabulary,
-    ) -> None:
+    def __init__(self, encoder: Encoder, tables: Mapping[str, Any] | None = None) -> None:
         self._encoder = encoder
-        self._vocabulary = vocabulary
         self._tables = tables  # of `Networks`, instead of those in the file, and `words`
         self._negating: dict[str, NDArray[np.float64]] = {}
         folder: Path | None = getattr(encoder, "folder", None)
@@ -256,14 +251,13 @@ class Quality:
 
     def piece_inputs(
         self,
-        sides: tuple[Sequence[str], Sequence[str]],
+        matched: Matched,
         cosine: NDArray[np.float64],
         langs: tuple[str, str],
         negated: NDArray[np.bool_],
         negations: Sequence[NDArray[np.int64] | None],
     ) -> NDArray[np.float64]:
         """Return (n, PIECE_INPUTS) of n pairs; `negated` and `negations` are those of `PairTexts`."""
-        matched = self.matched(sides)
         pieces, best = matched.pieces, matched.best
         words = []
         for side, (code, no) in enumerate(zip(langs, negated, strict=True)):
@@ -296,24 +290,37 @@ class Quality:
             [cosine, *words, *both, *negation, *sentences, matched.features, ratio, np.abs(ratio)]
         )
 
-    def matched(self, sides: tuple[Sequence[str], Sequence[str]]) -> Matched:
-        """Return the pieces of n pairs of texts, and how well they match."""
+    def cut(self, sides: tuple[Sequence[str], Sequence[str]]) -> tuple[Pieces, Pieces]:
+        """Return the pieces of n pairs of texts."""
         encoder = self._encoder
         src, tgt = (
             encoder.tokenizer.encode(texts, encoder.max_pieces, encoder.run.thread_count)[0]
             for texts in sides
         )
+        return src, tgt
+
+    def matched(
+        self,
+        sides: tuple[Sequence[str], Sequence[str]],
+        pieces: tuple[Pieces, Pieces] | None = None,
+        words: tuple[evidence.Words, evidence.Words] | None = None,
+    ) -> Matched:
+        """Return how well n pairs of texts match; with `pieces`, those of `cut`, and `words` if they are known."""
+        src, tgt = pieces or self.cut(sides)
+        if words is None:
+            vocabulary = evidence.Vocabulary()
+            words = vocabulary.read(sides[0]), vocabulary.read(sides[1])
         best = np.empty(len(src.ids), dtype=np.float32), np.empty(len(tgt.ids), dtype=np.float32)
         every = [Sentences(side, np.arange(len(side))) for side in (src, tgt)]
         features = self._pieces.features(every[0], every[1], best)
-        return Matched(sides, (src, tgt), best, features)
+        return Matched(sides, words, (src, tgt), best, features)
 
     def marked_words(
         self, matched: Matched, side: int, code: str, negated: NDArray[np.bool_]
     ) -> tuple[NDArray[np.float64], Names]:
         """Return the inputs (n, SIDE_INPUTS) of a side as far as its names need no network, and its unsure names."""
         texts, pieces = matched.texts[side], matched.pieces[side]
-        own = self._vocabulary().read(texts, whole=True)
+        own = matched.words[side]
         marked = evidence.marked_words(own, negated, code)
         rows, text = np.unique(marked[0], return_inverse=True)
         # A float32 is taken like a piece.
@@ -381,16 +388,25 @@ class Quality:
 
     def _sums(self, words: Pieces) -> NDArray[np.float32]:
         """Return the sums (n, d) of the vectors of the pieces of words."""
-        rows, scale = self._piece_vectors
         lengths = words.lengths
-        total = np.zeros((len(words), rows.shape[1]), dtype=np.float32)
+        total = np.zeros((len(words), self._piece_vectors[0].shape[1]), dtype=np.float32)
         for nth in range(int(lengths.max(initial=0))):
             long = np.flatnonzero(lengths > nth)
-            ids = words.ids[words.offsets[long] + nth]
-            vectors = rows[ids].astype(np.float32)  # before the product, which would convert them piecemeal
-            vectors *= scale[ids, None]
-            total[long] += vectors
+            vectors = self._vectors(words.ids[words.offsets[long] + nth])
+            if len(long) == len(total) and not nth:  # as a rule
+                total = vectors
+            else:
+                total[long] += vectors
         return total
+
+    def _vectors(self, ids: NDArray[np.int32]) -> NDArray[np.float32]:
+        """Return the vectors (m, d) of pieces."""
+        rows, scale = self._piece_vectors
+        vectors = rows.take(ids, axis=0).astype(
+            np.float32
+        )  # a product of both kinds would convert them piecemeal
+        vectors *= scale[ids, None]
+        return vectors
 
     @cached_property
     def _of_names(self) -> KindNetwork:

@@ -281,8 +281,8 @@ class _Words:
         # Behind the hour, where the script has spaces: "am 7. Mai" says nothing of the morning.
         mornings = {word for row in rows for word in row.morning}
         glued_mornings = set(filter(_GLUED.match, mornings))
-        hour = rf"\d(?:{_SPACE}{marks})??{_SPACE}"
-        morning = rf"{hour}(?:{_either(mornings - glued_mornings)})(?![^\W\d_])|{_either(glued_mornings)}"
+        behind = rf"(?:{_SPACE}{marks})??{_SPACE}(?:{_either(mornings - glued_mornings)})(?![^\W\d_])"
+        morning = rf"\d{behind}|{_either(glued_mornings)}"
         # Digits of scripts without spaces, in words; Hangul has spaces.
         self.digits = dict(_HAN_DIGITS)
         for row in rows:
@@ -303,7 +303,12 @@ class _Words:
         )
         self.before = re.compile(rf"(?i){marks}{_SPACE}\Z")
         self.morning = re.compile(f"(?i){morning}")
-        self.exact = re.compile(f"(?i)[{''.join(_FRACTIONS)}]|{morning}")
+        # One set of characters first: a search for a set is fast.
+        fractions, first = "".join(_FRACTIONS), "".join(word[0] for word in glued_mornings)
+        either = "|".join(f"(?<={word[0]}){word[1:]}" for word in sorted(glued_mornings))
+        self.exact = re.compile(
+            rf"[\d{fractions}{first}](?:(?<=[{fractions}])|(?<=\d)(?i:{behind})|{either})"
+        )
         self.afternoon = re.compile(f"(?i){afternoon}")
         self.scale = re.compile(
             rf"(?i)[\s\u00a0\u202f-]*(?:({stems})\w*|({wholes})(?!\w)|{_SPACE}({inside}))"

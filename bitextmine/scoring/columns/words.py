@@ -24,6 +24,7 @@ class Strings:
     def __init__(self) -> None:
         self._table = word_table()
         self.all: list[str] = []
+        self.characters = 0
 
     def read(self, lines: Sequence[str]) -> Pieces:
         """Return the numbers of the words of each line, the parts between blanks."""
@@ -33,6 +34,7 @@ class Strings:
         except UnicodeEncodeError:
             return self.read([_SURROGATE.sub("\ufffd", line) for line in lines])
         self.all += fresh
+        self.characters += sum(map(len, fresh))
         offsets = np.concatenate([np.zeros(1, dtype=np.int64), ends])
         return Pieces(numbers[: offsets[-1]], offsets)
 
