@@ -3,6 +3,7 @@
 The model is py3langid's (the extra ``languages``); its automaton runs over a block of texts side by side.
 """
 
+import re
 import tempfile
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,8 @@ from bitextmine.languages.romanize import fold_lookalikes
 CHARACTERS = 240
 # Texts walked side by side: few enough that their states stay in the processor's cache.
 BLOCK = 2048
+# What is in normal form, and in one script: Latin letters without combining marks, and common punctuation.
+_OTHER = re.compile("[^\0-\u02ff\u2010-\u2027]")
 
 
 def is_installed() -> bool:
@@ -173,4 +176,4 @@ def _sample(text: str) -> str:
         text = "".join(c if c.isprintable() else " " for c in text)
     if text.isupper():
         text = text.lower()
-    return text if text.isascii() else fold_lookalikes(unicodedata.normalize("NFC", text))
+    return fold_lookalikes(unicodedata.normalize("NFC", text)) if _OTHER.search(text) else text

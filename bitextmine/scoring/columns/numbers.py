@@ -1,11 +1,12 @@
 """The agreement of the numbers of a pair, in digits, words or Roman numerals."""
 
 import functools
+import itertools
 import operator
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -282,16 +283,16 @@ def word_values(text: str, lang: str = "") -> list[int]:
     values = _words(code)
     tokens = [_plain(token) for token in _LETTERS.findall(text)]
     pairs = list(map(operator.add, tokens, tokens[1:]))
-    triples = map(operator.add, pairs, tokens[2:])
-    simple = [values[word] for word in (*tokens, *pairs, *triples) if word in values]
-    return [*simple, *_composed(tokens, values, code)]
+    longer = [word for word in (*pairs, *map(operator.add, pairs, tokens[2:])) if word in values]
+    simple = [values[word] for word in (*tokens, *longer) if word in values]
+    return [*simple, *_composed(_joined(tokens, values) if longer else tokens, values, code)]
 
 
-def _composed(tokens: list[str], values: dict[str, int], code: str) -> Iterator[int]:
+def _composed(tokens: Iterable[str], values: dict[str, int], code: str) -> Iterator[int]:
     """Yield the numbers of two words or more that are sums of multiples of powers of ten."""
     total = section = words = 0
     skipped = False
-    for part in (*(part for token in _joined(tokens, values) for part in _split(token, values, code)), ""):
+    for part in (*itertools.chain.from_iterable(_split(token, code) for token in tokens), ""):
         power, value = _power(part, code) if part else None, values.get(part)
         if power is not None and (value is None or value == 10**power):  # others are duals
             section = max(1, section) * 10**power
@@ -320,8 +321,10 @@ def _joined(tokens: list[str], values: dict[str, int]) -> Iterator[str]:
         at += size
 
 
-def _split(token: str, values: dict[str, int], code: str) -> list[str]:
+@functools.lru_cache(maxsize=1 << 14)
+def _split(token: str, code: str) -> list[str]:
     """Return the number words that a word consists of: drei, hundert, tausend; the word if it is none."""
+    values = _words(code)
     if token in values or _power(token, code) is not None:
         return [token]
     parts = [part.removeprefix("und") for part in _scales(code)[2].split(token[:_LONGEST_WORD])]
