@@ -307,7 +307,7 @@ class _Words:
         fractions, first = "".join(_FRACTIONS), "".join(word[0] for word in glued_mornings)
         either = "|".join(f"(?<={word[0]}){word[1:]}" for word in sorted(glued_mornings))
         self.exact = re.compile(
-            rf"[\d{fractions}{first}](?:(?<=[{fractions}])|(?<=\d)(?i:{behind})|{either})"
+            rf"[\d{fractions}{first}](?:(?<=[{fractions}])|(?<=\d)(?=[^\W\d_]|[' \u00a0\u202f])(?i:{behind})|{either})"
         )
         self.afternoon = re.compile(f"(?i){afternoon}")
         self.scale = re.compile(
