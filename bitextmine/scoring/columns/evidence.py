@@ -178,7 +178,6 @@ def _fours(tokens: Sequence[Hashable]) -> set[tuple[Hashable, ...]]:
     return set(zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False))
 
 
-@lru_cache(maxsize=1 << 16)
 def _spelled(word: str) -> str:
     return latin(word)[:_START]
 
