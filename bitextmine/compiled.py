@@ -42,7 +42,7 @@ class Module:
 
 MODULES = {
     "alignment": Module("alignment/_dp", 2),
-    "encoder": Module("encoder/_native", 4),
+    "encoder": Module("encoder/_native", 5),
     "search": Module("search/_fused", 5),
 }
 

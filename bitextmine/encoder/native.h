@@ -38,8 +38,12 @@ typedef struct table table; /* words.c */
     F(int64_t, match_pieces, const int8_t *, const float *, int64_t, const int32_t *, const int64_t *,              \
       const int32_t *, const int64_t *, int64_t, float *, int32_t *, float *, int32_t *)                            \
     F(int64_t, match_features, const int8_t *, const float *, const int32_t *, const void *, const int64_t *,        \
-      int64_t, const int64_t *, int64_t, float *)
+      int64_t, const int64_t *, int64_t, float *)                                                                   \
+    F(int64_t, delete_words, const int8_t *, const float *, int64_t, const int64_t *, int64_t, float *)
 
 PROTOTYPES(FUNCTIONS)
+
+/* sums.c: the sum of so many rows, each with its factor. */
+void sum_words(const int8_t *values, const float *scale, int64_t dim, const int32_t *ids, int64_t count, float *out);
 
 #endif

@@ -140,3 +140,7 @@ void sum_pieces(const void *values, const float *scale, int64_t dim, const int32
         unit(out, dim + columns);
     }
 }
+
+void sum_words(const int8_t *values, const float *scale, int64_t dim, const int32_t *ids, int64_t count, float *out) {
+    best_sum()(values, scale, NULL, dim, dim, ids, count, out);
+}

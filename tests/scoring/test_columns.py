@@ -476,7 +476,11 @@ def test_names_without_a_counterpart_from_the_definitions():
     known = encoder.tokenizer.names()
 
     def vector(pieces):
-        return norms[pieces] / norms.mean() @ units[pieces]
+        spoken = [p for p in pieces if p >= len(known) or any(map(str.isalnum, known[p]))]
+        return norms[spoken] / norms.mean() @ units[spoken]
+
+    def gain(src, tgt, base):
+        return math.log((1.02 - base) / (1.02 - src @ tgt / np.linalg.norm(src) / np.linalg.norm(tgt)))
 
     found = PairTexts(src, tgt, Tools(Request(("quality",)), encoder)).piece_inputs()
     doubts: dict[tuple[int, int], list[float]] = {}
@@ -487,6 +491,8 @@ def test_names_without_a_counterpart_from_the_definitions():
                 if piece < len(known) and known[piece].startswith("▁"):
                     its.append([])
                 its[-1].append(piece)
+        whole = [vector([piece for word in its for piece in word]) for its in words]
+        base = whole[0] @ whole[1] / math.prod(map(np.linalg.norm, whole))
         for side in range(2):
             others = words[1 - side]
             capitalised = [other for other in pair[1 - side].split() if other[0].isupper()]
@@ -497,11 +503,17 @@ def test_names_without_a_counterpart_from_the_definitions():
                 best = (units[real] @ units[[piece for other in others for piece in other]].T).max(axis=1)
                 if not word[0].isupper() or word in ("Yesterday", "Here", "Hier") or best.mean() >= 0.85:
                     continue
-                own = vector(pieces)
-                alike = max(0, *(own @ other / np.linalg.norm(other) for other in map(vector, others)))
+                own, left = vector(pieces), whole[side] - vector(pieces)
                 length = np.linalg.norm(own)
-                signs = [best.mean(), best.min(), alike / length, odds[pieces].mean(), spelled]
-                signs += [math.log1p(len(pieces)), math.log(length + 1e-3), 1]
+                alike = max(own @ other / np.linalg.norm(other) for other in map(vector, others))
+                replaced = max(gain(left, whole[1 - side] - vector(other), base) for other in others)
+                signs = [best.mean(), best.min(), odds[pieces].mean(), spelled, math.log1p(len(pieces)), 1]
+                signs += [
+                    gain(left, whole[1 - side], base),
+                    replaced,
+                    alike / length,
+                    math.log(length + 1e-3),
+                ]
                 odd = math.log(1 / logistic(network, np.array([signs]))[0] - 1)
                 doubts.setdefault((row, side), []).append(min(max(odd, -6), 6))
     worst = [[max(doubts[row, side]) for row in range(2)] for side in range(2)]

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bitextmine.encoder.deletions import DELETIONS, Deletions, Vocabulary, deletions
 from bitextmine.encoder.folder import QUALITY, file_digest
 from bitextmine.encoder.ngrams import SPACE
 from bitextmine.encoder.pieces import PieceRows, Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import check_finite, read_arrays
 from bitextmine.errors import BitextmineError
-from bitextmine.languages.codes import STOPS, same_code, script_code
+from bitextmine.languages.codes import STOPS, UNSPACED_LETTER, same_code, script_code
 from bitextmine.mining.piece_features import FEATURES, PieceFeatures, Sentences, sums
 from bitextmine.mining.scorer import ScorerNetwork
 from bitextmine.scoring.columns import evidence
@@ -43,18 +44,21 @@ INPUTS = (
 # counterpart; the distance of the name most unlike the other side's words; the number of such names; by the network
 # `words`, the highest log odds that a name lacks a counterpart, and the sum of the probabilities. Of both sides: the
 # higher cosine, and the lower distance, log odds and sum. Then the negations of each side, and the difference; how well
-# the sentences of each side match (`_sentence_inputs`); the features of all pieces; the logarithm of the ratio of the
-# weights of both sides (`Networks.weights`), and its absolute value.
+# the sentences of each side match (`_sentence_inputs`); the features of all pieces; what the pair would gain without
+# some of its words (`deletions`); the logarithm of the ratio of the weights of both sides (`Networks.weights`), and its
+# absolute value.
 SIDE_INPUTS = 6
 BOTH_INPUTS = 4
 NEGATION_INPUTS = 4
 SENTENCE_INPUTS = 4
-PIECE_INPUTS = 1 + 2 * SIDE_INPUTS + BOTH_INPUTS + NEGATION_INPUTS + 2 * SENTENCE_INPUTS + FEATURES + 2
+PIECE_INPUTS = (
+    1 + 2 * SIDE_INPUTS + BOTH_INPUTS + NEGATION_INPUTS + 2 * SENTENCE_INPUTS + FEATURES + DELETIONS + 2
+)
 # The network `words` gets, of a name: the mean cosine of its pieces with the most similar ones of the other side, and
-# the lowest; the cosine of its vector with that of the most similar word; the log odds that it keeps its spelling; the
-# distance from the word spelled most alike; the logarithms of the number of pieces and of the length of its vector;
-# whether both sides have the same script.
-NAME_INPUTS = 8
+# the lowest; the log odds that it keeps its spelling; the distance from the word spelled most alike; the logarithm of
+# the number of pieces; whether both sides have the same script; what the pair gains without it, and without it and a
+# word of the other side; the highest cosine with one; the logarithm of the length of its vector.
+NAME_INPUTS = 10
 NAME_STEPS = 16  # of a unit of log odds, in `Networks.names`
 WEIGHT_STEPS = 32  # of a unit of the logarithm, in `Networks.weights`
 WEIGHT_SMOOTH = 2.0  # added to the weight of a text
@@ -63,7 +67,7 @@ _APART = 0.5  # distance of a name without a counterpart
 _HIGHEST_BY_TEXTS = 0.5  # above the limits of the presets
 _MOST = 3.0  # of any count
 _MOST_DIFFERENCE = 1.5
-_SPELLED = 4  # of NAME_INPUTS, the distance of spellings
+_SPELLED = 3  # of NAME_INPUTS, the distance of spellings
 _MOST_ODDS = 6.0  # of a name without a counterpart
 _SAMPLE = 100  # characters that tell the script of a text
 _NOT_LATIN = re.compile("[^\0-\u024f\u2000-\u206f]")  # nor punctuation
@@ -205,6 +209,7 @@ class Matched:
     pieces: tuple[Pieces, Pieces]
     best: tuple[NDArray[np.float32], NDArray[np.float32]]
     features: NDArray[np.float32]
+    deletions: Deletions
 
 
 class Names(NamedTuple):
@@ -287,7 +292,10 @@ class Quality:
             *(self._log_weight(*side) for side in zip(pieces[::-1], langs[::-1], strict=True))
         )
         return np.column_stack(
-            [cosine, *words, *both, *negation, *sentences, matched.features, ratio, np.abs(ratio)]
+            [
+                *(cosine, *words, *both, *negation, *sentences, matched.features),
+                *(matched.deletions.features, ratio, np.abs(ratio)),
+            ]
         )
 
     def cut(self, sides: tuple[Sequence[str], Sequence[str]]) -> tuple[Pieces, Pieces]:
@@ -313,7 +321,7 @@ class Quality:
         best = np.empty(len(src.ids), dtype=np.float32), np.empty(len(tgt.ids), dtype=np.float32)
         every = [Sentences(side, np.arange(len(side))) for side in (src, tgt)]
         features = self._pieces.features(every[0], every[1], best)
-        return Matched(sides, words, (src, tgt), best, features)
+        return Matched(sides, words, (src, tgt), best, features, deletions((src, tgt), self._vocabulary))
 
     def marked_words(
         self, matched: Matched, side: int, code: str, negated: NDArray[np.bool_]
@@ -349,74 +357,32 @@ class Quality:
         # Not the marks around the word, which the other side has, too.
         names = Pieces(some.ids[names.ids], names.offsets).keep(~self._marks[some.ids[names.ids]])
         count = names.lengths
-        closest, length = self._closest(names, matched.pieces[1 - side], at[unsure])
+        first = pieces.offsets[at[unsure]] + begin[unsure] - some.offsets[np.searchsorted(rows, at[unsure])]
+        in_context = matched.deletions.words[side][matched.deletions.word_of[side][first]]
         signs = (
             cosines[unsure],
             lowest,
-            closest,
             sums(self._names[names.ids], names) / np.maximum(count, 1),
             apart[lacked],
             np.log1p(count),
-            np.log(length + 1e-3),
             same[lacked],
+            *in_context.T[:3],
+            np.log(in_context[:, 3] + 1e-3),
         )
         return inputs, Names(at[unsure].tolist(), [words[i] for i in lacked], np.stack(signs, axis=1))
-
-    def _closest(
-        self, names: Pieces, texts: Pieces, row: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the cosine (n,) of each name with the most similar word of text row[i], and its vector's length."""
-        closest, lengths = np.zeros(len(names)), np.zeros(len(names))
-        for start in range(0, len(names), _ROWS):
-            part = np.arange(start, min(start + _ROWS, len(names)))
-            vectors = self._sums(names.take(part))
-            rows, text = np.unique(row[part], return_inverse=True)
-            there = texts.take(rows)
-            begins = self._begins[there.ids]
-            begins[there.offsets[:-1][there.lengths > 0]] = True
-            starts = np.append(np.flatnonzero(begins), len(begins))
-            words = self._sums(Pieces(there.ids, starts))
-            words /= np.maximum(np.linalg.norm(words, axis=1, keepdims=True), 1e-9)
-            # Each name with each word; einsum, as BLAS would share these products among threads, which mostly wait.
-            of_text = Pieces(np.arange(len(words)), np.searchsorted(starts, there.offsets)).take(text)
-            name = np.repeat(np.arange(len(part)), of_text.lengths)
-            found = np.zeros(len(part))
-            np.maximum.at(found, name, np.einsum("wd,wd->w", words[of_text.ids], vectors[name]))
-            lengths[part] = np.linalg.norm(vectors, axis=1)
-            closest[part] = found / np.maximum(lengths[part], 1e-9)
-        return closest, lengths
-
-    def _sums(self, words: Pieces) -> NDArray[np.float32]:
-        """Return the sums (n, d) of the vectors of the pieces of words."""
-        lengths = words.lengths
-        total = np.zeros((len(words), self._piece_vectors[0].shape[1]), dtype=np.float32)
-        for nth in range(int(lengths.max(initial=0))):
-            long = np.flatnonzero(lengths > nth)
-            vectors = self._vectors(words.ids[words.offsets[long] + nth])
-            if len(long) == len(total) and not nth:  # as a rule
-                total = vectors
-            else:
-                total[long] += vectors
-        return total
-
-    def _vectors(self, ids: NDArray[np.int32]) -> NDArray[np.float32]:
-        """Return the vectors (m, d) of pieces."""
-        rows, scale = self._piece_vectors
-        vectors = rows.take(ids, axis=0).astype(
-            np.float32
-        )  # a product of both kinds would convert them piecemeal
-        vectors *= scale[ids, None]
-        return vectors
 
     @cached_property
     def _of_names(self) -> KindNetwork:
         return self._networks.words if self._tables is None else self._tables["words"]
 
     @cached_property
-    def _piece_vectors(self) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-        """Return the rows of pieces, and what makes their norms those of the encoder, by the mean norm."""
+    def _vocabulary(self) -> Vocabulary:
+        """Return the vectors of pieces by the mean norm, and the pieces that begin a word of any script."""
         rows, norms = self._encoder.piece_rows()
-        return rows, (norms / max(float(norms.mean()), 1e-12) * self._pieces.inverse).astype(np.float32)
+        scale = (norms / max(float(norms.mean()), 1e-12) * self._pieces.inverse).astype(np.float32)
+        begins, names = self._begins.copy(), self._tokenizer.names()
+        begins[: len(names)] |= [UNSPACED_LETTER.search(name) is not None for name in names]
+        return Vocabulary(rows, scale, begins, self._marks)
 
     def _table(self, name: str) -> NDArray[Any]:
         table: NDArray[Any] = getattr(self._networks, name) if self._tables is None else self._tables[name]

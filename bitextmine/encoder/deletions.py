@@ -1,0 +1,173 @@
+"""What two texts would gain if words of them were deleted: signs of words that the other text lacks.
+
+The vector of a text is the sum of those of its words. Where a word or a run of words has no counterpart, the cosine of
+the pair rises when it is deleted; where a word has been replaced, when both it and its replacement are. A gain is
+log((1.02 - before) / (1.02 - after)) of the cosines, at least -1.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bitextmine.compiled import library
+from bitextmine.encoder.pieces import Pieces, offsets_of
+
+Floats = NDArray[np.float64]
+
+RUNS = ((1, 2), (3, 5), (6, 1 << 30))  # words of a run; deletions.c has the same constants
+_BEST = 3
+_LEAST = 1e-3  # square of the length of a rest
+_MOST_WORDS = 80  # of a text that has more, neighbours count as one
+# Of each side: for each of RUNS the gain of the best run, and its share of the text's length; of single words the sum
+# of positive gains, the share with one, the highest gain, the mean of the best, the deviation, and the mean of the best
+# with a word of the other side. Of both: what the best run gains with the best of the other side after it, from either
+# side, and the best word with a word of the other.
+SIDE_DELETIONS = 2 * len(RUNS) + 6
+DELETIONS = 2 * SIDE_DELETIONS + 3
+
+
+class Deletions(NamedTuple):
+    """Of n pairs: `features`, float32 (n, DELETIONS), zeros where a side has no words.
+
+    For each side, `word_of` is the number of the word that each piece belongs to, (pieces,), -1 if to none; `words`,
+    float32 (words, 4), are what each word gains, what it gains with a word of the other side, the highest cosine with
+    one, and the length of its vector.
+    """
+
+    features: NDArray[np.float32]
+    word_of: tuple[NDArray[np.int64], NDArray[np.int64]]
+    words: tuple[NDArray[np.float32], NDArray[np.float32]]
+
+
+class Vocabulary(NamedTuple):
+    """Of all pieces: vectors `rows`, (pieces, d), times `scale`; flags of those that begin a word, and of marks."""
+
+    rows: NDArray[np.int8]
+    scale: NDArray[np.float32]
+    begins: NDArray[np.bool_]
+    marks: NDArray[np.bool_]
+
+
+def deletions(both: tuple[Pieces, Pieces], vocabulary: Vocabulary) -> Deletions:
+    """Compare n pairs of texts by their words, without marks."""
+    words, texts, word_of = zip(*(_words(side, vocabulary) for side in both), strict=True)
+    features = np.zeros((len(both[0]), DELETIONS), dtype=np.float32)
+    src, tgt = (np.zeros((len(side), 4), dtype=np.float32) for side in words)
+    found = Deletions(features, word_of, (src, tgt))
+    rows, scale = vocabulary.rows, vocabulary.scale
+    if (compiled := library("encoder")) is None:
+        for pair in range(len(features)):
+            some = [
+                side.take(np.arange(of[pair], of[pair + 1])) for side, of in zip(words, texts, strict=True)
+            ]
+            if all(map(len, some)):
+                features[pair], values = _compare(*(_sums(side, rows, scale) for side in some))
+                for side, of in enumerate(texts):
+                    found.words[side][of[pair] : of[pair + 1]] = values[side]
+        return found
+    arrays = [
+        (np.ascontiguousarray(side.ids), side.offsets, of, values)
+        for side, of, values in zip(words, texts, found.words, strict=True)
+    ]
+    addresses = np.array([array.ctypes.data for side in arrays for array in side], dtype=np.int64)
+    if compiled.delete_words(rows, scale, rows.shape[1], addresses, len(features), features):
+        raise MemoryError
+    return found
+
+
+def _words(pieces: Pieces, vocabulary: Vocabulary) -> tuple[Pieces, NDArray[np.int64], NDArray[np.int64]]:
+    """Return the words of n texts, the offsets (n + 1,) of the texts in them, and the number of each piece's word."""
+    begins = vocabulary.begins[pieces.ids]
+    begins[pieces.offsets[:-1][pieces.lengths > 0]] = True
+    text, number = np.repeat(np.arange(len(pieces)), pieces.lengths), np.cumsum(begins) - 1
+    kept = ~vocabulary.marks[pieces.ids]
+    real = np.bincount(number, kept, int(begins.sum())) > 0  # words that are more than marks
+    number = np.where(real[number], np.cumsum(real)[number] - 1, -1)
+    count = np.bincount(text[begins][real], minlength=len(pieces))
+    if (count > _MOST_WORDS).any():
+        first = offsets_of(count)[text]
+        merged = np.minimum(count, _MOST_WORDS)
+        number = np.where(
+            number < 0,
+            -1,
+            (number - first) * merged[text] // np.maximum(count, 1)[text] + offsets_of(merged)[text],
+        )
+        count = merged
+    lengths = np.bincount(number[kept], minlength=int(count.sum()))
+    return Pieces(pieces.ids[kept], offsets_of(lengths)), offsets_of(count), number
+
+
+def _sums(words: Pieces, rows: NDArray[np.int8], scale: NDArray[np.float32]) -> Floats:
+    vectors: Floats = np.add.reduceat(
+        rows[words.ids] * scale[words.ids, None], words.offsets[:-1], axis=0, dtype=np.float64
+    )
+    return vectors
+
+
+def _compare(src: Floats, tgt: Floats) -> tuple[list[Floats | float], list[Floats]]:
+    """Return the features of a pair and the values of the words of each side, from the vectors of these."""
+    sides, whole = (src, tgt), (src.sum(axis=0), tgt.sum(axis=0))
+    square = [max(float(v @ v), 1e-6) for v in whole]
+    base = float(whole[0] @ whole[1]) / math.sqrt(square[0] * square[1])
+    cross, length = np.einsum("id,jd->ij", src, tgt), [np.sqrt((side**2).sum(axis=1)) for side in sides]
+    rest = [np.sqrt(_square(v - side)) for side, v in zip(sides, whole, strict=True)]
+    product = whole[0] @ whole[1] - (src @ whole[1])[:, None] - (tgt @ whole[0]) + cross
+    pairs = _gain(product / (rest[0][:, None] * rest[1]), base)
+    alike = cross / (np.maximum(length[0], 1e-6)[:, None] * np.maximum(length[1], 1e-6))
+    features: list[Floats | float] = []
+    words, joint = [], []
+    for number, (side, other) in enumerate(zip(sides, whole[::-1], strict=True)):
+        replaced, closest = pairs.max(axis=1 - number), alike.max(axis=1 - number)
+        runs, size = _runs(side, other)
+        best = np.unravel_index(runs.argmax(), runs.shape)
+        highest = runs[best] if len(side) > 1 else base
+        alone = np.minimum(_gain(runs.diagonal(1), base), 1) if len(side) > 1 else np.zeros(1)
+        for fewest, most in RUNS:
+            some = np.where((size >= fewest) & (size <= most), runs, -1.0)
+            begin, end = np.unravel_index(some.argmax(), some.shape)
+            found, run = some[begin, end], side[begin:end].sum(axis=0)
+            features += (
+                [_gain(found, base), math.sqrt(run @ run / square[number])] if found > -1 else [0.0, 0.0]
+            )
+        features += [np.maximum(alone, 0).sum(), (alone > 0).mean(), alone.max(), _best(alone)]
+        features += [alone.std(), _best(replaced)]
+        words.append(np.stack([alone, replaced, closest, length[number]], axis=1))
+        left = whole[number] - side[slice(*best)].sum(axis=0) if len(side) > 1 else whole[number]
+        after = _runs(sides[1 - number], left)[0].max()
+        joint.append(_gain(np.maximum(highest, after), base))
+    return [*features, *joint, pairs.max()], words
+
+
+def _runs(words: Floats, other: Floats) -> tuple[Floats, NDArray[np.int64]]:
+    """Return the cosines of `other` with a text without its words i to j - 1, -1 where none are, and j - i."""
+    n = len(words)
+    until = np.concatenate([np.zeros((1, words.shape[1])), np.cumsum(words, axis=0)])
+    products = np.einsum("id,jd->ij", until, until)  # BLAS would share these small products among threads
+    toward = until @ other / np.sqrt(_square(other))
+    own, whole = products.diagonal(), products[-1]
+    rest = own[-1] - 2 * (whole - whole[:, None]) + own[:, None] + own - 2 * products
+    cosines: Floats = (toward[-1] - toward + toward[:, None]) / np.sqrt(np.maximum(rest, _LEAST))
+    size = np.arange(n + 1) - np.arange(n + 1)[:, None]
+    longest = max(n * 7 // 10, 1) if n > 1 else 0
+    cosines[(size < 1) | (size > longest)] = -1
+    return cosines, size
+
+
+def _square(vectors: Floats) -> Floats:
+    found: Floats = np.maximum((vectors**2).sum(axis=-1), _LEAST)
+    return found
+
+
+def _gain(cosine: Floats, base: float) -> Floats:
+    found: Floats = np.log((1.02 - min(base, 0.999)) / (1.02 - np.minimum(cosine, 0.999)))
+    return np.maximum(found, -1)
+
+
+def _best(values: Floats) -> float:
+    """Return the mean of the highest, -1 for those that a short text lacks."""
+    highest = np.sort(values)[::-1][:_BEST]
+    return float((highest.sum() - (_BEST - len(highest))) / _BEST)
