@@ -6,17 +6,21 @@
 
 #include "native.h"
 
-#define LANES 16 /* Sums are taken side by side, in the same order on every machine. */
+#define LANES 32 /* numbers of a row that are multiplied at once */
+#define TILE 4   /* rows, likewise */
+#define LONGEST 32000 /* of the vectors of a pair, as whole numbers: their products fit 32 bits, and are exact */
 #define RUNS 3
 #define BEST 3
 #define LEAST 1e-3 /* square of the length of a rest */
+#define RISE 1e-3  /* a gain beyond rounding */
 #define WORD 4 /* values of a word */
 #define SIDE_FEATURES (2 * RUNS + 6)
 static const int64_t fewest[RUNS] = {1, 3, 6}; /* words */
 
 typedef struct {
     int64_t count;
-    float *words;                    /* (count, dim) */
+    float *words;                    /* (count, wide) */
+    int16_t *rows;                   /* (count, wide), the same as whole numbers */
     double *gram;                    /* (count, count), products of the words of this side */
     double *rest;                    /* (count, count + 1), 1 / the length of the text without its words i to j - 1 */
     double *toward, *own;            /* (count), products with the whole of the other side, and of this one */
@@ -26,47 +30,6 @@ typedef struct {
     double square, cosine;           /* of the whole; of the best run */
     int64_t begin, end;              /* of the best run */
 } side;
-
-/* The products of two rows of x with four rows of y, LANES numbers at a time. */
-#define PRODUCTS(NAME, TARGET, VECTOR, WIDTH)                                                               \
-    TARGET static void NAME(const float *x, const float *y, int64_t dim, double (*out)[4]) {                 \
-        VECTOR total[8][LANES / WIDTH] = {{{0}}};                                                            \
-        for (int64_t k = 0; k < dim; k += LANES)                                                             \
-            for (int v = 0; v < LANES / WIDTH; v++) {                                                        \
-                const VECTOR one = *(const VECTOR *)(x + k + v * WIDTH);                                     \
-                const VECTOR two = *(const VECTOR *)(x + dim + k + v * WIDTH);                               \
-                for (int r = 0; r < 4; r++) {                                                                \
-                    const VECTOR other = *(const VECTOR *)(y + r * dim + k + v * WIDTH);                     \
-                    total[r][v] += one * other;                                                              \
-                    total[4 + r][v] += two * other;                                                          \
-                }                                                                                            \
-            }                                                                                                \
-        for (int r = 0; r < 8; r++) {                                                                        \
-            float lanes[LANES];                                                                              \
-            memcpy(lanes, total[r], sizeof lanes);                                                           \
-            for (int l = 0; l < 8; l++) lanes[l] += lanes[l + 8];                                            \
-            for (int l = 0; l < 4; l++) lanes[l] += lanes[l + 4];                                            \
-            out[r / 4][r % 4] = (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);                               \
-        }                                                                                                    \
-    }
-typedef float floats4 __attribute__((vector_size(16), aligned(4)));
-typedef float floats8 __attribute__((vector_size(32), aligned(4)));
-typedef float floats16 __attribute__((vector_size(64), aligned(4)));
-PRODUCTS(products_plain, , floats4, 4)
-#if X86
-PRODUCTS(products_avx2, T_AVX2, floats8, 8)
-PRODUCTS(products_avx512, T_512, floats16, 16)
-#endif
-typedef void products(const float *x, const float *y, int64_t dim, double (*out)[4]);
-
-static products *best_products(void) {
-#if X86
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f")) return products_avx512;
-    if (__builtin_cpu_supports("avx2")) return products_avx2;
-#endif
-    return products_plain;
-}
 
 /* By how much a deletion brings the cosine nearer to 1, on a logarithmic scale. */
 static double gain(double cosine, double base) {
@@ -160,7 +123,7 @@ static void side_features(side *s, double square, double base, float *out) {
         s->alone[i] = alone;
         sum += alone;
         squares += alone * alone;
-        if (alone > 0) rise += alone, higher++;
+        if (alone > RISE) rise += alone, higher++;
         if (alone > highest) highest = alone;
     }
     const double n = (double)s->count, spread = squares / n - sum / n * (sum / n);
@@ -216,36 +179,52 @@ static double joint(const side *s, side *other, const double *cross, int64_t ste
     return gain(found > s->cosine ? found : s->cosine, base);
 }
 
+/* Fills in `rows` of both sides, and returns what the numbers of words were multiplied by. */
+static double whole_numbers(side *both, int64_t wide) {
+    float longest = 1e-9f;
+    for (int s = 0; s < 2; s++)
+        for (int64_t x = 0; x < both[s].count; x++) {
+            float lanes[LANES] = {0}, square = 0;
+            for (int64_t k = 0; k < wide; k += LANES)
+                for (int l = 0; l < LANES; l++) {
+                    const float value = both[s].words[x * wide + k + l];
+                    lanes[l] += value * value;
+                }
+            for (int l = 0; l < LANES; l++) square += lanes[l];
+            if (square > longest) longest = square;
+        }
+    const float factor = LONGEST / sqrtf(longest);
+    for (int s = 0; s < 2; s++)
+        for (int64_t k = 0; k < both[s].count * wide; k++) {
+            const float value = both[s].words[k] * factor;
+            both[s].rows[k] = (int16_t)(value + (value < 0 ? -0.5f : 0.5f));
+        }
+    return factor;
+}
+
 /* Fills in the products of words with words, (n, m) in cross, and returns that of the whole texts. */
-static double multiply(side *a, side *b, int64_t wide, double *cross, products *eight) {
-    double some[2][4], dot = 0;
-    for (int s = 0; s < 2; s++) {
-        side *of = s ? b : a;
-        for (int64_t x = 0; x < of->count; x += 2)
-            for (int64_t y = 0; y < x + 2; y += 4) {
-                eight(of->words + x * wide, of->words + y * wide, wide, some);
-                for (int64_t w = x; w < x + 2 && w < of->count; w++)
-                    for (int64_t z = y; z < y + 4 && z <= w; z++)
-                        of->gram[w * of->count + z] = of->gram[z * of->count + w] = some[w - x][z - y];
-            }
+static double multiply(side *both, int64_t wide, double *cross, int32_t *totals, int64_t w) {
+    const double factor = whole_numbers(both, wide), unit = 1 / (factor * factor);
+    side *a = &both[0], *b = &both[1];
+    double dot = 0;
+    for (side *of = a; of <= b; of++) {
+        multiply_rows(of->rows, of->count, of->rows, of->count, wide, totals, w);
         of->square = 0;
         for (int64_t x = 0; x < of->count; x++) {
             of->own[x] = of->toward[x] = 0;
-            for (int64_t y = 0; y < of->count; y++) of->own[x] += of->gram[x * of->count + y];
+            for (int64_t y = 0; y < of->count; y++)
+                of->own[x] += of->gram[x * of->count + y] = totals[x * w + y] * unit;
             of->square += of->own[x];
         }
         of->square = fmax(of->square, 1e-6);
     }
-    for (int64_t x = 0; x < a->count; x += 2)
-        for (int64_t y = 0; y < b->count; y += 4) {
-            eight(a->words + x * wide, b->words + y * wide, wide, some);
-            for (int64_t w = x; w < x + 2 && w < a->count; w++)
-                for (int64_t z = y; z < y + 4 && z < b->count; z++) {
-                    const double product = cross[w * b->count + z] = some[w - x][z - y];
-                    a->toward[w] += product;
-                    b->toward[z] += product;
-                    dot += product;
-                }
+    multiply_rows(a->rows, a->count, b->rows, b->count, wide, totals, w);
+    for (int64_t x = 0; x < a->count; x++)
+        for (int64_t y = 0; y < b->count; y++) {
+            const double product = cross[x * b->count + y] = totals[x * w + y] * unit;
+            a->toward[x] += product;
+            b->toward[y] += product;
+            dot += product;
         }
     return dot;
 }
@@ -255,7 +234,6 @@ static double multiply(side *a, side *b, int64_t wide, double *cross, products *
  * text has no words. Returns 0, or -1 when memory runs out. */
 int64_t delete_words(const int8_t *values, const float *scale, int64_t dim, const int64_t *sides, int64_t pairs,
                      float *out) {
-    products *eight = best_products();
     const int64_t wide = (dim + LANES - 1) / LANES * LANES;
     const int32_t *ids[2];
     const int64_t *words[2], *texts[2];
@@ -269,18 +247,19 @@ int64_t delete_words(const int8_t *values, const float *scale, int64_t dim, cons
         for (int64_t i = 0; i < pairs; i++)
             if (texts[s][i + 1] - texts[s][i] > longest) longest = texts[s][i + 1] - texts[s][i];
     }
-    longest += 4; /* rows are multiplied two by four */
+    longest = (longest + TILE - 1) / TILE * TILE;
     side both[2];
     const int64_t floats = longest * wide, doubles = longest * (longest + 1);
     float *vectors = calloc(2 * floats, sizeof(float));
+    int16_t *rows = calloc(2 * floats, sizeof(int16_t));
+    int32_t *totals = malloc(longest * longest * sizeof(int32_t));
     double *numbers = calloc(5 * doubles + 16 * longest, sizeof(double));
-    if (!vectors || !numbers) {
-        free(vectors), free(numbers);
-        return -1;
-    }
+    const int64_t failed = vectors && rows && totals && numbers ? 0 : -1;
+    if (failed) pairs = 0;
     double *cross = numbers, *at = numbers + doubles;
     for (int s = 0; s < 2; s++) {
         both[s].words = vectors + s * floats;
+        both[s].rows = rows + s * floats;
         both[s].gram = at, at += doubles;
         both[s].rest = at, at += doubles;
         double **arrays[] = {&both[s].toward, &both[s].own,      &both[s].left,    &both[s].column,
@@ -299,7 +278,7 @@ int64_t delete_words(const int8_t *values, const float *scale, int64_t dim, cons
         }
         memset(out, 0, (2 * SIDE_FEATURES + 3) * sizeof(float));
         if (!a->count || !b->count) continue;
-        const double dot = multiply(a, b, wide, cross, eight);
+        const double dot = multiply(both, wide, cross, totals, longest);
         const double base = dot / sqrt(a->square * b->square);
         measure_rests(a), measure_rests(b);
         const double replaced = replace(a, b, cross, dot, base);
@@ -318,6 +297,6 @@ int64_t delete_words(const int8_t *values, const float *scale, int64_t dim, cons
                 word[3] = (float)both[s].length[w];
             }
     }
-    free(vectors), free(numbers);
-    return 0;
+    free(vectors), free(rows), free(totals), free(numbers);
+    return failed;
 }

@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 RUNS = ((1, 2), (3, 5), (6, 1 << 30))  # words of a run; deletions.c has the same constants
 _BEST = 3
 _LEAST = 1e-3  # square of the length of a rest
+_RISE = 1e-3  # a gain beyond rounding
 _MOST_WORDS = 80  # of a text that has more, neighbours count as one
 # Of each side: for each of RUNS the gain of the best run, and its share of the text's length; of single words the sum
 # of positive gains, the share with one, the highest gain, the mean of the best, the deviation, and the mean of the best
@@ -133,7 +134,7 @@ def _compare(src: Floats, tgt: Floats) -> tuple[list[Floats | float], list[Float
             features += (
                 [_gain(found, base), math.sqrt(run @ run / square[number])] if found > -1 else [0.0, 0.0]
             )
-        features += [np.maximum(alone, 0).sum(), (alone > 0).mean(), alone.max(), _best(alone)]
+        features += [alone[alone > _RISE].sum(), (alone > _RISE).mean(), alone.max(), _best(alone)]
         features += [alone.std(), _best(replaced)]
         words.append(np.stack([alone, replaced, closest, length[number]], axis=1))
         left = whole[number] - side[slice(*best)].sum(axis=0) if len(side) > 1 else whole[number]

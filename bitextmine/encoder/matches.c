@@ -250,6 +250,11 @@ static uintptr_t make_room(int64_t bytes, void **whole) {
     return at ? at + (64 - at % 64) % 64 : 0;
 }
 
+void multiply_rows(const int16_t *x, int64_t n, const int16_t *y, int64_t m, int64_t dim, int32_t *totals, int64_t w) {
+    strip *products = BEST(strip);
+    for (int64_t i = 0; i < n; i += TILE) products(x + i * dim, y, m, dim, totals + i * w, w);
+}
+
 typedef struct {
     const int32_t *ids;
     const int64_t *offsets;

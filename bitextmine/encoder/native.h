@@ -1,8 +1,9 @@
-/* The inner loops of an encoder without layers: declarations shared by words.c, sums.c, matches.c and rows.c.
+/* The inner loops of an encoder without layers: declarations shared by words.c, sums.c, matches.c, deletions.c
+ * and rows.c.
  *
  * No Python API: loaded with ctypes, called with the interpreter lock released; compiled.py declares the functions for
  * Python. Without a compiled library tokenizer.py, sums.py and matches.py compute the same to the bit: sums are taken in one
- * fixed order, without fused multiply-adds (build with -ffp-contract=off).
+ * fixed order, without fused multiply-adds (build with -ffp-contract=off). deletions.py computes the same up to rounding.
  */
 
 #ifndef BITEXTMINE_ENCODER_NATIVE_H
@@ -42,6 +43,10 @@ typedef struct table table; /* words.c */
     F(int64_t, delete_words, const int8_t *, const float *, int64_t, const int64_t *, int64_t, float *)
 
 PROTOTYPES(FUNCTIONS)
+
+/* matches.c: the products (n, w) of n rows of x with m rows of y, of dim numbers, a multiple of 32; there is room for as
+ * many rows as are a multiple of four. */
+void multiply_rows(const int16_t *x, int64_t n, const int16_t *y, int64_t m, int64_t dim, int32_t *totals, int64_t w);
 
 /* sums.c: the sum of so many rows, each with its factor. */
 void sum_words(const int8_t *values, const float *scale, int64_t dim, const int32_t *ids, int64_t count, float *out);

