@@ -16,9 +16,7 @@ from bitextmine.scoring.columns.catalogue import (
     PairTexts,
     Request,
     Tools,
-    copied,
     identifier,
-    length_ratio,
     pair_hash,
     pair_key,
     pair_script,
@@ -275,14 +273,22 @@ def test_script(src, tgt, script):
     assert pair_script(src, tgt) == script
 
 
-def test_length_ratio():
-    assert length_ratio("abcd", " abcdefgh  ") == 2
-    assert length_ratio("abcdefgh", "abcd") == 2
-    assert length_ratio("", "  ") == 1
-    assert length_ratio("", "abc") == math.inf
+def column(name, src, tgt):
+    return PairTexts([src], [tgt], Tools()).column(name)[0]
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt", "ratio"),
+    [("abcd", " abcdefgh  ", 2), ("abcdefgh", "abcd", 2), ("", "  ", 1), ("", "abc", math.inf)],
+)
+def test_length_ratio(src, tgt, ratio):
+    assert column("length_ratio", src, tgt) == ratio
 
 
 def test_copied():
+    def copied(src, tgt):
+        return column("copy", src, tgt)
+
     assert copied("The red car", "the RED car!") == 1
     assert copied("The red car", "La voiture rouge") == 0
     assert copied("Visit Paris now", "Visitez Paris maintenant") == pytest.approx(1 / 3)

@@ -1,28 +1,25 @@
 """Signs in the texts of a pair: loops, copied runs, names, negations."""
 
 import math
+import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bitextmine.scoring.columns.catalogue import PairTexts, Request, Tools, copied
+from bitextmine.languages.codes import UNSPACED_LETTER, letters_of
+from bitextmine.languages.romanize import latin
+from bitextmine.scoring.columns.catalogue import PairTexts, Request, Tools
 from bitextmine.scoring.columns.evidence import (
     NAMES,
     Vocabulary,
-    copied_pairs,
-    copied_run,
     evidence,
-    looped,
     marked_words,
-    name_places,
-    names_apart,
     negations,
     spellings,
-    tokens_of,
     unlike,
-    words_of,
 )
 
 WORDS = st.lists(st.sampled_from("abcde"), max_size=14)
@@ -42,13 +39,13 @@ WORDS = st.lists(st.sampled_from("abcde"), max_size=14)
     ],
 )
 def test_loops(text, share):
-    assert looped(tokens_of(text, words_of(text))) == pytest.approx(share, abs=0.01)
+    assert loops(text) == pytest.approx(share, abs=0.01)
 
 
 @given(WORDS, st.integers(3, 6))
 def test_a_phrase_that_comes_again_and_again_is_a_loop(phrase, times):
     if 2 <= len(phrase) <= 12:
-        assert looped(phrase * times) >= 1 - 1 / times - 1e-9
+        assert loops(" ".join(phrase * times)) >= 1 - 1 / times - 1e-9
 
 
 @pytest.mark.parametrize(
@@ -62,19 +59,7 @@ def test_a_phrase_that_comes_again_and_again_is_a_loop(phrase, times):
     ],
 )
 def test_pairs_of_words_left_in_the_other_language(src, tgt, count):
-    assert copied_pairs(src, tgt, words_of(src), words_of(tgt)) == count
-
-
-@given(WORDS, WORDS)
-def test_copied_runs_are_the_longest_common_ones(a, b):
-    runs = [
-        n
-        for n in range(4, len(a) + 1)
-        for i in range(len(a) - n + 1)
-        for j in range(len(b))
-        if a[i : i + n] == b[j : j + n]
-    ]
-    assert copied_run(a, b) == (max(runs, default=0) if len(set(a) & set(b)) >= 3 else 0)
+    assert signs(src, tgt)["copied pairs of words"] == count
 
 
 @pytest.mark.parametrize(
@@ -88,7 +73,7 @@ def test_copied_runs_are_the_longest_common_ones(a, b):
     ],
 )
 def test_names_that_the_other_side_lacks(src, tgt, apart):
-    assert names_apart(src, tgt, words_of(src), words_of(tgt)) == apart
+    assert signs(src, tgt)["names"] == apart
 
 
 @pytest.mark.parametrize(
@@ -151,8 +136,8 @@ def test_sentences_are_counted_by_their_ends(text, sentences):
 
 
 def test_wide_brackets_are_brackets():
-    assert signs("Berlin (Germany) [1]", "柏林（德国）［1］", "", "")["brackets"] == 0
-    assert signs("Berlin (Germany)", "柏林", "", "")["brackets"] == 2
+    assert signs("Berlin (Germany) [1]", "柏林（德国）［1］")["brackets"] == 0
+    assert signs("Berlin (Germany)", "柏林")["brackets"] == 2
 
 
 @pytest.mark.parametrize(
@@ -183,8 +168,12 @@ def test_negation_counts_if_it_is_known_in_both_languages(lang, found):
 
 
 def signs(src, tgt, *langs):
-    pairs = PairTexts([src], [tgt], Tools(Request(langs=langs)))
+    pairs = PairTexts([src], [tgt], Tools(Request(langs=langs or ("", ""))))
     return dict(zip(NAMES, evidence(*pairs.words, pairs.negated, pairs.number_counts)[0], strict=True))
+
+
+def loops(text):
+    return PairTexts([text], [""], Tools()).column("loops")[0]
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
@@ -208,7 +197,7 @@ def test_signs_of_words_out_of_order():
     assert some["more stops inside the target"] == 1
     assert some["more stops inside the source"] == 0
     assert some["only the target begins small"] == 1
-    assert signs(right, "кот никого не видел", "", "")["only the target begins small"] == 1
+    assert signs(right, "кот никого не видел")["only the target begins small"] == 1
     assert not any(
         signs(right, "猫", "", "")[f"only the {side} begins small"] for side in ("source", "target")
     )
@@ -233,7 +222,6 @@ def test_places_are_those_of_the_words_taken_one_by_one(texts, code):
             for at in range(1, len(words))
             if len(stripped[at]) > 2 and stripped[at][0].isupper() and words[at - 1][-1] != "."
         ]
-        assert name_places(words) == names
         marked += [(0, row, at) for at in names]
         if row and counts[row] is not None:
             marked += [(1, row, at) for at in np.flatnonzero(counts[row])]
@@ -249,6 +237,60 @@ PAIR_WORDS = "the The cat cat. Cat, (the İno Ino Paris PARIS, l’homme 我们�
 PAIRS = st.lists(st.sampled_from(PAIR_WORDS.split(" ")), max_size=12).map(" ".join)
 
 
+def lowered(text):
+    return text.replace("İ", "i").lower()
+
+
+def words_of(text):
+    return re.findall(r"[\w\u0900-\u0957]+(?:['’-]\w+)*", lowered(text))
+
+
+def units_of(text):
+    return list("".join(words_of(text))) if UNSPACED_LETTER.search(text) else words_of(text)
+
+
+def copied_run(a, b):
+    """Return the length of the longest common run of four tokens or more; 0 with less than three in common."""
+    runs = [
+        n
+        for n in range(4, len(a) + 1)
+        for i in range(len(a) - n + 1)
+        for j in range(len(b))
+        if a[i : i + n] == b[j : j + n]
+    ]
+    return max(runs, default=0) if len(set(a) & set(b)) >= 3 else 0
+
+
+def copied_pairs(src, tgt):
+    both = set(pairwise(words_of(src))) & set(pairwise(words_of(tgt)))
+    return sum(a.isalpha() and f"{a} {b}" in src and f"{a} {b}" in tgt for a, b in both)
+
+
+def names_apart(src, tgt):
+    """Return the fewest names that one side has and the other lacks, by their first four letters."""
+    names = [
+        {
+            word.lstrip("(")
+            for before, word in pairwise(text.split(" "))
+            if re.search(r"[\w,]$", before)
+            and len(re.findall(r"\w", word)) > 2
+            and word.lstrip("(")[0].isupper()
+        }
+        for text in (src, tgt)
+    ]
+    starts = [{latin(word)[:4] for word in words_of(text)} for text in (src, tgt)]
+    missing = [
+        sum(latin(lowered(re.match(r"[\w’-]+", name)[0]))[:4] not in there for name in set(own))
+        for own, there in zip(names, starts[::-1], strict=True)
+    ]
+    return min(3, *missing)
+
+
+def copied(src, tgt):
+    a, b = (set(letters_of(text.casefold())) for text in (src, tgt))
+    return len(a & b) / max(len(a), len(b)) if a or b else float(src.strip() == tgt.strip() != "")
+
+
 @given(st.lists(st.tuples(PAIRS, PAIRS), max_size=4))
 def test_signs_of_many_pairs_are_those_of_each(pairs):
     src, tgt = [src for src, _ in pairs], [tgt for _, tgt in pairs]
@@ -256,17 +298,21 @@ def test_signs_of_many_pairs_are_those_of_each(pairs):
     rows = evidence(*many.words, many.negated, many.number_counts)
     assert rows.shape == (len(pairs), len(NAMES))
     for row, copy, a, b in zip(rows, many.column("copy"), src, tgt, strict=True):
-        found, words = dict(zip(NAMES, row, strict=True)), (words_of(a), words_of(b))
-        units = [tokens_of(text, own) for text, own in zip((a, b), words, strict=True)]
-        first, second = map(looped, units)
+        found, units = dict(zip(NAMES, row, strict=True)), [units_of(a), units_of(b)]
+        first, second = map(loops, (a, b))
         assert found["source loops"] - found["target loops"] == pytest.approx(first - second)
         assert found["both loop"] == min(first, second)
         run = copied_run(*units)
         assert found["copied words"] == math.log1p(run)
         assert found["copied run"] == run / max(1, min(map(len, units)))
-        assert found["copied pairs of words"] == min(3, copied_pairs(a, b, *words))
-        assert found["names"] == names_apart(a, b, *words)
+        assert found["copied pairs of words"] == min(3, copied_pairs(a, b))
+        assert found["names"] == names_apart(a, b)
         assert copy == copied(a, b)
+
+
+@given(WORDS, WORDS)
+def test_copied_runs_are_the_longest_common_ones(a, b):
+    assert signs(" ".join(a), " ".join(b))["copied words"] == math.log1p(copied_run(a, b))
 
 
 @given(WORDS)
@@ -278,4 +324,4 @@ def test_loops_are_those_of_all_periods(tokens):
             run = run + 1 if one == other else 0
             if run >= max(period, 2):
                 most = max(most, run)
-    assert looped(tokens) == (most / len(tokens) if len(tokens) >= 4 else 0)
+    assert loops(" ".join(tokens)) == (most / len(tokens) if len(tokens) >= 4 else 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import string
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,19 +14,10 @@ from numpy.typing import NDArray
 
 from bitextmine.errors import UsageError
 from bitextmine.languages.clean import readable
-from bitextmine.languages.codes import letters_of, same_code, script_code, usual_length
+from bitextmine.languages.codes import same_code, script_code, usual_length
 from bitextmine.languages.identify import Languages, is_installed
 from bitextmine.mining.dedup import line_key
-from bitextmine.scoring.columns.evidence import (
-    DIGIT,
-    Vocabulary,
-    Words,
-    evidence,
-    looped,
-    negations,
-    tokens_of,
-    words_of,
-)
+from bitextmine.scoring.columns.evidence import DIGIT, Vocabulary, Words, evidence, negations
 from bitextmine.scoring.columns.numbers import agreement, number_counts
 from bitextmine.scoring.columns.words import common, count_of, distinct
 from bitextmine.scoring.options import WINDOW
@@ -48,7 +38,6 @@ _SURELY_NOT = 1e-6  # the least probability that log odds are taken of
 _LEAST_CUT = 40  # characters of a text whose halves have identifiable languages
 _NO_LETTERS = bytes(c for c in range(128) if chr(c) not in string.ascii_letters)
 _BLANK = b" \t\n\v\f\r"
-_CHARACTERS = 10_000  # of a longer text, the beginning is compared
 
 Floats = NDArray[np.float64]
 
@@ -332,12 +321,6 @@ class PairTexts:
         return quality.piece_inputs(matched, self.column("cosine"), self.langs, self.negated, self.negations)
 
 
-def length_ratio(src: str, tgt: str) -> float:
-    """Return the ratio of the longer to the shorter side in characters; inf if one is empty, 1 if both are."""
-    a, b = sorted((len(src.strip()), len(tgt.strip())))
-    return b / a if a else math.inf if b else 1.0
-
-
 def letters(text: str) -> float:
     """Return the share of letters among the bytes that are not blank; bytes beyond ASCII count as letters."""
     raw = text.encode("utf-8", "surrogatepass")
@@ -345,32 +328,25 @@ def letters(text: str) -> float:
     return len(raw.translate(None, _NO_LETTERS)) / visible if visible else 0.0
 
 
-def copied(src: str, tgt: str) -> float:
+def _length_ratio(pairs: PairTexts) -> Floats:
+    """Return the ratio of the longer to the shorter side in characters; inf if one is empty, 1 if both are."""
+    shorter, longer = np.minimum(*pairs.lengths), np.maximum(*pairs.lengths)
+    return np.divide(longer, shorter, out=np.where(longer > 0, np.inf, 1.0), where=shorter > 0)
+
+
+def _copy(pairs: PairTexts) -> Floats:
     """Return the share of common words among the distinct words of the side that has more of them.
 
     A letter is a word in scripts without spaces. Case, digits and punctuation do not count; without words equal texts
     have 1, others 0. Names and technical terms are rightly copied: only a value near 1 in a longer pair means that
     nothing was translated.
     """
-    a, b = (set(letters_of(text[:_CHARACTERS].casefold())) for text in (src, tgt))
-    most = max(len(a), len(b))
-    if not most:
-        return float(src.strip() == tgt.strip() and bool(src.strip()))
-    return len(a & b) / most
-
-
-def _copy(pairs: PairTexts) -> Floats:
-    """Return `copied` of every pair."""
     letters = [distinct(side.letters) for side in pairs.words]
     most = np.maximum(*(count_of(side, len(pairs)) for side in letters))
-    found = common(letters[0], letters[1], len(pairs)) / np.maximum(most, 1)
+    found: Floats = common(letters[0], letters[1], len(pairs)) / np.maximum(most, 1)
     for row in np.flatnonzero(most == 0).tolist():
-        found[row] = copied(pairs.src[row], pairs.tgt[row])
+        found[row] = pairs.src[row].strip() == pairs.tgt[row].strip() != ""
     return found
-
-
-def _loops(text: str) -> float:
-    return looped(tokens_of(text, words_of(text)))
 
 
 def pair_script(src: str, tgt: str) -> str:
@@ -465,14 +441,14 @@ COLUMNS = {
         Column(
             "margin2", lambda pairs: pairs.second.column("margin"), encoder=True, neighbours=True, second=True
         ),
-        Column("length_ratio", lambda pairs: pairs.each(length_ratio)),
+        Column("length_ratio", _length_ratio),
         Column("numbers", lambda pairs: agreement(pairs.number_counts)),
         Column("copy", _copy),
         Column("lang", _lang, languages=True, identifies=True),
         Column("quality", _quality, encoder=True, neighbours=True, better_with_languages=True),
         Column("shorter", lambda pairs: np.minimum(*pairs.lengths)),
         Column("longer", lambda pairs: np.maximum(*pairs.lengths)),
-        Column("loops", lambda pairs: pairs.each(lambda s, t: max(_loops(s), _loops(t)))),
+        Column("loops", lambda pairs: np.maximum(*(side.loops for side in pairs.words))),
         Column("letters", lambda pairs: pairs.each(lambda s, t: min(letters(s), letters(t)))),
         Column("src_lang", lambda pairs: identifier().guess(pairs.src), is_text=True, identifies=True),
         Column("tgt_lang", lambda pairs: identifier().guess(pairs.tgt), is_text=True, identifies=True),

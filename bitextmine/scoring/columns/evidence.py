@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from itertools import pairwise
@@ -53,10 +53,7 @@ NAMES = (
     *("negated source", "negated target", "lone numbers", "clashing numbers"),
 )
 
-_CHARACTERS = 4_000  # of a longer text, the beginning
-_TOKEN = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-_MARK = re.compile(MARK)
-_MARKED_TOKEN = re.compile(rf"(?:[^\W_]|{MARK})+(?:['’-](?:[^\W_]|{MARK})+)*")
+_TOKEN = re.compile(rf"(?:[^\W_]|{MARK})+(?:['’-](?:[^\W_]|{MARK})+)*")
 _LONGEST_PERIOD = 12  # tokens that a loop repeats
 _FEWEST = 4  # tokens of a text that can loop, and of a copied run
 # Each begins with a set of characters, which the search finds fast. A run of marks is one end. The semicolon is the
@@ -75,7 +72,6 @@ _UNMARKED = re.compile("[\u0e00-\u0eff\u1780-\u17ff]")  # Thai, Lao, Khmer: no m
 # The search goes from space to space, and leaves out most words by their first letter.
 _NAMED = re.compile(r"(?![a-z])[\"'“„«(]*([^\W\d_][\w’'-]{2,})")
 _BEFORE = re.compile(r"[\w,;()\-–—]\Z")
-_NAMES = re.compile(rf" (?![a-z])(?<=[\w,;()\-–—] ){_NAMED.pattern}")
 _DIGIT = re.compile(r"\d")
 _START = 4  # letters of a name that must agree
 _SYLLABIC = re.compile("[\u3041-\u30ff\uac00-\ud7a3]")
@@ -84,130 +80,23 @@ _OPENING = "\"'“„«»‘‚([{¿¡"
 _LOWER = re.compile("[a-zß-öø-ÿ\u0100-\u017fα-ώа-\u052fա-և\u1ea0-\u1ef9]+")
 _SOUNDS_ALIKE = 0.85  # the most that consonants alone make two names of different scripts alike
 _GLUED = re.compile(f"[{UNSPACED}\uac00-\ud7a3]")  # where negation is a part of a word; \uac00: Hangul
-_SPLITS = "\u0130"  # the one letter whose lower case is not a letter: a dot follows
 _MOST = 3  # of any count that is a sign
 _MOST_CHARACTERS = 1 << 20  # of remembered words, which take about 30 MB
 _MOST_TOKENS = 2_000  # of a text that is searched for a copied run
 _ODD = np.int64(-0x61C8864680B583EB)  # mixes the bits of a hash
-# Signs of words. Brackets; letters of scripts without marks at the end of sentences, or without spaces; _SPLITS.
-_BRACKET, _UNMARKED_LETTER, _UNSPACED_LETTER, _SPLIT_LETTER = 1, 2, 4, 8
+# Signs of words, one bit each. Brackets; letters of scripts without marks at the end of sentences, or without spaces.
+_BRACKET, _UNMARKED_LETTER, _UNSPACED_LETTER = 1, 2, 4
 # It begins with a letter in lower case; ends with a mark of sentences behind two letters.
-_SMALL, _STOP = 16, 32
-# It is capitalised, behind marks that open; a name to `names_apart`; ends as a word before such a name may; ends so
+_SMALL, _STOP = 8, 16
+# It is capitalised, behind marks that open; a name to `_names_apart`; ends as a word before such a name may; ends so
 # that the next word is capitalised for being the first. A digit.
-_CAPITAL, _NAME, _BEFORE_NAME, _BEFORE_START = 64, 128, 256, 512
-DIGIT = 1024
-_ENDS = 11  # bits of these
-
-
-def words_of(text: str) -> list[str]:
-    """Return the words of a text in lower case."""
-    pattern = _TOKEN if text.isascii() or _MARK.search(text) is None else _MARKED_TOKEN
-    low = text[:_CHARACTERS].lower()
-    # Most words stand between blanks as they are.
-    return [word for part in low.split() for word in ((part,) if part.isalnum() else pattern.findall(part))]
-
-
-def tokens_of(text: str, words: list[str]) -> list[str]:
-    """Return the words of a text, or its characters if its script has no spaces between words."""
-    return words if text.isascii() or UNSPACED_LETTER.search(text) is None else list("".join(words))
-
-
-def looped(tokens: list[str]) -> float:
-    """Return the share of a text that repeats what came directly before, from 0 to 1."""
-    return repeated(tokens) / max(1, len(tokens))
-
-
-def repeated(tokens: Sequence[Hashable]) -> int:
-    """Return the number of tokens in a row that repeat what came directly before.
-
-    A phrase of 2 to 12 words counts if it comes twice in a row, a word if it comes three times, or twice at the end.
-    """
-    count = len(tokens)
-    again = count - len(set(tokens))
-    if count < _FEWEST or not again:
-        return 0
-    most = int(tokens[-1] == tokens[-2])
-    # A longer loop has two tokens or more that were there before, one after the other, as hardly any right text has.
-    if again < 2 or len(set(pairwise(tokens))) == count - 1:
-        return most
-    places: dict[tuple[Hashable, Hashable], list[int]] = {}
-    periods: set[int] = set()
-    for at, both in enumerate(pairwise(tokens)):
-        if both in places:
-            periods.update(at - place for place in places[both][-_LONGEST_PERIOD:])
-            places[both].append(at)
-        else:
-            places[both] = [at]
-    for period in sorted(periods):
-        if period > min(_LONGEST_PERIOD, count // 2):
-            break
-        run = 0
-        for token, later in zip(tokens, tokens[period:], strict=False):
-            run = run + 1 if token == later else 0
-            if run > most and run >= period and (period > 1 or run > 1):
-                most = run
-    return most
-
-
-def copied_run(a: Sequence[Hashable], b: Sequence[Hashable]) -> int:
-    """Return the number of consecutive tokens that both texts have; 0 for fewer than four, or three different ones."""
-    if len(set(a).intersection(b)) < _FEWEST - 1 or _fours(a).isdisjoint(_fours(b)):
-        return 0
-    places: dict[Hashable, list[int]] = {}
-    for at, token in enumerate(b):
-        places.setdefault(token, []).append(at)
-    longest = 0
-    ending: dict[int, int] = {}
-    for token in a:
-        ending = {at: ending.get(at - 1, 0) + 1 for at in places.get(token, ())}
-        longest = max(longest, max(ending.values(), default=0))
-    return longest if longest >= _FEWEST else 0
-
-
-def copied_pairs(src: str, tgt: str, a: list[str], b: list[str]) -> int:
-    """Return the number of pairs of consecutive words in lower case that both texts have: a part not translated."""
-    if len(set(a).intersection(b)) < 2:
-        return 0
-    both = set(pairwise(a)).intersection(pairwise(b))
-    # Names are rightly copied.
-    return sum(word.isalpha() and (pair := f"{word} {after}") in src and pair in tgt for word, after in both)
-
-
-def _fours(tokens: Sequence[Hashable]) -> set[tuple[Hashable, ...]]:
-    return set(zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False))
+_CAPITAL, _NAME, _BEFORE_NAME, _BEFORE_START = 32, 64, 128, 256
+DIGIT = 512
+_ENDS = 10  # bits of these
 
 
 def _spelled(word: str) -> str:
     return latin(word)[:_START]
-
-
-def names_apart(src: str, tgt: str, src_words: list[str], tgt_words: list[str]) -> int:
-    """Return the number of names on each side that the other lacks, at most 3: a name replaced by another.
-
-    A name is a capitalised word inside a sentence; it is there if a word of the other side begins alike, spelled in
-    Latin letters.
-    """
-    both = []
-    for text in (src, tgt):
-        if text[1:].islower():  # fast
-            return 0
-        names = {word for word in _NAMES.findall(text[:_CHARACTERS]) if word[0].isupper()}
-        if not names:
-            return 0
-        both.append(names)
-    fewest = _MOST
-    for names, text, lowered in ((both[0], tgt, tgt_words), (both[1], src, src_words)):
-        if _SPLITS in text:
-            lowered = _TOKEN.findall(text[:_CHARACTERS])
-        there = set(lowered)
-        missing = [name for name in names if name.lower() not in there or _SPLITS in name]
-        if not missing:
-            return 0
-        # Spelling is slow, and most names are there letter by letter.
-        spelled = set(map(_spelled, lowered))
-        fewest = min(fewest, sum(_spelled(name) not in spelled for name in missing))
-    return fewest
 
 
 @lru_cache(maxsize=1 << 16)
@@ -315,19 +204,13 @@ def negations(words: Words, code: str) -> NDArray[np.int64] | None:
     return None if of is None else totals(of(words.numbers.ids), words.numbers)
 
 
-def _plain(text: str) -> str:
-    return text[:_CHARACTERS].lower().replace("’", "'")
-
-
 def _signs(word: str) -> int:
     """Return the signs of a word, and above them the number of sentence ends in it."""
     if word.isalpha() and word.isascii() and word.islower():  # fast
         return _SMALL | _BEFORE_NAME
     signs = _SMALL if word[0].islower() and word[0].isalnum() else 0
     if not word.isascii():
-        signs |= (_UNMARKED_LETTER if _UNMARKED.search(word) else 0) | (
-            _SPLIT_LETTER if _SPLITS in word else 0
-        )
+        signs |= _UNMARKED_LETTER if _UNMARKED.search(word) else 0
         signs |= _UNSPACED_LETTER if UNSPACED_LETTER.search(word) else 0
     if not word.islower():  # fast
         inside, name = word.lstrip(_OPENING), _NAMED.match(word)
@@ -343,16 +226,21 @@ def _signs(word: str) -> int:
     return signs | len((_PLAIN_END if word.isascii() else _END).findall(word)) << _ENDS
 
 
+def _lower(word: str) -> str:
+    """Return a word in lower case; Python would add a dot to the letter of \u0130, and a dot ends a word."""
+    return word.replace("\u0130", "i").lower()
+
+
 def _tokens(word: str) -> Sequence[str]:
-    """Return the parts of a word, in lower case, of which `words_of` consists."""
-    low = word.lower()
-    return (low,) if low.isalnum() else _MARKED_TOKEN.findall(low)
+    """Return the words in lower case that a word between blanks consists of."""
+    low = _lower(word)
+    return (low,) if low.isalnum() else _TOKEN.findall(low)
 
 
 def _name(word: str) -> tuple[str, ...]:
     """Return the name that a word is, as it is and in lower case."""
     name = _NAMED.match(word)
-    return () if name is None else (name[1], name[1].lower())
+    return () if name is None else (name[1], _lower(name[1]))
 
 
 class Vocabulary:
@@ -381,7 +269,9 @@ class Vocabulary:
         """Return the negating words of a language in each word; None if they are not known."""
         pattern = _negation(code) if code else None
         if pattern is not None and code not in self._negations:
-            self._negations[code] = Known(self.words, lambda word: len(pattern.findall(_plain(word))))
+            self._negations[code] = Known(
+                self.words, lambda word: len(pattern.findall(_lower(word).replace("’", "'")))
+            )
         return self._negations.get(code)
 
 
@@ -413,8 +303,14 @@ class Words:
 
     @cached_property
     def tokens(self) -> Pieces:
-        """Return the words of each text as `words_of` does."""
+        """Return the words of each text in lower case, without punctuation."""
         return self.vocabulary.tokens(self.numbers)
+
+    def strings(self, row: int) -> list[str]:
+        """Return `tokens` of one text."""
+        return [
+            self.vocabulary.parts.all[number] for number in self.tokens.take(np.array([row])).ids.tolist()
+        ]
 
     @cached_property
     def distinct(self) -> NDArray[np.int64]:
@@ -436,14 +332,42 @@ class Words:
 
     @cached_property
     def units(self) -> Pieces:
-        """Return the words of each text, or its characters, as `tokens_of` does."""
+        """Return `tokens` of each text, or its characters if its script has no spaces between words."""
         rows = np.flatnonzero(self.has(_UNSPACED_LETTER))
         if not len(rows):
             return self.tokens
-        spaced = [" ".join("".join(words_of(self.texts[row]))) for row in rows.tolist()]
+        spaced = [" ".join("".join(self.strings(row))) for row in rows.tolist()]
         order = np.arange(len(self.texts))
         order[rows] = len(order) + np.arange(len(rows))
         return Pieces.join([self.tokens, self.vocabulary.parts.read(spaced)]).take(order)
+
+    @cached_property
+    def repeats(self) -> NDArray[np.int64]:
+        """Return the number of `units` in a row that repeat what came directly before, (n,).
+
+        A phrase of 2 to 12 words counts if it comes twice in a row, a word if it comes three times, or twice at the
+        end.
+        """
+        ids, text = self.units.ids, text_of(self.units)
+        lengths, offsets = self.units.lengths, self.units.offsets
+        found = np.zeros(len(lengths), dtype=np.int64)
+        long = np.flatnonzero(lengths >= _FEWEST)
+        last = offsets[long + 1] - 1
+        found[long] = ids[last] == ids[last - 1]
+        for period in range(1, _LONGEST_PERIOD + 1):
+            same = np.flatnonzero(ids[period:] == ids[:-period])
+            same = same[text[same] == text[same + period]]
+            run = np.flatnonzero(np.diff(same, prepend=-2) != 1)  # where one begins
+            length, of = np.diff(run, append=len(same)), text[same[run]]
+            loops = (length >= max(2, period)) & (lengths[of] >= max(_FEWEST, 2 * period))
+            np.maximum.at(found, of[loops], length[loops])
+        return found
+
+    @property
+    def loops(self) -> NDArray[np.float64]:
+        """Return the share of each text that repeats what came directly before, from 0 to 1, (n,)."""
+        found: NDArray[np.float64] = self.repeats / np.maximum(1, self.units.lengths)
+        return found
 
 
 def evidence(
@@ -454,10 +378,8 @@ def evidence(
     no: (2, n) flags of the negated sources and targets, all False unless both languages are stated; numbers: (n, 3)
     counts of `number_counts`.
     """
-    count = [np.maximum(1, side.units.lengths) for side in (src, tgt)]
-    repeats = [_repeats(side.units) for side in (src, tgt)]
-    longer = repeats[1] - repeats[0]
-    loops = repeats[0] / count[0], repeats[1] / count[1]
+    loops, longer = (src.loops, tgt.loops), tgt.repeats - src.repeats
+    fewest = np.maximum(1, np.minimum(src.units.lengths, tgt.units.lengths))
     log = _logs(np.abs(longer))
     run, pairs = _copied(src, tgt)
     ends, a, b = _punctuation(src, tgt)
@@ -469,7 +391,7 @@ def evidence(
         np.minimum(*loops),
         np.where(longer < 0, log, 0),
         np.where(longer > 0, log, 0),
-        run / np.minimum(*count),
+        run / fewest,
         _logs(run),
         np.minimum(pairs, _MOST),
         np.maximum(0, ends),
@@ -494,51 +416,65 @@ def _logs(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.fromiter(map(math.log1p, counts.tolist()), np.float64, len(counts))
 
 
-def _repeats(tokens: Pieces) -> NDArray[np.int64]:
-    """Return `repeated` of each text."""
-    ids, text = tokens.ids, text_of(tokens)
-    found = np.zeros(len(tokens), dtype=np.int64)
-    long = np.flatnonzero(tokens.lengths >= _FEWEST)
-    last = tokens.offsets[long + 1] - 1
-    found[long] = ids[last] == ids[last - 1]
-    for period in range(1, _LONGEST_PERIOD + 1):
-        same = np.flatnonzero(ids[period:] == ids[:-period])
-        same = same[text[same] == text[same + period]]
-        run = np.flatnonzero(np.diff(same, prepend=-2) != 1)  # where one begins
-        length, of = np.diff(run, append=len(same)), text[same[run]]
-        loops = (length >= max(2, period)) & (tokens.lengths[of] >= max(_FEWEST, 2 * period))
-        np.maximum.at(found, of[loops], length[loops])
-    return found
-
-
 def _copied(src: Words, tgt: Words) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return `copied_run` and `copied_pairs` of each pair of texts."""
+    """Return the lengths (n,) of the longest runs of units that both texts have, and the numbers of copied pairs.
+
+    A run has four units or more, and the texts have three different ones in common. A copied pair is one of consecutive
+    words in lower case, as in a part that was not translated; names are rightly copied.
+    """
     run, pairs = (np.zeros(len(src.texts), dtype=np.int64) for _ in range(2))
     a, b = src.units, tgt.units
     some = common(distinct(a), distinct(b), len(run)) >= _FEWEST - 1
-    for row in _with_common_pair(a, b, some).tolist():
+    for row in np.flatnonzero(some & _share_run(a, b, _FEWEST)).tolist():
         both = (side.ids[side.offsets[row] : side.offsets[row + 1]][:_MOST_TOKENS] for side in (a, b))
-        run[row] = copied_run(*(tokens.tolist() for tokens in both))
-    for row in _with_common_pair(src.tokens, tgt.tokens, np.ones_like(some)).tolist():
+        run[row] = _copied_run(*(tokens.tolist() for tokens in both))
+    for row in np.flatnonzero(_share_run(src.tokens, tgt.tokens, 2)).tolist():
+        there = set(pairwise(src.strings(row))).intersection(pairwise(tgt.strings(row)))
         texts = src.texts[row], tgt.texts[row]
-        pairs[row] = copied_pairs(*texts, *map(words_of, texts))
+        pairs[row] = sum(
+            word.isalpha() and all(f"{word} {after}" in text for text in texts) for word, after in there
+        )
     return run, pairs
 
 
-def _with_common_pair(a: Pieces, b: Pieces, of: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return those of some texts of which both sides have the same two tokens in a row, and perhaps a few others."""
+def _share_run(a: Pieces, b: Pieces, size: int) -> NDArray[np.bool_]:
+    """Return flags of the pairs of texts that have the same tokens in a row, and perhaps of a few others."""
     shift = 63 - len(a).bit_length()  # above it a key has the number of the text
     keys = []
     for side in (a, b):
-        text = text_of(side)
-        hashed = (side.ids[:-1] * _ODD ^ side.ids[1:]) * _ODD  # wraps around
-        keys.append(((text[1:] << shift) | (hashed & ((1 << shift) - 1)))[text[1:] == text[:-1]])
-    found = np.bincount(keys[0][is_among(keys[0], np.sort(keys[1]))] >> shift, minlength=len(a)) > 0
-    return np.flatnonzero(found & of)
+        text, count = text_of(side), max(0, len(side.ids) - size + 1)
+        hashed = np.zeros(count, dtype=np.int64)
+        for at in range(size):
+            hashed = (hashed ^ side.ids[at : at + count]) * _ODD  # wraps around
+        keys.append(
+            ((text[:count] << shift) | (hashed & ((1 << shift) - 1)))[
+                text[:count] == text[size - 1 :][:count]
+            ]
+        )
+    found = keys[0][is_among(keys[0], np.sort(keys[1]))] >> shift
+    flags: NDArray[np.bool_] = np.bincount(found, minlength=len(a)) > 0
+    return flags
+
+
+def _copied_run(a: Sequence[int], b: Sequence[int]) -> int:
+    """Return the length of the longest run of tokens that both texts have, 0 for fewer than four."""
+    places: dict[int, list[int]] = {}
+    for at, token in enumerate(b):
+        places.setdefault(token, []).append(at)
+    longest = 0
+    ending: dict[int, int] = {}
+    for token in a:
+        ending = {at: ending.get(at - 1, 0) + 1 for at in places.get(token, ())}
+        longest = max(longest, max(ending.values(), default=0))
+    return longest if longest >= _FEWEST else 0
 
 
 def _names_apart(src: Words, tgt: Words) -> NDArray[np.int64]:
-    """Return `names_apart` of each pair of texts."""
+    """Return the number of names on each side that the other lacks, at most 3: a name replaced by another.
+
+    A name is a capitalised word inside a sentence; it is there if a word of the other side begins alike, spelled in
+    Latin letters.
+    """
     texts = len(src.texts)
     names = [side.names for side in (src, tgt)]
     others = ((names[0], tgt), (names[1], src))
@@ -554,9 +490,6 @@ def _names_apart(src: Words, tgt: Words) -> NDArray[np.int64]:
         keys = key_of(text[some], spelled(name[some]))
         among = np.sort(key_of(rows[text_of(there)], spelled(there.ids)))
         apart = np.minimum(apart, count_of(keys[~is_among(keys, among)], texts))
-    for row in np.flatnonzero(src.has(_SPLIT_LETTER) | tgt.has(_SPLIT_LETTER)).tolist():
-        both = src.texts[row], tgt.texts[row]
-        apart[row] = names_apart(*both, *map(words_of, both))
     return apart
 
 
@@ -605,18 +538,6 @@ def _stops_inside(words: Words) -> NDArray[np.int64]:
 def _stops(text: str) -> bool:
     tail = text.rstrip()[-_TAIL:].rstrip(CLOSING)
     return tail[-1:] in _LAST
-
-
-def name_places(words: list[str]) -> list[int]:
-    """Return the places of capitalised words inside a sentence."""
-    return [
-        at
-        for at in range(1, len(words))
-        if not words[at].islower()  # most words, told at once
-        and len(word := words[at].lstrip(_OPENING)) > 2
-        and word[0].isupper()
-        and words[at - 1][-1] not in _STARTING
-    ]
 
 
 def marked_words(words: Words, negated: NDArray[np.bool_], code: str) -> NDArray[np.int64]:
