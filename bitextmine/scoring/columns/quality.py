@@ -140,8 +140,8 @@ class Networks:
     `weights` is int8 (pieces,): the logarithms, in steps of 1/32, of factors of `usual_weights`, with which the two
     sides of a translation weigh the same.
     `languages` is int32 (l, 3): a language, and in thousandths what is added to the logarithm of the weight of its
-    texts, and to the log odds of its pairs by the network `pieces`, where the thresholds would keep fewer right pairs
-    than of other languages.
+    texts, and to the log odds of its pairs by the network `pieces`, so that about as many right pairs of each language
+    pass.
     """
 
     texts: KindNetwork
