@@ -278,7 +278,7 @@ def name_pieces(encoder: Encoder, pool: Pool) -> np.ndarray:
     for _, pairs, _ in pool:
         texts = [text for pair in pairs for text in pair]
         own = evidence.Vocabulary().read(texts)
-        row, _, place = evidence.marked_words(own, np.zeros(len(texts), dtype=bool), "")
+        row, _, place = evidence.marked_words(own, "")
         for text, at in zip(row.tolist(), place.tolist(), strict=True):
             if len(word := texts[text].split()[at].strip(MARKS)) > 2:
                 known = [word.strip(MARKS) for word in texts[text ^ 1].lower().split()]  # of the other side
@@ -300,20 +300,20 @@ def name_pieces(encoder: Encoder, pool: Pool) -> np.ndarray:
     return np.clip(np.rint(NAME_STEPS * bag.weight.detach().numpy()[:, 0]), -127, 127).astype(np.int8)
 
 
-def names_to_fit(pool: Pool, quality: Quality) -> tuple[np.ndarray, np.ndarray]:
+def names_to_fit(pool: Pool, encoder: Encoder, quality: Quality) -> tuple[np.ndarray, np.ndarray]:
     """Return NAME_INPUTS (n, m) of names of pairs, and "good" or, if it was put in place of another, "names" (n,)."""
     large = [(langs, pairs) for langs, pairs, _ in pool if len(pairs) >= FEWEST]
     most = NAMED // (2 * len(large))
-    signs, kinds = [], []
+    tools, signs, kinds = Tools(encoder=encoder), [], []
     for langs, pairs in large:
         stream, rng = Stream(pairs, langs, True), random.Random(1)
         spoilt = ((pair, stream.spoilt("names", at, rng)) for at, pair in enumerate(pairs))
         both = [(pair, pair) for pair in pairs[:most]]
         both += itertools.islice(((pair, found) for pair, found in spoilt if found), most)
-        sides = tuple([found[side] for _, found in both] for side in range(2))
-        matched = quality.matched(sides)
+        texts = PairTexts(*zip(*(found for _, found in both), strict=True), tools, is_readable=True)
+        matched = quality.matched(texts.words, texts.pieces)
         for side in range(2):
-            names = quality.marked_words(matched, side, langs[side], np.zeros(len(both), dtype=bool))[1]
+            names = quality.marked_words(matched, side, "")[1]
             for row, word, own in zip(names.row, names.word, names.signs, strict=True):
                 right, found = both[row]
                 # The name that the other side lacks now is neither.
@@ -506,7 +506,7 @@ def networks(encoder: Encoder, a: argparse.Namespace) -> dict[str, np.ndarray]:
         ),
     }
     done("negations and names")
-    names = fitted_names(*names_to_fit(pool, Quality(encoder, arrays)))
+    names = fitted_names(*names_to_fit(pool, encoder, Quality(encoder, arrays)))
     quality = Quality(encoder, arrays | {"words": KindNetwork(**names)})
     arrays |= {f"words.{part}": np.ascontiguousarray(value, np.float32) for part, value in names.items()}
     fit = columns(encoder, quality, rows_to_fit(pool, encoder))

@@ -14,7 +14,6 @@ from bitextmine.files.formats.layout import Columns
 from bitextmine.files.formats.table import Block, Malformed, Rows, open_table
 from bitextmine.files.source import Source
 from bitextmine.scoring.columns.catalogue import PairTexts, Tools, log_lengths
-from bitextmine.scoring.columns.numbers import number_agreement
 from bitextmine.scoring.compute import good_rows
 from bitextmine.scoring.judge import Fewest
 
@@ -31,7 +30,6 @@ _ENDS = 5  # pairs shown from either end and from either side of the threshold
 _SHOWN = 5  # pairs shown for each reason for doubt
 _PER_LEVEL = 3
 _LEVELS = (0.99, 0.9, 0.75, 0.5, 0.25, 0.1, 0.01)
-_DIGIT = re.compile(r"\d")
 _LETTER = re.compile("[A-Za-z]|[^\x00-\x7f]")
 
 
@@ -124,10 +122,7 @@ TESTS: dict[str, Test] = {
         (pairs.column("shorter") < SHORT) & (pairs.column("longer") < BOTH_SHORT) & _lettered(pairs)
     ),
     "length": _length,
-    # Numbers on one side alone agree by half or more, so most pairs are settled by the search for digits.
-    "digits": lambda pairs, usual: pairs.each(
-        lambda s, t: bool(_DIGIT.search(s) and _DIGIT.search(t)) and number_agreement(s, t) < 0.5
-    ).astype(bool),
+    "digits": lambda pairs, usual: pairs.column("numbers") < 0.5,
 }
 
 
@@ -146,6 +141,7 @@ class Survey:
     def __init__(self, table: Rows, threshold: float | None) -> None:
         self.table, self.threshold = table, threshold
         self.rows, self.doubted, self.usual_ratio = 0, 0, 1.0
+        self._tools = Tools()
         self.scores, self.odd_scores = Scores(), (0, 0)
         self.doubts = {key: (0, Fewest[Pair](_SHOWN)) for key in TESTS}
         self.malformed = Malformed(table)
@@ -181,7 +177,7 @@ class Survey:
             reached = score >= self.threshold
             self.above.offer(np.where(reached, score, np.nan), pair)
             self.below.offer(np.where(reached, np.nan, -score), pair)
-        pairs = PairTexts(src, tgt, Tools())
+        pairs = PairTexts(src, tgt, self._tools)
         if self.rows == 0:
             self.usual_ratio = float(np.exp(np.median(log_lengths(pairs))))
         # Without scores the first rows are the examples.

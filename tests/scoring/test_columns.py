@@ -22,7 +22,7 @@ from bitextmine.scoring.columns.catalogue import (
     pair_script,
 )
 from bitextmine.scoring.columns.evidence import unlike
-from bitextmine.scoring.columns.numbers import number_agreement, number_counts, roman_value, word_values
+from bitextmine.scoring.columns.numbers import number_counts, roman_value, word_values
 from bitextmine.scoring.columns.quality import (
     BOTH_INPUTS,
     INPUTS,
@@ -35,6 +35,14 @@ from bitextmine.scoring.columns.quality import (
     similarity,
 )
 from bitextmine.shipped import SHIPPED, languages_of, shipped_folder
+
+
+def column(name, src, tgt):
+    return PairTexts([src], [tgt], Tools()).column(name)[0]
+
+
+def number_agreement(src, tgt):
+    return column("numbers", src, tgt)
 
 
 @pytest.mark.parametrize(
@@ -271,10 +279,6 @@ def test_roman_numerals():
 )
 def test_script(src, tgt, script):
     assert pair_script(src, tgt) == script
-
-
-def column(name, src, tgt):
-    return PairTexts([src], [tgt], Tools()).column(name)[0]
 
 
 @pytest.mark.parametrize(

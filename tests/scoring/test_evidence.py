@@ -223,10 +223,9 @@ def test_places_are_those_of_the_words_taken_one_by_one(texts, code):
             if len(stripped[at]) > 2 and stripped[at][0].isupper() and words[at - 1][-1] != "."
         ]
         marked += [(0, row, at) for at in names]
-        if row and counts[row] is not None:
+        if counts[row] is not None:
             marked += [(1, row, at) for at in np.flatnonzero(counts[row])]
-    negated = np.arange(len(texts)) > 0
-    found = marked_words(vocabulary.read(lines), negated, code)
+    found = marked_words(vocabulary.read(lines), code)
     assert [(kind, row, at) for row, kind, at in found.T.tolist()] == sorted(marked)
     total = negations(vocabulary.read([*lines, "\ud800"]), code)
     assert (total is None) == (code == "")

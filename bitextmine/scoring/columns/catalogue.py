@@ -17,7 +17,7 @@ from bitextmine.languages.clean import readable
 from bitextmine.languages.codes import same_code, script_code, usual_length
 from bitextmine.languages.identify import Languages, is_installed
 from bitextmine.mining.dedup import line_key
-from bitextmine.scoring.columns.evidence import DIGIT, Vocabulary, Words, evidence, negations
+from bitextmine.scoring.columns.evidence import Vocabulary, Words, evidence, negations
 from bitextmine.scoring.columns.numbers import agreement, number_counts
 from bitextmine.scoring.columns.words import common, count_of, distinct
 from bitextmine.scoring.options import WINDOW
@@ -243,8 +243,14 @@ class PairTexts:
 
     @cached_property
     def pieces(self) -> tuple[Pieces, Pieces]:
-        """Return the pieces of both sides, for an encoder whose pieces are compared."""
-        return self.tools.quality.cut((self.src, self.tgt))
+        """Return the pieces of both sides, as the encoder has them."""
+        encoder = self.tools.encoder
+        assert encoder is not None
+        src, tgt = (
+            encoder.tokenizer.encode(texts, encoder.max_pieces, encoder.run.thread_count)[0]
+            for texts in (self.src, self.tgt)
+        )
+        return src, tgt
 
     @cached_property
     def around(self) -> Around:
@@ -268,11 +274,8 @@ class PairTexts:
     @cached_property
     def number_counts(self) -> NDArray[np.int64]:
         """Return the counts (n, 3) of matched, lone and clashing numbers."""
-        counts = np.zeros((len(self), 3), dtype=np.int64)
-        src, tgt = self.words
-        for row in np.flatnonzero(src.has(DIGIT) | tgt.has(DIGIT)).tolist():  # few
-            counts[row] = number_counts(self.src[row], self.tgt[row], self.langs)
-        return counts
+        counts = [number_counts(src, tgt, self.langs) for src, tgt in zip(self.src, self.tgt, strict=True)]
+        return np.array(counts, dtype=np.int64).reshape(-1, 3)
 
     @cached_property
     def negations(self) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
@@ -317,8 +320,8 @@ class PairTexts:
     def piece_inputs(self) -> Floats:
         """Return the PIECE_INPUTS (n, m) of the network of the column quality that compares pieces."""
         quality = self.tools.quality
-        matched = quality.matched((self.src, self.tgt), self.pieces, self.words)
-        return quality.piece_inputs(matched, self.column("cosine"), self.langs, self.negated, self.negations)
+        matched = quality.matched(self.words, self.pieces)
+        return quality.piece_inputs(matched, self.column("cosine"), self.langs, self.negations)
 
 
 def letters(text: str) -> float:

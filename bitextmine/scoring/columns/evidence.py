@@ -33,7 +33,6 @@ from bitextmine.scoring.columns.words import (
     Known,
     Parts,
     Strings,
-    common,
     count_of,
     distinct,
     is_among,
@@ -72,7 +71,6 @@ _UNMARKED = re.compile("[\u0e00-\u0eff\u1780-\u17ff]")  # Thai, Lao, Khmer: no m
 # The search goes from space to space, and leaves out most words by their first letter.
 _NAMED = re.compile(r"(?![a-z])[\"'“„«(]*([^\W\d_][\w’'-]{2,})")
 _BEFORE = re.compile(r"[\w,;()\-–—]\Z")
-_DIGIT = re.compile(r"\d")
 _START = 4  # letters of a name that must agree
 _SYLLABIC = re.compile("[\u3041-\u30ff\uac00-\ud7a3]")
 _SPELLING = re.compile(r"[\u30a1-\u30fa\u30fc-\u30ff]{2,}|[A-Za-z][\w'’-]*|[\uac00-\ud7a3]+")
@@ -89,10 +87,9 @@ _BRACKET, _UNMARKED_LETTER, _UNSPACED_LETTER = 1, 2, 4
 # It begins with a letter in lower case; ends with a mark of sentences behind two letters.
 _SMALL, _STOP = 8, 16
 # It is capitalised, behind marks that open; a name to `_names_apart`; ends as a word before such a name may; ends so
-# that the next word is capitalised for being the first. A digit.
+# that the next word is capitalised for being the first.
 _CAPITAL, _NAME, _BEFORE_NAME, _BEFORE_START = 32, 64, 128, 256
-DIGIT = 512
-_ENDS = 10  # bits of these
+_ENDS = 9  # bits of these
 
 
 def _spelled(word: str) -> str:
@@ -217,8 +214,6 @@ def _signs(word: str) -> int:
         signs |= (_CAPITAL if len(inside) > 2 and inside[0].isupper() else 0) | (
             _NAME if name and name[1][0].isupper() else 0
         )
-    if not word.isalpha() and _DIGIT.search(word):
-        signs |= DIGIT
     if word.isalnum():  # fast
         return signs | _BEFORE_NAME
     signs |= (_BEFORE_NAME if _BEFORE.search(word) else 0) | (_BEFORE_START if word[-1] in _STARTING else 0)
@@ -419,13 +414,12 @@ def _logs(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 def _copied(src: Words, tgt: Words) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the lengths (n,) of the longest runs of units that both texts have, and the numbers of copied pairs.
 
-    A run has four units or more, and the texts have three different ones in common. A copied pair is one of consecutive
+    A copied pair is one of consecutive
     words in lower case, as in a part that was not translated; names are rightly copied.
     """
     run, pairs = (np.zeros(len(src.texts), dtype=np.int64) for _ in range(2))
     a, b = src.units, tgt.units
-    some = common(distinct(a), distinct(b), len(run)) >= _FEWEST - 1
-    for row in np.flatnonzero(some & _share_run(a, b, _FEWEST)).tolist():
+    for row in np.flatnonzero(_share_run(a, b, _FEWEST)).tolist():
         both = (side.ids[side.offsets[row] : side.offsets[row + 1]][:_MOST_TOKENS] for side in (a, b))
         run[row] = _copied_run(*(tokens.tolist() for tokens in both))
     for row in np.flatnonzero(_share_run(src.tokens, tgt.tokens, 2)).tolist():
@@ -457,7 +451,9 @@ def _share_run(a: Pieces, b: Pieces, size: int) -> NDArray[np.bool_]:
 
 
 def _copied_run(a: Sequence[int], b: Sequence[int]) -> int:
-    """Return the length of the longest run of tokens that both texts have, 0 for fewer than four."""
+    """Return the length of the longest run of both texts; 0 if below four, or with fewer than three common tokens."""
+    if len(set(a).intersection(b)) < _FEWEST - 1:
+        return 0
     places: dict[int, list[int]] = {}
     for at, token in enumerate(b):
         places.setdefault(token, []).append(at)
@@ -540,15 +536,15 @@ def _stops(text: str) -> bool:
     return tail[-1:] in _LAST
 
 
-def marked_words(words: Words, negated: NDArray[np.bool_], code: str) -> NDArray[np.int64]:
-    """Return the text, kind and place of words (3, m): first names (0), capitalised inside a sentence.
+def marked_words(words: Words, code: str) -> NDArray[np.int64]:
+    """Return the text, kind and place of words (3, m): capitalised inside a sentence (0), then negating (1).
 
-    Then the negating words (1) of the texts that are negated.
+    code: the language of the negating words; "" for none.
     """
     text, of = text_of(words.numbers), words.vocabulary.negations(code)
     first = words.numbers.offsets[text]
     names = (words.signs & _CAPITAL > 0) & (np.arange(len(text)) > first)
     names[1:] &= words.signs[:-1] & _BEFORE_START == 0
-    no = np.zeros(len(text), dtype=bool) if of is None else (of(words.numbers.ids) > 0) & negated[text]
+    no = np.zeros(len(text), dtype=bool) if of is None else of(words.numbers.ids) > 0
     at = np.concatenate([np.flatnonzero(names), np.flatnonzero(no)])
     return np.stack([text[at], np.arange(len(at)) >= names.sum(), at - first[at]])

@@ -49,30 +49,26 @@ def _canonical(number: str) -> str:
     return digits.lstrip("0") or "0"
 
 
-def number_agreement(src: str, tgt: str) -> float:
-    """Return the agreement of the numbers of two sentences, from 0 to 1; 1 if neither has one in digits.
-
-    Numbers are equal with any separators (1,234.5 = 1.234,5 = 1 234,5; 1.50 = 1,5), split differently (10:30 =
-    10 h 30), as the last two digits of a year, by value (2 million = 2000000 = 200万, 3 pm = 15:00, ½ = 0.5), in words
-    (in English, French, German, Spanish, Italian and the stated languages) or as a Roman numeral. Then
-
-        agreement = (shared + lone / 2) / (shared + lone + clash)
-
-    where ``shared`` counts the matched numbers, ``clash`` the pairs left on both sides, and ``lone`` those left on one
-    side only: a number left out is half as bad as one contradicted.
-    """
-    return float(agreement(np.array([number_counts(src, tgt)]))[0])
-
-
 def agreement(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the agreement (n,) of counts (n, 3) of `number_counts`."""
+    """Return the agreement (n,) of the numbers of pairs, from 0 to 1, by their `number_counts` (n, 3).
+
+    It is (shared + lone / 2) / (shared + lone + clash): a number left out is half as bad as one contradicted. It is 1
+    if neither side has a number in digits.
+    """
     shared, lone, _ = counts.T
     total = counts.sum(axis=1)
     return np.divide(shared + lone / 2, total, out=np.ones(len(counts)), where=total > 0)
 
 
 def number_counts(src: str, tgt: str, langs: tuple[str, str] = ("", "")) -> tuple[int, int, int]:
-    """Return the counts of `number_agreement`: shared, lone and clash; `langs` are the languages of both, or ""."""
+    """Return how many numbers two texts share, how many are left on one side only, and how many pairs on both.
+
+    Numbers are equal with any separators (1,234.5 = 1.234,5 = 1 234,5; 1.50 = 1,5), split differently (10:30 =
+    10 h 30), as the last two digits of a year, by value (2 million = 2000000 = 200万, 3 pm = 15:00, ½ = 0.5), in words
+    (in English, French, German, Spanish, Italian and the stated languages) or as a Roman numeral.
+
+    langs: the languages of both texts, "" where not stated.
+    """
     src, tgt = src[:_CHARACTERS], tgt[:_CHARACTERS]
     if not (_DIGIT.search(src) or _DIGIT.search(tgt)):  # most pairs
         return 0, 0, 0

@@ -199,12 +199,11 @@ def usual_weights(names: Sequence[str], norms: NDArray[np.float32]) -> NDArray[n
 
 @dataclass(frozen=True)
 class Matched:
-    """Texts of both sides, their pieces, and the cosine of each piece with the most similar one of the other side.
+    """Words and pieces of both sides, and the cosine of each piece with the most similar one of the other side.
 
     `features` are those of `PieceFeatures`, (n, FEATURES).
     """
 
-    texts: tuple[Sequence[str], Sequence[str]]
     words: tuple[evidence.Words, evidence.Words]
     pieces: tuple[Pieces, Pieces]
     best: tuple[NDArray[np.float32], NDArray[np.float32]]
@@ -259,14 +258,14 @@ class Quality:
         matched: Matched,
         cosine: NDArray[np.float64],
         langs: tuple[str, str],
-        negated: NDArray[np.bool_],
-        negations: Sequence[NDArray[np.int64] | None],
+        negations: tuple[NDArray[np.int64] | None, NDArray[np.int64] | None],
     ) -> NDArray[np.float64]:
-        """Return (n, PIECE_INPUTS) of n pairs; `negated` and `negations` are those of `PairTexts`."""
+        """Return (n, PIECE_INPUTS) of n pairs; `negations` are those of `PairTexts`."""
         pieces, best = matched.pieces, matched.best
         words = []
-        for side, (code, no) in enumerate(zip(langs, negated, strict=True)):
-            inputs, names = self.marked_words(matched, side, code, no)
+        negating = ("", "") if any(side is None for side in negations) else langs
+        for side, code in enumerate(negating):
+            inputs, names = self.marked_words(matched, side, code)
             if names.row:
                 row, network = np.array(names.row), self._of_names
                 doubt = np.clip(-network.score(network.drive(names.signs)), -_MOST_ODDS, _MOST_ODDS)
@@ -281,8 +280,7 @@ class Quality:
         no = [np.zeros(len(cosine)), np.zeros(len(cosine))]
         if all(langs):
             for side, code in enumerate(langs):
-                total = np.concatenate([[0.0], np.cumsum(self.negating(code)[pieces[side].ids])])
-                no[side] = np.diff(total[pieces[side].offsets])
+                no[side] = sums(self.negating(code)[pieces[side].ids], pieces[side])
                 if same_code(code) == "en" and (words_of := negations[side]) is not None:
                     no[side] += words_of
         apart = np.clip(no[0] - no[1], -_MOST_DIFFERENCE, _MOST_DIFFERENCE)
@@ -298,38 +296,21 @@ class Quality:
             ]
         )
 
-    def cut(self, sides: tuple[Sequence[str], Sequence[str]]) -> tuple[Pieces, Pieces]:
-        """Return the pieces of n pairs of texts."""
-        encoder = self._encoder
-        src, tgt = (
-            encoder.tokenizer.encode(texts, encoder.max_pieces, encoder.run.thread_count)[0]
-            for texts in sides
-        )
-        return src, tgt
-
-    def matched(
-        self,
-        sides: tuple[Sequence[str], Sequence[str]],
-        pieces: tuple[Pieces, Pieces] | None = None,
-        words: tuple[evidence.Words, evidence.Words] | None = None,
-    ) -> Matched:
-        """Return how well n pairs of texts match; with `pieces`, those of `cut`, and `words` if they are known."""
-        src, tgt = pieces or self.cut(sides)
-        if words is None:
-            vocabulary = evidence.Vocabulary()
-            words = vocabulary.read(sides[0]), vocabulary.read(sides[1])
+    def matched(self, words: tuple[evidence.Words, evidence.Words], pieces: tuple[Pieces, Pieces]) -> Matched:
+        """Return how well n pairs of texts match."""
+        src, tgt = pieces
         best = np.empty(len(src.ids), dtype=np.float32), np.empty(len(tgt.ids), dtype=np.float32)
         every = [Sentences(side, np.arange(len(side))) for side in (src, tgt)]
         features = self._pieces.features(every[0], every[1], best)
-        return Matched(sides, words, (src, tgt), best, features, deletions((src, tgt), self._vocabulary))
+        return Matched(words, pieces, best, features, deletions(pieces, self._vocabulary))
 
-    def marked_words(
-        self, matched: Matched, side: int, code: str, negated: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.float64], Names]:
-        """Return the inputs (n, SIDE_INPUTS) of a side as far as its names need no network, and its unsure names."""
-        texts, pieces = matched.texts[side], matched.pieces[side]
-        own = matched.words[side]
-        marked = evidence.marked_words(own, negated, code)
+    def marked_words(self, matched: Matched, side: int, code: str) -> tuple[NDArray[np.float64], Names]:
+        """Return the inputs (n, SIDE_INPUTS) of a side as far as its names need no network, and its unsure names.
+
+        Negating words are those of a language, none if it is "".
+        """
+        own, other, pieces = matched.words[side], matched.words[1 - side], matched.pieces[side]
+        marked = evidence.marked_words(own, code)
         rows, text = np.unique(marked[0], return_inverse=True)
         # A float32 is taken like a piece.
         values = Pieces(matched.best[side].view(np.int32), pieces.offsets).take(rows).ids.view(np.float32)
@@ -343,11 +324,11 @@ class Quality:
             np.concatenate([[0.0], np.cumsum(each, dtype=np.float64)]) for each in (real, values * real)
         )
         cosines = (total[end] - total[begin]) / np.maximum(count[end] - count[begin], 1)
-        inputs = np.zeros((len(texts), SIDE_INPUTS))
+        inputs = np.zeros((len(own.texts), SIDE_INPUTS))
         inputs[:, :2], inputs[:, 4] = 1, -_MOST_ODDS
         np.minimum.at(inputs, (at, kind), cosines)
         unsure = np.flatnonzero((kind == 0) & (cosines < _SURE))
-        words, apart, same = _spelled(matched.texts[side], matched.texts[1 - side], at[unsure], place[unsure])
+        words, apart, same = _spelled(own.texts, other.texts, at[unsure], place[unsure])
         lacked = np.flatnonzero(apart)  # the others are there, letter by letter
         unsure = unsure[lacked]
         names = Pieces(np.arange(len(values)), np.stack([begin, end], axis=1).ravel()).take(2 * unsure)
@@ -395,9 +376,8 @@ class Quality:
 
     def _log_weight(self, pieces: Pieces, code: str) -> NDArray[np.float64]:
         """Return the logarithms (n,) of the weights of n texts in a language, "" if it is not stated."""
-        total = np.concatenate([[0.0], np.cumsum(self._weights[pieces.ids])])
-        level = self._of_language(code, 0)
-        return np.log(np.diff(total[pieces.offsets]) * np.exp(level) + WEIGHT_SMOOTH)
+        total = sums(self._weights[pieces.ids], pieces)
+        return np.log(total * np.exp(self._of_language(code, 0)) + WEIGHT_SMOOTH)
 
     @cached_property
     def _weights(self) -> NDArray[np.float64]:
