@@ -1,8 +1,8 @@
-"""What two texts would gain if words of them were deleted: signs of words that the other text lacks.
+"""How the cosine of a pair changes when words are deleted: signs of words that the other text lacks.
 
-The vector of a text is the sum of those of its words. Where a word or a run of words has no counterpart, the cosine of
-the pair rises when it is deleted; where a word has been replaced, when both it and its replacement are. A gain is
-log((1.02 - before) / (1.02 - after)) of the cosines, at least -1.
+The vector of a text is the sum of the vectors of its words. If a word or a run of words has no counterpart, deleting it
+raises the cosine of the pair; if a word was replaced, deleting it together with its replacement does. The gain of a
+deletion is log((1.02 - before) / (1.02 - after)), of the cosines before and after it, and at least -1.
 """
 
 from __future__ import annotations
@@ -20,23 +20,26 @@ Floats = NDArray[np.float64]
 
 RUNS = ((1, 2), (3, 5), (6, 1 << 30))  # words of a run; deletions.c has the same constants
 _BEST = 3
-_LEAST = 1e-3  # square of the length of a rest
+_LEAST = 1e-3  # squared length of what is left of a text
 _RISE = 1e-3  # a gain beyond rounding
-_MOST_WORDS = 80  # of a text that has more, neighbours count as one
-# Of each side: for each of RUNS the gain of the best run, and its share of the text's length; of single words the sum
-# of positive gains, the share with one, the highest gain, the mean of the best, the deviation, and the mean of the best
-# with a word of the other side. Of both: what the best run gains with the best of the other side after it, from either
-# side, and the best word with a word of the other.
+_MOST_WORDS = 80  # of a longer text, adjacent words count as one
+# Features of each side: for each of RUNS, the gain of the best run, and the length of its vector by that of the text;
+# for single words, the sum of the positive gains, the share of words with one, the highest gain, the mean of the
+# highest gains, the standard deviation of all, and the mean of the highest gains together with a word of the other
+# side. Of both sides: the gain of the best run of one side and then the best of the other, starting from either side;
+# and the highest gain of a word of each.
 SIDE_DELETIONS = 2 * len(RUNS) + 6
 DELETIONS = 2 * SIDE_DELETIONS + 3
 
 
 class Deletions(NamedTuple):
-    """Of n pairs: `features`, float32 (n, DELETIONS), zeros where a side has no words.
+    """The gains of deletions in n pairs.
 
-    For each side, `word_of` is the number of the word that each piece belongs to, (pieces,), -1 if to none; `words`,
-    float32 (words, 4), are what each word gains, what it gains with a word of the other side, the highest cosine with
-    one, and the length of its vector.
+    Attributes:
+        features: float32 (n, DELETIONS), zeros where a side has no words.
+        word_of: for each side, the number of the word that each piece belongs to, (pieces,), -1 if to none.
+        words: for each side, float32 (words, 4): the gain of each word, its highest gain together with a word of the
+            other side, its highest cosine with one, and the length of its vector.
     """
 
     features: NDArray[np.float32]
@@ -45,7 +48,7 @@ class Deletions(NamedTuple):
 
 
 class Vocabulary(NamedTuple):
-    """Of all pieces: vectors `rows`, (pieces, d), times `scale`; flags of those that begin a word, and of marks."""
+    """All pieces: vectors, `rows` (pieces, d) times `scale`, and flags of those that begin a word or are marks."""
 
     rows: NDArray[np.int8]
     scale: NDArray[np.float32]
@@ -54,7 +57,7 @@ class Vocabulary(NamedTuple):
 
 
 def deletions(both: tuple[Pieces, Pieces], vocabulary: Vocabulary) -> Deletions:
-    """Compare n pairs of texts by their words, without marks."""
+    """Return the gains of deleting words, without marks, from n pairs of texts."""
     words, texts, word_of = zip(*(_words(side, vocabulary) for side in both), strict=True)
     features = np.zeros((len(both[0]), DELETIONS), dtype=np.float32)
     src, tgt = (np.zeros((len(side), 4), dtype=np.float32) for side in words)
@@ -81,7 +84,7 @@ def deletions(both: tuple[Pieces, Pieces], vocabulary: Vocabulary) -> Deletions:
 
 
 def _words(pieces: Pieces, vocabulary: Vocabulary) -> tuple[Pieces, NDArray[np.int64], NDArray[np.int64]]:
-    """Return the words of n texts, the offsets (n + 1,) of the texts in them, and the number of each piece's word."""
+    """Return the words of n texts, the offsets (n + 1,) of each text's words, and the number of each piece's word."""
     begins = vocabulary.begins[pieces.ids]
     begins[pieces.offsets[:-1][pieces.lengths > 0]] = True
     text, number = np.repeat(np.arange(len(pieces)), pieces.lengths), np.cumsum(begins) - 1
@@ -110,7 +113,7 @@ def _sums(words: Pieces, rows: NDArray[np.int8], scale: NDArray[np.float32]) -> 
 
 
 def _compare(src: Floats, tgt: Floats) -> tuple[list[Floats | float], list[Floats]]:
-    """Return the features of a pair and the values of the words of each side, from the vectors of these."""
+    """Return the features of a pair and `Deletions.words` of each side, from the vectors of the words."""
     sides, whole = (src, tgt), (src.sum(axis=0), tgt.sum(axis=0))
     square = [max(float(v @ v), 1e-6) for v in whole]
     base = float(whole[0] @ whole[1]) / math.sqrt(square[0] * square[1])
@@ -144,7 +147,7 @@ def _compare(src: Floats, tgt: Floats) -> tuple[list[Floats | float], list[Float
 
 
 def _runs(words: Floats, other: Floats) -> tuple[Floats, NDArray[np.int64]]:
-    """Return the cosines of `other` with a text without its words i to j - 1, -1 where none are, and j - i."""
+    """Return the cosines of `other` with a text without words i to j - 1, and j - i; -1 for runs that do not count."""
     n = len(words)
     until = np.concatenate([np.zeros((1, words.shape[1])), np.cumsum(words, axis=0)])
     products = np.einsum("id,jd->ij", until, until)  # BLAS would share these small products among threads
@@ -169,6 +172,6 @@ def _gain(cosine: Floats, base: float) -> Floats:
 
 
 def _best(values: Floats) -> float:
-    """Return the mean of the highest, -1 for those that a short text lacks."""
+    """Return the mean of the highest values, counting -1 for each that a short text lacks."""
     highest = np.sort(values)[::-1][:_BEST]
     return float((highest.sum() - (_BEST - len(highest))) / _BEST)

@@ -1,7 +1,7 @@
-"""Signs in the two texts of a pair that one does not translate the other, whatever the encoder.
+"""Signs that one text of a pair does not translate the other, from the texts alone.
 
-They are inputs of the networks of `quality`. Each is near 0 for a usual pair, in any script, so that languages that the
-networks were not fitted on are not punished for their ways.
+They are inputs of the networks of `quality`. Each is near 0 for a usual pair in any script, so that languages without
+pairs to fit to are not at a disadvantage.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from bitextmine.languages.codes import (
 )
 from bitextmine.languages.romanize import consonants, latin
 from bitextmine.scoring.columns.words import (
-    Known,
+    Memo,
     Parts,
-    Strings,
+    StringTable,
     count_of,
     distinct,
     is_among,
@@ -68,7 +68,6 @@ _BRACKETS = "(（", ")）", "[［", "]］"
 _ANY_BRACKET = re.compile(r"[()（）［］\[\]]")
 _TAIL = 8  # characters that hold the last mark, with what closes behind it
 _UNMARKED = re.compile("[\u0e00-\u0eff\u1780-\u17ff]")  # Thai, Lao, Khmer: no mark ends a sentence
-# The search goes from space to space, and leaves out most words by their first letter.
 _NAMED = re.compile(r"(?![a-z])[\"'“„«(]*([^\W\d_][\w’'-]{2,})")
 _BEFORE = re.compile(r"[\w,;()\-–—]\Z")
 _START = 4  # letters of a name that must agree
@@ -82,14 +81,15 @@ _MOST = 3  # of any count that is a sign
 _MOST_CHARACTERS = 1 << 20  # of remembered words, which take about 30 MB
 _MOST_TOKENS = 2_000  # of a text that is searched for a copied run
 _ODD = np.int64(-0x61C8864680B583EB)  # mixes the bits of a hash
-# Signs of words, one bit each. Brackets; letters of scripts without marks at the end of sentences, or without spaces.
+# Flags of a word between blanks. It has a bracket; a letter of a script without marks at the end of sentences; of one
+# without spaces.
 _BRACKET, _UNMARKED_LETTER, _UNSPACED_LETTER = 1, 2, 4
-# It begins with a letter in lower case; ends with a mark of sentences behind two letters.
+# It begins with a letter in lower case; it ends with a mark that ends a sentence, after two letters.
 _SMALL, _STOP = 8, 16
-# It is capitalised, behind marks that open; a name to `_names_apart`; ends as a word before such a name may; ends so
-# that the next word is capitalised for being the first.
-_CAPITAL, _NAME, _BEFORE_NAME, _BEFORE_START = 32, 64, 128, 256
-_ENDS = 9  # bits of these
+# It is capitalised, after opening marks; it is a name to `_names_apart`; the word after it may be such a name; the word
+# after it does not begin a sentence.
+_CAPITAL, _NAME, _BEFORE_NAME, _BEFORE_INSIDE = 32, 64, 128, 256
+_ENDS = 9  # bits of these; above them is the number of sentence ends in the word
 
 
 def _spelled(word: str) -> str:
@@ -117,7 +117,7 @@ def _sounds(plain: str) -> frozenset[str]:
     return frozenset(map("".join, pairwise(f" {consonants(plain)}".replace("\0", ""))))
 
 
-def spelled_words(text: str) -> list[str]:
+def _spelled_words(text: str) -> list[str]:
     """Return the words of a text that may spell a name, and the parts of those with hyphens.
 
     In scripts without spaces these are runs of katakana, which spell foreign names, and words of other scripts.
@@ -131,7 +131,7 @@ def spelled_words(text: str) -> list[str]:
 
 def spellings(text: str) -> list[str]:
     """Return the words of a text that may spell a name of another: capitalised ones, all if the script has no case."""
-    words = spelled_words(text)
+    words = _spelled_words(text)
     if 2 * sum(map(len, _LOWER.findall(text))) < len(text):
         return words
     # Most words are in lower case, which is found at once.
@@ -196,33 +196,34 @@ def _negation(code: str) -> re.Pattern[str] | None:
 
 
 def negations(words: Words, code: str) -> NDArray[np.int64] | None:
-    """Return the number of negating words of each text in a language, (n,); None if its words are not known."""
+    """Return the number of negating words of each text in a language, (n,); None without a list of them."""
     of = words.vocabulary.negations(code)
     return None if of is None else totals(of(words.numbers.ids), words.numbers)
 
 
-def _signs(word: str) -> int:
-    """Return the signs of a word, and above them the number of sentence ends in it."""
+def _flags(word: str) -> int:
+    """Return the flags of a word, and above them the number of sentence ends in it."""
     if word.isalpha() and word.isascii() and word.islower():  # fast
-        return _SMALL | _BEFORE_NAME
-    signs = _SMALL if word[0].islower() and word[0].isalnum() else 0
+        return _SMALL | _BEFORE_NAME | _BEFORE_INSIDE
+    flags = _SMALL if word[0].islower() and word[0].isalnum() else 0
     if not word.isascii():
-        signs |= _UNMARKED_LETTER if _UNMARKED.search(word) else 0
-        signs |= _UNSPACED_LETTER if UNSPACED_LETTER.search(word) else 0
+        flags |= _UNMARKED_LETTER if _UNMARKED.search(word) else 0
+        flags |= _UNSPACED_LETTER if UNSPACED_LETTER.search(word) else 0
     if not word.islower():  # fast
         inside, name = word.lstrip(_OPENING), _NAMED.match(word)
-        signs |= (_CAPITAL if len(inside) > 2 and inside[0].isupper() else 0) | (
-            _NAME if name and name[1][0].isupper() else 0
-        )
+        flags |= _CAPITAL if len(inside) > 2 and inside[0].isupper() else 0
+        flags |= _NAME if name and name[1][0].isupper() else 0
     if word.isalnum():  # fast
-        return signs | _BEFORE_NAME
-    signs |= (_BEFORE_NAME if _BEFORE.search(word) else 0) | (_BEFORE_START if word[-1] in _STARTING else 0)
-    signs |= (_BRACKET if _ANY_BRACKET.search(word) else 0) | (_STOP if _INSIDE.search(word) else 0)
-    return signs | len((_PLAIN_END if word.isascii() else _END).findall(word)) << _ENDS
+        return flags | _BEFORE_NAME | _BEFORE_INSIDE
+    flags |= _BEFORE_NAME if _BEFORE.search(word) else 0
+    flags |= _BEFORE_INSIDE if word[-1] not in _STARTING else 0
+    flags |= _BRACKET if _ANY_BRACKET.search(word) else 0
+    flags |= _STOP if _INSIDE.search(word) else 0
+    return flags | len((_PLAIN_END if word.isascii() else _END).findall(word)) << _ENDS
 
 
 def _lower(word: str) -> str:
-    """Return a word in lower case; Python would add a dot to the letter of \u0130, and a dot ends a word."""
+    """Return a word in lower case, \u0130 as i without the combining dot that Python adds, which would end a token."""
     return word.replace("\u0130", "i").lower()
 
 
@@ -239,32 +240,42 @@ def _name(word: str) -> tuple[str, ...]:
 
 
 class Vocabulary:
-    """Words of texts, and what is known of each. Numbers below belong to the words, those of parts to the parts."""
+    """What is known of the words of texts, which are the strings between blanks.
+
+    Words and their parts are numbered separately.
+
+    Attributes:
+        flags: of words, and the number of sentence ends.
+        tokens: words in lower case, without punctuation.
+        letters: the parts that `letters_of` returns.
+        names: the name that a word may be, as written and in lower case.
+        spelled: of parts, a number for the beginning in Latin letters.
+    """
 
     def __init__(self) -> None:
-        self.words, self.parts = Strings(), Strings()
-        self.signs = Known(self.words, _signs)
+        self.words, self.parts = StringTable(), StringTable()
+        self.flags = Memo(self.words, _flags)
         self.tokens = Parts(self.words, _tokens, self.parts)
         self.letters = Parts(self.words, lambda word: letters_of(word.casefold()), self.parts)
         self.names = Parts(self.words, _name, self.parts)
         starts: dict[str, int] = {}
-        self.spelled = Known(self.parts, lambda part: starts.setdefault(_spelled(part), len(starts)))
-        self._negations: dict[str, Known] = {}
+        self.spelled = Memo(self.parts, lambda part: starts.setdefault(_spelled(part), len(starts)))
+        self._negations: dict[str, Memo] = {}
 
     @property
     def is_full(self) -> bool:
-        """Return True if there are so many words that they should be forgotten."""
+        """Return True if there are too many words to remember more."""
         return self.words.characters > _MOST_CHARACTERS
 
     def read(self, texts: Sequence[str]) -> Words:
         """Return the words of texts."""
         return Words(texts, self, self.words.read(texts))
 
-    def negations(self, code: str) -> Known | None:
-        """Return the negating words of a language in each word; None if they are not known."""
+    def negations(self, code: str) -> Memo | None:
+        """Return the number of negating words of a language in each word; None if the language has no list."""
         pattern = _negation(code) if code else None
         if pattern is not None and code not in self._negations:
-            self._negations[code] = Known(
+            self._negations[code] = Memo(
                 self.words, lambda word: len(pattern.findall(_lower(word).replace("’", "'")))
             )
         return self._negations.get(code)
@@ -279,22 +290,22 @@ class Words:
     numbers: Pieces
 
     @cached_property
-    def signs(self) -> NDArray[np.int64]:
-        """Return the signs of each word, (m,)."""
-        return self.vocabulary.signs(self.numbers.ids)
+    def flags(self) -> NDArray[np.int64]:
+        """Return the flags of each word, (m,), and the number of sentence ends in it above them."""
+        return self.vocabulary.flags(self.numbers.ids)
 
     @cached_property
-    def _any_signs(self) -> NDArray[np.int64]:
-        """Return the signs that any word of each text has, (n,)."""
+    def _any_flags(self) -> NDArray[np.int64]:
+        """Return the flags that any word of each text has, (n,)."""
         found = np.zeros(len(self.texts), dtype=np.int64)
         some = self.numbers.lengths > 0
         if some.any():
-            found[some] = np.bitwise_or.reduceat(self.signs, self.numbers.offsets[:-1][some])
+            found[some] = np.bitwise_or.reduceat(self.flags, self.numbers.offsets[:-1][some])
         return found
 
-    def has(self, sign: int) -> NDArray[np.bool_]:
-        """Return flags of the texts with a sign, (n,)."""
-        return self._any_signs & sign > 0
+    def has(self, flag: int) -> NDArray[np.bool_]:
+        """Return True for each text, (n,), that has a word with a flag."""
+        return self._any_flags & flag > 0
 
     @cached_property
     def tokens(self) -> Pieces:
@@ -414,8 +425,7 @@ def _logs(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 def _copied(src: Words, tgt: Words) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the lengths (n,) of the longest runs of units that both texts have, and the numbers of copied pairs.
 
-    A copied pair is one of consecutive
-    words in lower case, as in a part that was not translated; names are rightly copied.
+    A copied pair is two consecutive words that stand in lower case in both texts; names are rightly copied.
     """
     run, pairs = (np.zeros(len(src.texts), dtype=np.int64) for _ in range(2))
     a, b = src.units, tgt.units
@@ -432,7 +442,7 @@ def _copied(src: Words, tgt: Words) -> tuple[NDArray[np.int64], NDArray[np.int64
 
 
 def _share_run(a: Pieces, b: Pieces, size: int) -> NDArray[np.bool_]:
-    """Return flags of the pairs of texts that have the same tokens in a row, and perhaps of a few others."""
+    """Return True for each pair of texts, (n,), with a run of `size` tokens in common; by hash, so perhaps for more."""
     shift = 63 - len(a).bit_length()  # above it a key has the number of the text
     keys = []
     for side in (a, b):
@@ -440,11 +450,8 @@ def _share_run(a: Pieces, b: Pieces, size: int) -> NDArray[np.bool_]:
         hashed = np.zeros(count, dtype=np.int64)
         for at in range(size):
             hashed = (hashed ^ side.ids[at : at + count]) * _ODD  # wraps around
-        keys.append(
-            ((text[:count] << shift) | (hashed & ((1 << shift) - 1)))[
-                text[:count] == text[size - 1 :][:count]
-            ]
-        )
+        key = (text[:count] << shift) | (hashed & ((1 << shift) - 1))
+        keys.append(key[text[:count] == text[size - 1 :]])
     found = keys[0][is_among(keys[0], np.sort(keys[1]))] >> shift
     flags: NDArray[np.bool_] = np.bincount(found, minlength=len(a)) > 0
     return flags
@@ -472,8 +479,7 @@ def _names_apart(src: Words, tgt: Words) -> NDArray[np.int64]:
     Latin letters.
     """
     texts = len(src.texts)
-    names = [side.names for side in (src, tgt)]
-    others = ((names[0], tgt), (names[1], src))
+    others = ((src.names, tgt), (tgt.names, src))
     missing = np.ones(texts, dtype=bool)
     for (text, name), other in others:
         missing &= np.bincount(text[~is_among(key_of(text, name), other.distinct)], minlength=texts) > 0
@@ -495,7 +501,7 @@ def _punctuation(src: Words, tgt: Words) -> tuple[NDArray[np.float64], NDArray[n
     for side in (src, tgt):
         for row in np.flatnonzero(side.has(_UNMARKED_LETTER)).tolist():
             unmarked[row] |= _UNMARKED.search(side.texts[row][-_TAIL:]) is not None
-    ends = [np.maximum(1, totals(side.signs >> _ENDS, side.numbers)) for side in (src, tgt)]
+    ends = [np.maximum(1, totals(side.flags >> _ENDS, side.numbers)) for side in (src, tgt)]
     ratio = np.fromiter(map(math.log, (ends[1] / ends[0]).tolist()), np.float64, len(unmarked))
     a, b = (np.fromiter(map(_stops, side.texts), np.bool_, len(unmarked)) for side in (src, tgt))
     return np.where(unmarked, 0, ratio), a & ~unmarked, b & ~unmarked
@@ -518,10 +524,10 @@ def _begins_small(src: Words, tgt: Words) -> NDArray[np.int64]:
     return np.where((small | large).all(axis=0), small[0].astype(np.int64) - small[1], 0)
 
 
-def _follow(words: Words, sign: int, after: int) -> NDArray[np.bool_]:
-    """Return flags (m,) of the words with a sign that come after one with another sign in a text."""
-    follow = words.signs & sign > 0
-    follow[1:] &= words.signs[:-1] & after > 0
+def _follow(words: Words, flag: int, before: int) -> NDArray[np.bool_]:
+    """Return True for each word, (m,), with a flag that comes after a word of its text with the flag `before`."""
+    follow = words.flags & flag > 0
+    follow[1:] &= words.flags[:-1] & before > 0
     follow[words.numbers.offsets[:-1][words.numbers.lengths > 0]] = False
     return follow
 
@@ -542,9 +548,7 @@ def marked_words(words: Words, code: str) -> NDArray[np.int64]:
     code: the language of the negating words; "" for none.
     """
     text, of = text_of(words.numbers), words.vocabulary.negations(code)
-    first = words.numbers.offsets[text]
-    names = (words.signs & _CAPITAL > 0) & (np.arange(len(text)) > first)
-    names[1:] &= words.signs[:-1] & _BEFORE_START == 0
+    names = _follow(words, _CAPITAL, _BEFORE_INSIDE)
     no = np.zeros(len(text), dtype=bool) if of is None else of(words.numbers.ids) > 0
     at = np.concatenate([np.flatnonzero(names), np.flatnonzero(no)])
-    return np.stack([text[at], np.arange(len(at)) >= names.sum(), at - first[at]])
+    return np.stack([text[at], np.arange(len(at)) >= names.sum(), at - words.numbers.offsets[text[at]]])

@@ -1,4 +1,4 @@
-"""The words of texts by number: what a word is like is found once, however many texts have it."""
+"""Words of texts as numbers: what is known of a word is computed once, however many texts contain it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from bitextmine.encoder.pieces import Pieces, offsets_of
 from bitextmine.encoder.tokenizer import word_table
 
-Numbers = NDArray[np.int64]
+Ints = NDArray[np.int64]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")  # a lone one has no UTF-8
 _HIGH = 32  # bits of a key below the number of a text
 
 
-class Strings:
-    """Strings without spaces, by the order in which they came."""
+class StringTable:
+    """Distinct strings without blanks, numbered in the order in which they came."""
 
     def __init__(self) -> None:
         self._table = word_table()
@@ -44,16 +44,16 @@ class Strings:
         return found
 
 
-class Known:
-    """A number for each of some strings, computed when it is first asked for."""
+class Memo:
+    """An integer for each string of a table, computed when it is first asked for."""
 
-    def __init__(self, strings: Strings, value: Callable[[str], int]) -> None:
+    def __init__(self, strings: StringTable, value: Callable[[str], int]) -> None:
         self._strings, self._value = strings, value
         self._found = np.zeros(0, dtype=np.int64)
         self._is_known = np.zeros(0, dtype=bool)
 
-    def __call__(self, numbers: NDArray[np.int32]) -> Numbers:
-        """Return the numbers (n,) for the strings of these numbers."""
+    def __call__(self, numbers: NDArray[np.int32]) -> Ints:
+        """Return the integers (n,) of the strings with these numbers."""
         more = len(self._strings.all) - len(self._found)
         self._found, self._is_known = (np.pad(each, (0, more)) for each in (self._found, self._is_known))
         asked = np.zeros(len(self._found), dtype=bool)
@@ -61,14 +61,14 @@ class Known:
         new = np.flatnonzero(asked & ~self._is_known)
         self._found[new] = [self._value(self._strings.all[number]) for number in new.tolist()]
         self._is_known[new] = True
-        found: Numbers = self._found[numbers]
+        found: Ints = self._found[numbers]
         return found
 
 
 class Parts:
-    """The parts of each of some strings, which are strings as well."""
+    """The parts of each string of a table; they are strings of a table as well."""
 
-    def __init__(self, strings: Strings, cut: Callable[[str], Sequence[str]], parts: Strings) -> None:
+    def __init__(self, strings: StringTable, cut: Callable[[str], Sequence[str]], parts: StringTable) -> None:
         self._strings, self._cut, self._parts = strings, cut, parts
         self._known = Pieces.from_lists([])
 
@@ -87,40 +87,40 @@ class Parts:
 # --- of each text ---
 
 
-def text_of(tokens: Pieces) -> Numbers:
+def text_of(tokens: Pieces) -> Ints:
     """Return the text (m,) that each token is in."""
     return np.repeat(np.arange(len(tokens)), tokens.lengths)
 
 
-def totals(values: Numbers | NDArray[np.bool_], tokens: Pieces) -> Numbers:
+def totals(values: Ints | NDArray[np.bool_], tokens: Pieces) -> Ints:
     """Return the sum (n,) of the values (m,) of the tokens of each text."""
-    found: Numbers = np.diff(offsets_of(values)[tokens.offsets])
+    found: Ints = np.diff(offsets_of(values)[tokens.offsets])
     return found
 
 
-def key_of(text: Numbers, token: Numbers | NDArray[np.int32]) -> Numbers:
+def key_of(text: Ints, token: Ints | NDArray[np.int32]) -> Ints:
     """Return a number for a token in a text, from which `text_of_key` tells the text."""
     return (text << _HIGH) | token
 
 
-def distinct(tokens: Pieces) -> Numbers:
+def distinct(tokens: Pieces) -> Ints:
     """Return `key_of` of the distinct tokens of each text, increasing."""
     keys = np.sort(key_of(text_of(tokens), tokens.ids))
-    found: Numbers = keys[np.diff(keys, prepend=-1) != 0]
+    found: Ints = keys[np.diff(keys, prepend=-1) != 0]
     return found
 
 
-def is_among(keys: Numbers, sorted_keys: Numbers) -> NDArray[np.bool_]:
+def is_among(keys: Ints, sorted_keys: Ints) -> NDArray[np.bool_]:
     """Return flags (m,) of the keys that are among others, which increase."""
     return np.append(sorted_keys, -1)[np.searchsorted(sorted_keys, keys)] == keys
 
 
-def count_of(keys: Numbers, texts: int) -> Numbers:
+def count_of(keys: Ints, texts: int) -> Ints:
     """Return how many of some keys each text has, (texts,)."""
-    found: Numbers = np.bincount(keys >> _HIGH, minlength=texts)
+    found: Ints = np.bincount(keys >> _HIGH, minlength=texts)
     return found
 
 
-def common(a: Numbers, b: Numbers, texts: int) -> Numbers:
+def common(a: Ints, b: Ints, texts: int) -> Ints:
     """Return the number of keys of each text that are in both of two arrays of `distinct`, (texts,)."""
     return count_of(a[is_among(a, b)], texts)
