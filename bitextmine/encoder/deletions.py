@@ -47,7 +47,7 @@ class Deletions(NamedTuple):
     words: tuple[NDArray[np.float32], NDArray[np.float32]]
 
 
-class Vocabulary(NamedTuple):
+class PieceTable(NamedTuple):
     """All pieces: vectors, `rows` (pieces, d) times `scale`, and flags of those that begin a word or are marks."""
 
     rows: NDArray[np.int8]
@@ -56,13 +56,13 @@ class Vocabulary(NamedTuple):
     marks: NDArray[np.bool_]
 
 
-def deletions(both: tuple[Pieces, Pieces], vocabulary: Vocabulary) -> Deletions:
+def deletions(both: tuple[Pieces, Pieces], table: PieceTable) -> Deletions:
     """Return the gains of deleting words, without marks, from n pairs of texts."""
-    words, texts, word_of = zip(*(_words(side, vocabulary) for side in both), strict=True)
+    words, texts, word_of = zip(*(_words(side, table) for side in both), strict=True)
     features = np.zeros((len(both[0]), DELETIONS), dtype=np.float32)
     src, tgt = (np.zeros((len(side), 4), dtype=np.float32) for side in words)
     found = Deletions(features, word_of, (src, tgt))
-    rows, scale = vocabulary.rows, vocabulary.scale
+    rows, scale = table.rows, table.scale
     if (compiled := library("encoder")) is None:
         for pair in range(len(features)):
             some = [
@@ -83,12 +83,12 @@ def deletions(both: tuple[Pieces, Pieces], vocabulary: Vocabulary) -> Deletions:
     return found
 
 
-def _words(pieces: Pieces, vocabulary: Vocabulary) -> tuple[Pieces, NDArray[np.int64], NDArray[np.int64]]:
+def _words(pieces: Pieces, table: PieceTable) -> tuple[Pieces, NDArray[np.int64], NDArray[np.int64]]:
     """Return the words of n texts, the offsets (n + 1,) of each text's words, and the number of each piece's word."""
-    begins = vocabulary.begins[pieces.ids]
+    begins = table.begins[pieces.ids]
     begins[pieces.offsets[:-1][pieces.lengths > 0]] = True
     text, number = np.repeat(np.arange(len(pieces)), pieces.lengths), np.cumsum(begins) - 1
-    kept = ~vocabulary.marks[pieces.ids]
+    kept = ~table.marks[pieces.ids]
     real = np.bincount(number, kept, int(begins.sum())) > 0  # words that are more than marks
     number = np.where(real[number], np.cumsum(real)[number] - 1, -1)
     count = np.bincount(text[begins][real], minlength=len(pieces))

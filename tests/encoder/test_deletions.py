@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bitextmine import compiled
 from bitextmine.encoder import deletions as module
-from bitextmine.encoder.deletions import DELETIONS, RUNS, SIDE_DELETIONS, Vocabulary, deletions
+from bitextmine.encoder.deletions import DELETIONS, RUNS, SIDE_DELETIONS, PieceTable, deletions
 from bitextmine.encoder.pieces import Pieces
 
 PIECES = 60
@@ -19,12 +19,12 @@ TEXTS = st.lists(
 )
 
 
-def vocabulary(dim=40):
+def table(dim=40):
     """Pieces of which a third begin no word, and the last six are marks; one is of no direction."""
     rng = np.random.default_rng(1)
     rows, at = rng.integers(-127, 128, (PIECES, dim)).astype(np.int8), np.arange(PIECES)
     rows[5] = 0
-    return Vocabulary(rows, rng.uniform(0.01, 0.03, PIECES).astype(np.float32), at % 3 > 0, at >= PIECES - 6)
+    return PieceTable(rows, rng.uniform(0.01, 0.03, PIECES).astype(np.float32), at % 3 > 0, at >= PIECES - 6)
 
 
 def words_of(ids, v):
@@ -118,7 +118,7 @@ def pieces(texts):
 
 @given(texts=TEXTS)
 def check_against_the_oracle(texts):
-    v = vocabulary()
+    v = table()
     found = deletions(pieces(texts), v)
     assert found.features.shape == (len(texts), DELETIONS)
     at, piece = [0, 0], [0, 0]
@@ -146,7 +146,7 @@ def test_deletions(build):
 
 
 def test_words_without_a_counterpart_gain_most(build):
-    v = vocabulary()
+    v = table()
     common = [1, 2, 4, 7, 8, 10, 11, 13, 14, 16]
     found = deletions(pieces([([*common[:4], 31, 32, 34, 35, *common[4:]], common), (common, common)]), v)
     alone = found.words[0][:14, 0]
@@ -161,7 +161,7 @@ def test_words_without_a_counterpart_gain_most(build):
 
 
 def test_neighbouring_words_of_a_long_text_count_as_one(build):
-    v = vocabulary()
+    v = table()
     long = [piece for _ in range(300) for piece in (1, 2, 4, 7)]
     found = deletions(pieces([(long, long[:50]), ([1, 2], [1, 2])]), v)
     numbers = found.word_of[0][:1200]

@@ -169,7 +169,7 @@ def test_negation_counts_if_it_is_known_in_both_languages(lang, found):
 
 def signs(src, tgt, *langs):
     pairs = PairTexts([src], [tgt], Tools(Request(langs=langs or ("", ""))))
-    return dict(zip(NAMES, evidence(*pairs.words, pairs.negated, pairs.number_counts)[0], strict=True))
+    return dict(zip(NAMES, evidence(*pairs.words, pairs.negations, pairs.number_counts)[0], strict=True))
 
 
 def loops(text):
@@ -294,7 +294,7 @@ def copied(src, tgt):
 def test_signs_of_many_pairs_are_those_of_each(pairs):
     src, tgt = [src for src, _ in pairs], [tgt for _, tgt in pairs]
     many = PairTexts(src, tgt, Tools())
-    rows = evidence(*many.words, many.negated, many.number_counts)
+    rows = evidence(*many.words, many.negations, many.number_counts)
     assert rows.shape == (len(pairs), len(NAMES))
     for row, copy, a, b in zip(rows, many.column("copy"), src, tgt, strict=True):
         found, units = dict(zip(NAMES, row, strict=True)), [units_of(a), units_of(b)]

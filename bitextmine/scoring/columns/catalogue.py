@@ -283,14 +283,6 @@ class PairTexts:
         src, tgt = map(negations, self.words, self.langs)
         return src, tgt
 
-    @cached_property
-    def negated(self) -> NDArray[np.bool_]:
-        """Return flags (2, n) of the texts with a negating word, all False unless both languages are stated."""
-        src, tgt = self.negations
-        if src is None or tgt is None:
-            return np.zeros((2, len(self)), dtype=bool)
-        return np.array([src, tgt]) > 0
-
     def each(self, function: Callable[[str, str], float]) -> Floats:
         """Return a function of two texts for every pair."""
         return np.fromiter(map(function, self.src, self.tgt), dtype=np.float64, count=len(self))
@@ -314,7 +306,7 @@ class PairTexts:
             np.minimum(1, 2 * _half_lang(self)) if stated else ones,
             ones * stated,
         ]
-        signs = evidence(*self.words, self.negated, self.number_counts)
+        signs = evidence(*self.words, self.negations, self.number_counts)
         return np.concatenate([np.stack(columns, axis=1), signs], axis=1)
 
     def piece_inputs(self) -> Floats:

@@ -318,11 +318,6 @@ class Words:
             self.vocabulary.parts.all[number] for number in self.tokens.take(np.array([row])).ids.tolist()
         ]
 
-    @cached_property
-    def distinct(self) -> NDArray[np.int64]:
-        """Return `words.distinct` of `tokens`."""
-        return distinct(self.tokens)
-
     @property
     def names(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Return the text of each distinct name, a capitalised word inside a sentence, and the name in lower case."""
@@ -369,7 +364,7 @@ class Words:
             np.maximum.at(found, of[loops], length[loops])
         return found
 
-    @property
+    @cached_property
     def loops(self) -> NDArray[np.float64]:
         """Return the share of each text that repeats what came directly before, from 0 to 1, (n,)."""
         found: NDArray[np.float64] = self.repeats / np.maximum(1, self.units.lengths)
@@ -377,44 +372,44 @@ class Words:
 
 
 def evidence(
-    src: Words, tgt: Words, no: NDArray[np.bool_], numbers: NDArray[np.int64]
+    src: Words,
+    tgt: Words,
+    negations: tuple[NDArray[np.int64] | None, NDArray[np.int64] | None],
+    numbers: NDArray[np.int64],
 ) -> NDArray[np.float64]:
     """Return the values (n, NAMES) of the pairs of sources and targets (n,).
 
-    no: (2, n) flags of the negated sources and targets, all False unless both languages are stated; numbers: (n, 3)
-    counts of `number_counts`.
+    negations: how many negating words the sources and the targets have, (n,); None for a side where this is not known,
+    and then neither counts. numbers: (n, 3) counts of `number_counts`.
     """
-    loops, longer = (src.loops, tgt.loops), tgt.repeats - src.repeats
+    longer = src.repeats - tgt.repeats
     fewest = np.maximum(1, np.minimum(src.units.lengths, tgt.units.lengths))
-    log = _logs(np.abs(longer))
     run, pairs = _copied(src, tgt)
-    ends, a, b = _punctuation(src, tgt)
-    inside = _stops_inside(src) - _stops_inside(tgt)
-    small = _begins_small(src, tgt)
+    sentences, ended = _punctuation(src, tgt)
+    a, b = negations
+    negated = 0 * longer if a is None or b is None else (a > 0).astype(np.int64) - (b > 0)
     columns = (
-        np.maximum(0, loops[0] - loops[1]),
-        np.maximum(0, loops[1] - loops[0]),
-        np.minimum(*loops),
-        np.where(longer < 0, log, 0),
-        np.where(longer > 0, log, 0),
+        *_sides(src.loops - tgt.loops),
+        np.minimum(src.loops, tgt.loops),
+        *_sides(np.sign(longer) * _logs(np.abs(longer))),
         run / fewest,
         _logs(run),
         np.minimum(pairs, _MOST),
-        np.maximum(0, ends),
-        np.maximum(0, -ends),
-        a & ~b,
-        b & ~a,
+        *_sides(sentences),
+        *_sides(ended),
         _brackets(src, tgt),
         _names_apart(src, tgt),
-        np.clip(inside, 0, _MOST),
-        np.clip(-inside, 0, _MOST),
-        np.maximum(0, small),
-        np.maximum(0, -small),
-        no[0] & ~no[1],
-        no[1] & ~no[0],
+        *_sides(np.clip(_stops_inside(src) - _stops_inside(tgt), -_MOST, _MOST)),
+        *_sides(_begins_small(src, tgt)),
+        *_sides(negated),
         *np.minimum(numbers[:, 1:], _MOST).T,
     )
     return np.stack(columns, axis=1).astype(np.float64, copy=False)
+
+
+def _sides(more: NDArray) -> tuple[NDArray, NDArray]:
+    """Return by how much the first side has more, and by how much the second."""
+    return np.maximum(0, more), np.maximum(0, -more)
 
 
 def _logs(counts: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -482,7 +477,9 @@ def _names_apart(src: Words, tgt: Words) -> NDArray[np.int64]:
     others = ((src.names, tgt), (tgt.names, src))
     missing = np.ones(texts, dtype=bool)
     for (text, name), other in others:
-        missing &= np.bincount(text[~is_among(key_of(text, name), other.distinct)], minlength=texts) > 0
+        missing &= (
+            np.bincount(text[~is_among(key_of(text, name), distinct(other.tokens))], minlength=texts) > 0
+        )
     # Spelling is slow, and most names are there letter by letter.
     rows = np.flatnonzero(missing)
     apart = np.full(texts, _MOST) * missing
@@ -495,16 +492,19 @@ def _names_apart(src: Words, tgt: Words) -> NDArray[np.int64]:
     return apart
 
 
-def _punctuation(src: Words, tgt: Words) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return the logarithm of the ratio of sentence ends, and if each side ends a sentence."""
+def _punctuation(src: Words, tgt: Words) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return the logarithm of the ratio of sentence ends; 1 if only the source ends a sentence, -1 if only the target.
+
+    Both are 0 if a side is in a script without marks at the end of sentences.
+    """
     unmarked = np.zeros(len(src.texts), dtype=bool)
     for side in (src, tgt):
         for row in np.flatnonzero(side.has(_UNMARKED_LETTER)).tolist():
             unmarked[row] |= _UNMARKED.search(side.texts[row][-_TAIL:]) is not None
     ends = [np.maximum(1, totals(side.flags >> _ENDS, side.numbers)) for side in (src, tgt)]
     ratio = np.fromiter(map(math.log, (ends[1] / ends[0]).tolist()), np.float64, len(unmarked))
-    a, b = (np.fromiter(map(_stops, side.texts), np.bool_, len(unmarked)) for side in (src, tgt))
-    return np.where(unmarked, 0, ratio), a & ~unmarked, b & ~unmarked
+    a, b = (np.fromiter(map(_stops, side.texts), np.int64, len(unmarked)) for side in (src, tgt))
+    return np.where(unmarked, 0, ratio), np.where(unmarked, 0, a - b)
 
 
 def _brackets(src: Words, tgt: Words) -> NDArray[np.int64]:

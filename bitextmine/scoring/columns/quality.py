@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bitextmine.encoder.deletions import DELETIONS, Deletions, Vocabulary, deletions
+from bitextmine.encoder.deletions import DELETIONS, Deletions, PieceTable, deletions
 from bitextmine.encoder.folder import QUALITY, file_digest
 from bitextmine.encoder.ngrams import SPACE
 from bitextmine.encoder.pieces import PieceRows, Pieces
@@ -302,7 +302,7 @@ class Quality:
         best = np.empty(len(src.ids), dtype=np.float32), np.empty(len(tgt.ids), dtype=np.float32)
         every = [Sentences(side, np.arange(len(side))) for side in (src, tgt)]
         features = self._pieces.features(every[0], every[1], best)
-        return Matched(words, pieces, best, features, deletions(pieces, self._vocabulary))
+        return Matched(words, pieces, best, features, deletions(pieces, self._piece_table))
 
     def marked_words(self, matched: Matched, side: int, code: str) -> tuple[NDArray[np.float64], Names]:
         """Return the inputs (n, SIDE_INPUTS) of a side as far as its names need no network, and its unsure names.
@@ -357,13 +357,13 @@ class Quality:
         return self._networks.words if self._tables is None else self._tables["words"]
 
     @cached_property
-    def _vocabulary(self) -> Vocabulary:
+    def _piece_table(self) -> PieceTable:
         """Return the vectors of pieces by the mean norm, and the pieces that begin a word of any script."""
         rows, norms = self._encoder.piece_rows()
         scale = (norms / max(float(norms.mean()), 1e-12) * self._pieces.inverse).astype(np.float32)
         begins, names = self._begins.copy(), self._tokenizer.names()
         begins[: len(names)] |= [UNSPACED_LETTER.search(name) is not None for name in names]
-        return Vocabulary(rows, scale, begins, self._marks)
+        return PieceTable(rows, scale, begins, self._marks)
 
     def _table(self, name: str) -> NDArray[Any]:
         table: NDArray[Any] = getattr(self._networks, name) if self._tables is None else self._tables[name]
