@@ -20,7 +20,7 @@ from bitextmine.languages.romanize import fold_lookalikes
 CHARACTERS = 240
 # Texts walked side by side: few enough that their states stay in the processor's cache.
 BLOCK = 2048
-# What is in normal form, and in one script: Latin letters without combining marks, and common punctuation.
+# Characters that may need normalising: all but Latin letters without combining marks, and common punctuation.
 _OTHER = re.compile("[^\0-\u02ff\u2010-\u2027]")
 
 
@@ -117,7 +117,7 @@ class Languages:
             yield scores, lettered
 
     def _columns(self, asked: tuple[int, ...]) -> np.ndarray:
-        """Return the weights of some classes, (features, asked); the last ones are kept, as picking them is slow."""
+        """Return the weights of some classes, (features, asked), remembered for two selections, as copying is slow."""
         if asked not in self._kept:
             self._kept = dict([*self._kept.items()][-1:])
             self._kept[asked] = np.ascontiguousarray(self._weights[:, asked])
@@ -139,7 +139,7 @@ class Languages:
             state = self._next.take(self._row.take(state[:count]) + letters.take(place[:count]))
             features.append(self._output.take(state))
             place += 1
-        # In each step the longest texts come first. Of a key the text is the higher part; 31 bits are enough for both.
+        # A key is the number of the text times that of all features, plus the feature; of a block, it fits in 31 bits.
         begin = np.arange(len(sizes) + 1, dtype=np.int32) * np.int32(len(self._weights))
         text = begin[order]
         keys = np.concatenate([text[:0], *(text[:count] for count in live.tolist())])

@@ -305,9 +305,9 @@ class Quality:
         return Matched(words, pieces, best, features, deletions(pieces, self._piece_table))
 
     def marked_words(self, matched: Matched, side: int, code: str) -> tuple[NDArray[np.float64], Names]:
-        """Return the inputs (n, SIDE_INPUTS) of a side as far as its names need no network, and its unsure names.
+        """Return the inputs (n, SIDE_INPUTS) of a side, without the network's part, and the names to give to it.
 
-        Negating words are those of a language, none if it is "".
+        code: the language of the negating words; "" for none.
         """
         own, other, pieces = matched.words[side], matched.words[1 - side], matched.pieces[side]
         marked = evidence.marked_words(own, code)
