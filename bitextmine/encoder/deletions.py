@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 RUNS = ((1, 2), (3, 5), (6, 1 << 30))  # words of a run; deletions.c has the same constants
 _BEST = 3
 _LEAST = 1e-3  # squared length of what is left of a text
+_LANES, _LONGEST = 32, 32_000
 _RISE = 1e-3  # a gain beyond rounding
 _MOST_WORDS = 80  # of a longer text, adjacent words count as one
 # Features of each side: for each of RUNS, the gain of the best run, and the length of its vector by that of the text;
@@ -69,7 +70,7 @@ def deletions(both: tuple[Pieces, Pieces], table: PieceTable) -> Deletions:
                 side.take(np.arange(of[pair], of[pair + 1])) for side, of in zip(words, texts, strict=True)
             ]
             if all(map(len, some)):
-                features[pair], values = _compare(*(_sums(side, rows, scale) for side in some))
+                features[pair], values = _compare(*_vectors(some, rows, scale))
                 for side, of in enumerate(texts):
                     found.words[side][of[pair] : of[pair + 1]] = values[side]
         return found
@@ -105,11 +106,24 @@ def _words(pieces: Pieces, table: PieceTable) -> tuple[Pieces, NDArray[np.int64]
     return Pieces(pieces.ids[kept], offsets_of(lengths)), offsets_of(count), number
 
 
-def _sums(words: Pieces, rows: NDArray[np.int8], scale: NDArray[np.float32]) -> Floats:
-    vectors: Floats = np.add.reduceat(
-        rows[words.ids] * scale[words.ids, None], words.offsets[:-1], axis=0, dtype=np.float64
-    )
-    return vectors
+def _vectors(both: list[Pieces], rows: NDArray[np.int8], scale: NDArray[np.float32]) -> list[Floats]:
+    """Return the vectors of the words of both sides, rounded like in deletions.c: to 1/32,000 of the longest."""
+    sums, longest = [], np.float32(1e-9)
+    for words in both:
+        total = np.zeros((len(words), -(-rows.shape[1] // _LANES) * _LANES), dtype=np.float32)
+        for nth in range(int(words.lengths.max())):
+            more = np.flatnonzero(words.lengths > nth)
+            ids = words.ids[words.offsets[more] + nth]
+            total[more, : rows.shape[1]] += scale[ids, None] * rows[ids].astype(np.float32)
+        lanes = np.zeros((len(words), _LANES), dtype=np.float32)
+        for start in range(0, total.shape[1], _LANES):
+            lanes += total[:, start : start + _LANES] ** 2
+        longest = max(longest, np.cumsum(lanes, axis=1)[:, -1].max())
+        sums.append(total)
+    factor = np.float32(_LONGEST) / np.sqrt(longest)
+    return [
+        np.trunc(total * factor + np.copysign(np.float32(0.5), total)) / np.float64(factor) for total in sums
+    ]
 
 
 def _compare(src: Floats, tgt: Floats) -> tuple[list[Floats | float], list[Floats]]:

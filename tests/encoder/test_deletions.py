@@ -168,3 +168,19 @@ def test_neighbouring_words_of_a_long_text_count_as_one(build):
     assert found.words[0].shape == (80 + 2, 4) and (np.diff(numbers) >= 0).all() and numbers[-1] == 79
     assert np.bincount(numbers).max() - np.bincount(numbers).min() <= 1
     assert np.isfinite(found.features).all() and found.word_of[0][1200:].tolist() == [80, 81]
+
+
+def test_compiled_or_not_the_result_is_the_same(monkeypatch):
+    if compiled.library("encoder") is None:
+        pytest.skip("not compiled here")
+    rng = np.random.default_rng(3)
+    texts = [
+        tuple(rng.integers(0, PIECES, rng.integers(1, 40)).tolist() for _ in range(2)) for _ in range(50)
+    ]
+    fast = deletions(pieces(texts), table(100))
+    monkeypatch.setattr(module, "library", lambda name: None)
+    plain = deletions(pieces(texts), table(100))
+    assert fast.features == pytest.approx(plain.features, abs=1e-6)
+    for side in range(2):
+        assert fast.words[side] == pytest.approx(plain.words[side], abs=1e-5)
+        assert (fast.word_of[side] == plain.word_of[side]).all()
