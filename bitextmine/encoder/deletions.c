@@ -7,7 +7,7 @@
 #include "native.h"
 
 #define LANES 32 /* numbers of a row that are multiplied at once */
-#define TILE 4   /* rows, likewise */
+#define SIDE_BY_SIDE 8 /* numbers that are compared at once; a row of products has room for a multiple */
 #define LONGEST 32000 /* of the vectors of a pair, as whole numbers: their products fit 32 bits, and are exact */
 #define RUNS 3
 #define BEST 3
@@ -17,18 +17,20 @@
 #define SIDE_FEATURES (2 * RUNS + 6)
 static const int64_t fewest[RUNS] = {1, 3, 6}; /* words */
 
+/* Sums of products are whole numbers below 2^53, exact in any order; `unit` makes them those of the vectors. */
 typedef struct {
     int64_t count;
     float *words;                    /* (count, wide) */
     int16_t *rows;                   /* (count, wide), the same as whole numbers */
-    double *gram;                    /* (count, count), products of the words of this side */
-    double *rest;                    /* (count, count + 1), 1 / the length of the text without its words i to j - 1 */
-    double *toward, *own;            /* (count), products with the whole of the other side, and of this one */
-    double *left, *column;           /* (count), for what is computed in between */
+    int32_t *gram;                   /* (count, w), products of the words of this side with it and those after it */
+    double *rest;                    /* (count, w), 1 / the length of the text without its words i to j */
+    int64_t *toward, *own;           /* (count), products with the whole of the other side, and of this one */
+    int64_t *sums;                   /* (count), for what is computed in between */
+    double *left, *column, *room;    /* (count), likewise */
     double *alone, *replaced;        /* (count), gains */
     double *closest, *length;        /* (count), the highest cosine with a word of the other side; of the vector */
-    double square, cosine;           /* of the whole; of the best run */
-    int64_t begin, end;              /* of the best run */
+    double unit, square, cosine;     /* square of the length of the whole; cosine of the best run */
+    int64_t total, begin, end;       /* product of the whole with itself; of the best run */
 } side;
 
 /* By how much a deletion brings the cosine nearer to 1, on a logarithmic scale. */
@@ -43,45 +45,85 @@ static int64_t longest_run(int64_t count) {
     return count < 2 ? 0 : words > 1 ? words : 1;
 }
 
-static double at_least(double square) { return square > LEAST ? square : LEAST; }
+INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+INLINE double highest(double a, double b) { return a > b ? a : b; }
+
+/* The highest of some numbers. */
+INLINE double most_of(const double *values, int64_t count) {
+    double lanes[SIDE_BY_SIDE], most = -INFINITY;
+    int64_t j = 0;
+    if (count >= SIDE_BY_SIDE) {
+        for (int l = 0; l < SIDE_BY_SIDE; l++) lanes[l] = values[l];
+        for (j = SIDE_BY_SIDE; j + SIDE_BY_SIDE <= count; j += SIDE_BY_SIDE)
+/* GCC would take the loop apart before it could use vectors. */
+#pragma GCC unroll 1
+            for (int l = 0; l < SIDE_BY_SIDE; l++) lanes[l] = highest(values[j + l], lanes[l]);
+        for (int l = 0; l < SIDE_BY_SIDE; l++) most = highest(lanes[l], most);
+    }
+    for (; j < count; j++) most = highest(values[j], most);
+    return most;
+}
+
+/* The product of the sum of some words with itself. */
+INLINE int64_t run_product(const side *s, int64_t w, int64_t begin, int64_t end) {
+    int64_t total = 0;
+    for (int64_t i = begin; i < end; i++) {
+        total -= s->gram[i * w + i];
+        for (int64_t j = i; j < end; j++) total += 2 * (int64_t)s->gram[i * w + j];
+    }
+    return total;
+}
 
 /* Fills in `rest`. */
-static void measure_rests(side *s) {
+INLINE void measure_rests(side *s, int64_t w) {
     const int64_t n = s->count, longest = longest_run(n);
-    for (int64_t i = 0; i < n; i++) s->column[i] = 0; /* products of word j with those of the run */
+    int64_t *restrict sums = s->sums; /* products of word j with those of the run, less those with the whole */
+    for (int64_t j = 0; j < n; j++) sums[j] = -s->own[j];
     for (int64_t i = n; i-- > 0;) {
-        double run = 0, own = 0;
-        for (int64_t j = i; j < n; j++) s->column[j] += s->gram[i * n + j];
-        for (int64_t j = i; j < n && j - i < longest; j++) {
-            run += 2 * s->column[j] - s->gram[j * n + j];
-            own += s->own[j];
-            s->rest[i * (n + 1) + j + 1] = s->square - 2 * own + run;
+        const int32_t *restrict gram = s->gram + i * w;
+        double *restrict rest = s->rest + i * w;
+        for (int64_t j = i; j < n; j++) sums[j] += gram[j];
+        const int64_t end = least(n, i + longest);
+        int64_t square = s->total;
+        for (int64_t j = i; j < end; j++) {
+            square += 2 * sums[j] - s->gram[j * w + j];
+            rest[j] = (double)square;
         }
-        for (int64_t j = i; j < n && j - i < longest; j++) {
-            double *rest = s->rest + i * (n + 1) + j + 1;
-            *rest = 1 / sqrt(at_least(*rest));
-        }
+        for (int64_t j = i; j < end; j++) rest[j] = 1 / sqrt(highest(rest[j] * s->unit, LEAST));
     }
 }
 
 /* The best runs of a side by the cosine of the rest with a vector of this square, whose products with the words are given:
- * over all lengths, and for each of RUNS if `of` is not null, with begin and end in `runs`. */
-static double best_runs(const side *s, const double *toward, double square, double *of, int64_t (*runs)[2]) {
+ * over all lengths, and for each of RUNS in `of`, with begin and end in `runs` unless it is null. */
+INLINE double best_runs(const side *s, const int64_t *toward, double square, int64_t w, double *of, int64_t (*runs)[2]) {
     const int64_t n = s->count, longest = longest_run(n);
-    double dot = 0, best = -1;
-    for (int64_t j = 0; j < n; j++) dot += toward[j];
-    const double factor = 1 / sqrt(square);
-    for (int r = 0; of && r < RUNS; r++) of[r] = -1;
-    for (int64_t i = 0; longest && i < n; i++) {
-        double left = dot * factor;
-        for (int64_t j = i; j < n && j - i < longest; j++) {
-            left -= toward[j] * factor;
-            const double cosine = left * s->rest[i * (n + 1) + j + 1];
-            if (cosine > best) best = cosine;
-            if (!of) continue;
-            const int r = j - i + 1 < fewest[1] ? 0 : j - i + 1 < fewest[2] ? 1 : 2;
-            if (cosine > of[r]) of[r] = cosine, runs[r][0] = i, runs[r][1] = j + 1;
+    double *restrict left = s->column, *restrict cosines = s->room; /* left: products with the words after each */
+    int64_t dot = 0, after = 0, row[RUNS] = {0};
+    for (int64_t j = n; j-- > 0; dot += toward[j]) left[j] = (double)dot;
+    for (int r = 0; r < RUNS; r++) of[r] = -INFINITY;
+    for (int64_t i = 0; longest && i < n; after += toward[i++]) {
+        const double *restrict rest = s->rest + i * w, before = (double)after;
+        const int64_t end = least(n, i + longest);
+        for (int64_t j = i; j < end; j++) cosines[j] = (before + left[j]) * rest[j];
+        for (int r = 0; r < RUNS; r++) {
+            const int64_t first = i + fewest[r] - 1, last = r < RUNS - 1 ? least(end, i + fewest[r + 1] - 1) : end;
+            const double found = most_of(cosines + first, last - first);
+            if (!(found > of[r])) continue;
+            of[r] = found;
+            row[r] = i;
         }
+    }
+    const double factor = s->unit / sqrt(square);
+    double best = -1;
+    for (int r = 0; r < RUNS; r++) {
+        const double found = of[r];
+        of[r] *= factor;
+        best = highest(of[r], best);
+        if (!runs || !(of[r] > -1)) continue;
+        int64_t begin = row[r], end = row[r] + fewest[r] - 1, before = 0;
+        for (int64_t i = 0; i < begin; i++) before += toward[i];
+        while (((double)before + left[end]) * s->rest[begin * w + end] != found) end++;
+        runs[r][0] = begin, runs[r][1] = end + 1;
     }
     return best;
 }
@@ -101,132 +143,205 @@ static double mean_of_best(const double *values, int64_t count) {
     return total / BEST;
 }
 
-static void side_features(side *s, double square, double base, float *out) {
+INLINE void side_features(side *s, double square, double base, int64_t w, float *out) {
     double of[RUNS];
     int64_t runs[RUNS][2];
-    s->cosine = fmax(best_runs(s, s->toward, square, of, runs), s->count > 1 ? -1 : base);
+    s->cosine = highest(best_runs(s, s->toward, square, w, of, runs), s->count > 1 ? -1 : base);
     for (int r = 0; r < RUNS; r++, out += 2) {
-        double run = 0;
         out[0] = out[1] = 0;
-        if (of[r] <= -1) continue;
-        for (int64_t i = runs[r][0]; i < runs[r][1]; i++)
-            for (int64_t j = runs[r][0]; j < runs[r][1]; j++) run += s->gram[i * s->count + j];
+        if (!(of[r] > -1)) continue;
         out[0] = (float)gain(of[r], base);
-        out[1] = (float)sqrt((run > 0 ? run : 0) / s->square);
+        out[1] = (float)sqrt(highest((double)run_product(s, w, runs[r][0], runs[r][1]) * s->unit / s->square, 0));
         if (of[r] == s->cosine) s->begin = runs[r][0], s->end = runs[r][1];
     }
-    double dot = 0, sum = 0, squares = 0, higher = 0, rise = 0, highest = -1;
+    int64_t dot = 0;
+    double sum = 0, squares = 0, higher = 0, rise = 0, most = -1;
+    const double factor = s->unit / sqrt(square);
     for (int64_t i = 0; i < s->count; i++) dot += s->toward[i];
     for (int64_t i = 0; i < s->count; i++) {
-        const double rest = s->rest[i * (s->count + 1) + i + 1];
-        const double alone = s->count > 1 ? fmin(gain((dot - s->toward[i]) * rest / sqrt(square), base), 1) : 0;
+        const double cosine = (double)(dot - s->toward[i]) * s->rest[i * w + i] * factor;
+        const double alone = s->count > 1 ? fmin(gain(cosine, base), 1) : 0;
         s->alone[i] = alone;
         sum += alone;
         squares += alone * alone;
         if (alone > RISE) rise += alone, higher++;
-        if (alone > highest) highest = alone;
+        most = highest(alone, most);
     }
     const double n = (double)s->count, spread = squares / n - sum / n * (sum / n);
     *out++ = (float)rise;
     *out++ = (float)(higher / n);
-    *out++ = (float)highest;
+    *out++ = (float)most;
     *out++ = (float)mean_of_best(s->alone, s->count);
     *out++ = (float)sqrt(spread > 0 ? spread : 0);
     *out++ = (float)mean_of_best(s->replaced, s->count);
 }
 
-/* What a word of one side gains with a word of the other, and the highest cosine: cross (n, m) are the products of both. */
-static double replace(side *a, side *b, const double *cross, double dot, double base) {
-    double best = -1;
+/* What a word of one side gains with a word of the other, and the highest cosine: cross (n, w) are the products of both. */
+INLINE double replace(side *a, side *b, const int32_t *cross, int64_t w, double dot, double base) {
+    const double unit = a->unit;
     for (int s = 0; s < 2; s++) {
         side *of = s ? b : a;
         for (int64_t i = 0; i < of->count; i++) {
-            const double square = of->gram[i * of->count + i];
-            of->left[i] = 1 / sqrt(at_least(of->square - 2 * of->own[i] + square));
-            of->column[i] = 1 / fmax(sqrt(square), 1e-6);
-            of->replaced[i] = of->closest[i] = -1;
-            of->length[i] = sqrt(square);
+            const int64_t square = of->gram[i * w + i];
+            of->left[i] = 1 / sqrt(highest((double)(of->total - 2 * of->own[i] + square) * unit, LEAST));
+            of->length[i] = sqrt((double)square * unit);
+            of->column[i] = 1 / highest(of->length[i], 1e-6);
+        }
+        for (int64_t i = 0; i < of->count; i++) of->replaced[i] = of->closest[i] = -INFINITY;
+    }
+    const double *restrict inverse = b->column, *restrict left = b->left;
+    const int64_t *restrict toward = b->toward;
+    double *restrict closest = b->closest, *restrict replaced = b->replaced, *restrict alike = a->room,
+                     *restrict after = b->room;
+    for (int64_t i = 0; i < a->count; i++, cross += w) {
+        const double whole = dot - (double)a->toward[i], own = a->column[i], rest = a->left[i];
+        for (int64_t j = 0; j < b->count; j++) {
+            const double product = cross[j];
+            alike[j] = product * own * inverse[j];
+            after[j] = (whole - (double)toward[j] + product) * rest * left[j];
+        }
+        for (int64_t j = 0; j < b->count; j++) {
+            closest[j] = highest(alike[j], closest[j]);
+            replaced[j] = highest(after[j], replaced[j]);
+        }
+        a->closest[i] = most_of(alike, b->count);
+        a->replaced[i] = most_of(after, b->count);
+    }
+    double best = -INFINITY;
+    for (int s = 0; s < 2; s++) {
+        side *of = s ? b : a;
+        for (int64_t i = 0; i < of->count; i++) {
+            best = highest(of->replaced[i] * unit, best);
+            of->replaced[i] = gain(of->replaced[i] * unit, base);
+            of->closest[i] = highest(of->closest[i] * unit, -1);
         }
     }
-    for (int64_t i = 0; i < a->count; i++)
-        for (int64_t j = 0; j < b->count; j++) {
-            const double product = cross[i * b->count + j];
-            const double alike = product * a->column[i] * b->column[j];
-            const double cosine = (dot - a->toward[i] - b->toward[j] + product) * a->left[i] * b->left[j];
-            if (alike > a->closest[i]) a->closest[i] = alike;
-            if (alike > b->closest[j]) b->closest[j] = alike;
-            if (cosine > a->replaced[i]) a->replaced[i] = cosine;
-            if (cosine > b->replaced[j]) b->replaced[j] = cosine;
-            if (cosine > best) best = cosine;
-        }
-    for (int64_t i = 0; i < a->count; i++) a->replaced[i] = gain(a->replaced[i], base);
-    for (int64_t j = 0; j < b->count; j++) b->replaced[j] = gain(b->replaced[j], base);
     return gain(best, base);
 }
 
 /* The gain when the best run of one side goes, and then the best of the other: step and stride of cross as seen from s. */
-static double joint(const side *s, side *other, const double *cross, int64_t step, int64_t stride, double base) {
-    double square = s->square;
-    for (int64_t i = s->begin; i < s->end; i++) {
-        square -= 2 * s->own[i];
-        for (int64_t j = s->begin; j < s->end; j++) square += s->gram[i * s->count + j];
-    }
+INLINE double joint(const side *s, side *other, const int32_t *cross, int64_t w, int64_t step, int64_t stride,
+                    double base) {
+    int64_t square = s->total + run_product(s, w, s->begin, s->end);
+    double of[RUNS];
+    for (int64_t i = s->begin; i < s->end; i++) square -= 2 * s->own[i];
     for (int64_t j = 0; j < other->count; j++) {
-        other->left[j] = other->toward[j];
-        for (int64_t i = s->begin; i < s->end; i++) other->left[j] -= cross[i * step + j * stride];
+        other->sums[j] = other->toward[j];
+        for (int64_t i = s->begin; i < s->end; i++) other->sums[j] -= cross[i * step + j * stride];
     }
-    const double found = best_runs(other, other->left, at_least(square), NULL, NULL);
-    return gain(found > s->cosine ? found : s->cosine, base);
+    const double found = best_runs(other, other->sums, highest((double)square * s->unit, LEAST), w, of, NULL);
+    return gain(highest(found, s->cosine), base);
 }
 
 /* Fills in `rows` of both sides, and returns what the numbers of words were multiplied by. */
-static double whole_numbers(side *both, int64_t wide) {
-    float longest = 1e-9f;
-    for (int s = 0; s < 2; s++)
-        for (int64_t x = 0; x < both[s].count; x++) {
-            float lanes[LANES] = {0}, square = 0;
-            for (int64_t k = 0; k < wide; k += LANES)
-                for (int l = 0; l < LANES; l++) {
-                    const float value = both[s].words[x * wide + k + l];
-                    lanes[l] += value * value;
+INLINE double whole_numbers(side *both, int64_t wide) {
+    float longest = 1e-9f, near = 0;
+    /* The order of a sum counts, so those near the highest are computed again, in order. */
+    for (int in_order = 0; in_order < 2; near = (1 - 1e-5f) * longest, in_order++) {
+        float found = 1e-9f;
+        for (int s = 0; s < 2; s++)
+            for (int64_t x = 0; x < both[s].count; x++) {
+                float lanes[LANES] = {0}, square = 0;
+                if (in_order && both[s].left[x] < near) continue;
+                for (int64_t k = 0; k < wide; k += LANES)
+                    for (int l = 0; l < LANES; l++) {
+                        const float value = both[s].words[x * wide + k + l];
+                        lanes[l] += value * value;
+                    }
+                if (in_order)
+                    for (int l = 0; l < LANES; l++) square += lanes[l];
+                else {
+                    for (int half = LANES / 2; half; half /= 2)
+                        for (int l = 0; l < half; l++) lanes[l] += lanes[l + half];
+                    both[s].left[x] = square = lanes[0];
                 }
-            for (int l = 0; l < LANES; l++) square += lanes[l];
-            if (square > longest) longest = square;
-        }
+                if (square > found) found = square;
+            }
+        longest = found;
+    }
     const float factor = LONGEST / sqrtf(longest);
-    for (int s = 0; s < 2; s++)
+    for (int s = 0; s < 2; s++) {
+        const float *restrict words = both[s].words;
+        int16_t *restrict rows = both[s].rows;
         for (int64_t k = 0; k < both[s].count * wide; k++) {
-            const float value = both[s].words[k] * factor;
-            both[s].rows[k] = (int16_t)(value + (value < 0 ? -0.5f : 0.5f));
+            const float value = words[k] * factor;
+            rows[k] = (int16_t)(value + (value < 0 ? -0.5f : 0.5f));
         }
+    }
     return factor;
 }
 
-/* Fills in the products of words with words, (n, m) in cross, and returns that of the whole texts. */
-static double multiply(side *both, int64_t wide, double *cross, int32_t *totals, int64_t w) {
+/* Fills in the products of words with words, (n, w) in cross, and returns that of the whole texts. */
+INLINE double multiply(side *both, int64_t wide, int32_t *cross, int64_t w) {
     const double factor = whole_numbers(both, wide), unit = 1 / (factor * factor);
     side *a = &both[0], *b = &both[1];
-    double dot = 0;
     for (side *of = a; of <= b; of++) {
-        multiply_rows(of->rows, of->count, of->rows, of->count, wide, totals, w);
-        of->square = 0;
-        for (int64_t x = 0; x < of->count; x++) {
-            of->own[x] = of->toward[x] = 0;
-            for (int64_t y = 0; y < of->count; y++)
-                of->own[x] += of->gram[x * of->count + y] = totals[x * w + y] * unit;
-            of->square += of->own[x];
+        const int64_t n = of->count;
+        int64_t *restrict own = of->own;
+        multiply_rows(of->rows, n, of->rows, n, wide, of->gram, w);
+        for (int64_t x = 0; x < n; x++) own[x] = of->toward[x] = 0;
+        for (int64_t x = 0; x < n; x++) {
+            const int32_t *restrict gram = of->gram + x * w;
+            int64_t sum = gram[x];
+            for (int64_t y = x + 1; y < n; y++) sum += gram[y], own[y] += gram[y];
+            own[x] += sum;
         }
-        of->square = fmax(of->square, 1e-6);
+        of->total = 0;
+        for (int64_t x = 0; x < n; x++) of->total += own[x];
+        of->unit = unit;
+        of->square = highest((double)of->total * unit, 1e-6);
     }
-    multiply_rows(a->rows, a->count, b->rows, b->count, wide, totals, w);
-    for (int64_t x = 0; x < a->count; x++)
-        for (int64_t y = 0; y < b->count; y++) {
-            const double product = cross[x * b->count + y] = totals[x * w + y] * unit;
-            a->toward[x] += product;
-            b->toward[y] += product;
-            dot += product;
-        }
-    return dot;
+    multiply_rows(a->rows, a->count, b->rows, b->count, wide, cross, w);
+    int64_t dot = 0, *restrict toward = b->toward;
+    for (int64_t x = 0; x < a->count; x++) {
+        const int32_t *restrict row = cross + x * w;
+        int64_t sum = 0;
+        for (int64_t y = 0; y < b->count; y++) sum += row[y], toward[y] += row[y];
+        a->toward[x] = sum;
+        dot += sum;
+    }
+    return (double)dot;
+}
+
+typedef void compare(side *both, int64_t wide, int32_t *cross, int64_t w, float *out);
+
+INLINE void compare_pair(side *both, int64_t wide, int32_t *cross, int64_t w, float *out) {
+    side *a = &both[0], *b = &both[1];
+    const double dot = multiply(both, wide, cross, w), base = dot * a->unit / sqrt(a->square * b->square);
+    const double replaced = replace(a, b, cross, w, dot, base);
+    measure_rests(a, w), measure_rests(b, w);
+    a->begin = a->end = b->begin = b->end = 0;
+    side_features(a, b->square, base, w, out);
+    side_features(b, a->square, base, w, out + SIDE_FEATURES);
+    out[2 * SIDE_FEATURES] = (float)joint(a, b, cross, w, w, 1, base);
+    out[2 * SIDE_FEATURES + 1] = (float)joint(b, a, cross, w, 1, w, base);
+    out[2 * SIDE_FEATURES + 2] = (float)replaced;
+}
+
+#define COMPARE(NAME, TARGET)                                                                        \
+    TARGET static void NAME(side *both, int64_t wide, int32_t *cross, int64_t w, float *out) {       \
+        compare_pair(both, wide, cross, w, out);                                                     \
+    }
+
+COMPARE(compare_plain, )
+#if X86
+COMPARE(compare_avx2, T_AVX2)
+COMPARE(compare_512, T_512BW)
+#endif
+
+static compare *best_compare(void) {
+#if X86
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")) return compare_512;
+    if (__builtin_cpu_supports("avx2")) return compare_avx2;
+#endif
+    return compare_plain;
+}
+
+/* Asks for the vectors of some pieces, which lie anywhere in a vocabulary that fits no cache. */
+static void ask_for(const int8_t *values, int64_t dim, const int32_t *ids, int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; p++)
+        for (int64_t k = 0; k < dim; k += 64) __builtin_prefetch(values + ids[p] * dim + k);
 }
 
 /* values (pieces, dim) with a factor of each. sides: of both, the addresses of ids, offsets of the words in these, offsets of
@@ -247,56 +362,48 @@ int64_t delete_words(const int8_t *values, const float *scale, int64_t dim, cons
         for (int64_t i = 0; i < pairs; i++)
             if (texts[s][i + 1] - texts[s][i] > longest) longest = texts[s][i + 1] - texts[s][i];
     }
-    longest = (longest + TILE - 1) / TILE * TILE;
+    compare *one = best_compare();
+    const int64_t w = (longest + SIDE_BY_SIDE - 1) / SIDE_BY_SIDE * SIDE_BY_SIDE, square = w * w;
     side both[2];
-    const int64_t floats = longest * wide, doubles = longest * (longest + 1);
-    float *vectors = calloc(2 * floats, sizeof(float));
-    int16_t *rows = calloc(2 * floats, sizeof(int16_t));
-    int32_t *totals = malloc(longest * longest * sizeof(int32_t));
-    double *numbers = calloc(5 * doubles + 16 * longest, sizeof(double));
-    const int64_t failed = vectors && rows && totals && numbers ? 0 : -1;
+    float *vectors = calloc(2 * w * wide, sizeof(float));
+    int16_t *rows = calloc(2 * w * wide, sizeof(int16_t));
+    int32_t *products = calloc(3 * square, sizeof(int32_t));
+    double *numbers = calloc(2 * square + 20 * w, sizeof(double)), *at = numbers;
+    const int64_t failed = vectors && rows && products && numbers ? 0 : -1;
     if (failed) pairs = 0;
-    double *cross = numbers, *at = numbers + doubles;
     for (int s = 0; s < 2; s++) {
-        both[s].words = vectors + s * floats;
-        both[s].rows = rows + s * floats;
-        both[s].gram = at, at += doubles;
-        both[s].rest = at, at += doubles;
-        double **arrays[] = {&both[s].toward, &both[s].own,      &both[s].left,    &both[s].column,
-                             &both[s].alone,  &both[s].replaced, &both[s].closest, &both[s].length};
-        for (int a = 0; a < 8; a++) *arrays[a] = at, at += longest;
+        side *of = &both[s];
+        of->words = vectors + s * w * wide;
+        of->rows = rows + s * w * wide;
+        of->gram = products + (s + 1) * square;
+        of->rest = at, at += square;
+        double **arrays[] = {&of->left, &of->column, &of->room, &of->alone, &of->replaced, &of->closest, &of->length};
+        for (int a = 0; a < 7; a++) *arrays[a] = at, at += w;
+        int64_t **integers[] = {&of->toward, &of->own, &of->sums};
+        for (int a = 0; a < 3; a++) *integers[a] = (int64_t *)at, at += w;
     }
     for (int64_t i = 0; i < pairs; i++, out += 2 * SIDE_FEATURES + 3) {
-        side *a = &both[0], *b = &both[1];
         for (int s = 0; s < 2; s++) {
             side *of = &both[s];
             of->count = texts[s][i + 1] - texts[s][i];
-            for (int64_t w = 0; w < of->count; w++) {
-                const int64_t *word = words[s] + texts[s][i] + w;
-                sum_words(values, scale, dim, ids[s] + word[0], word[1] - word[0], of->words + w * wide);
+            if (i + 1 < pairs) ask_for(values, dim, ids[s], words[s][texts[s][i + 1]], words[s][texts[s][i + 2]]);
+            for (int64_t x = 0; x < of->count; x++) {
+                const int64_t *word = words[s] + texts[s][i] + x;
+                sum_words(values, scale, dim, ids[s] + word[0], word[1] - word[0], of->words + x * wide);
             }
         }
         memset(out, 0, (2 * SIDE_FEATURES + 3) * sizeof(float));
-        if (!a->count || !b->count) continue;
-        const double dot = multiply(both, wide, cross, totals, longest);
-        const double base = dot / sqrt(a->square * b->square);
-        measure_rests(a), measure_rests(b);
-        const double replaced = replace(a, b, cross, dot, base);
-        a->begin = a->end = b->begin = b->end = 0;
-        side_features(a, b->square, base, out);
-        side_features(b, a->square, base, out + SIDE_FEATURES);
-        out[2 * SIDE_FEATURES] = (float)joint(a, b, cross, b->count, 1, base);
-        out[2 * SIDE_FEATURES + 1] = (float)joint(b, a, cross, 1, b->count, base);
-        out[2 * SIDE_FEATURES + 2] = (float)replaced;
+        if (!both[0].count || !both[1].count) continue;
+        one(both, wide, products, w, out);
         for (int s = 0; s < 2; s++)
-            for (int64_t w = 0; w < both[s].count; w++) {
-                float *word = of_words[s] + WORD * (texts[s][i] + w);
-                word[0] = (float)both[s].alone[w];
-                word[1] = (float)both[s].replaced[w];
-                word[2] = (float)both[s].closest[w];
-                word[3] = (float)both[s].length[w];
+            for (int64_t x = 0; x < both[s].count; x++) {
+                float *word = of_words[s] + WORD * (texts[s][i] + x);
+                word[0] = (float)both[s].alone[x];
+                word[1] = (float)both[s].replaced[x];
+                word[2] = (float)both[s].closest[x];
+                word[3] = (float)both[s].length[x];
             }
     }
-    free(vectors), free(rows), free(totals), free(numbers);
+    free(vectors), free(rows), free(products), free(numbers);
     return failed;
 }

@@ -252,7 +252,10 @@ static uintptr_t make_room(int64_t bytes, void **whole) {
 
 void multiply_rows(const int16_t *x, int64_t n, const int16_t *y, int64_t m, int64_t dim, int32_t *totals, int64_t w) {
     strip *products = BEST(strip);
-    for (int64_t i = 0; i < n; i += TILE) products(x + i * dim, y, m, dim, totals + i * w, w);
+    for (int64_t i = 0; i < n; i += TILE) {
+        const int64_t from = x == y ? i : 0;
+        products(x + i * dim, y + from * dim, m - from, dim, totals + i * w + from, w);
+    }
 }
 
 typedef struct {

@@ -45,7 +45,7 @@ typedef struct table table; /* words.c */
 PROTOTYPES(FUNCTIONS)
 
 /* matches.c: the products (n, w) of n rows of x with m rows of y, of dim numbers, a multiple of 32; there is room for as
- * many rows as are a multiple of four. */
+ * many rows as are a multiple of four. Of rows with themselves, those of each with it and with the rows behind it. */
 void multiply_rows(const int16_t *x, int64_t n, const int16_t *y, int64_t m, int64_t dim, int32_t *totals, int64_t w);
 
 /* sums.c: the sum of so many rows, each with its factor. */
