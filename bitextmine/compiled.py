@@ -43,6 +43,7 @@ class Module:
 MODULES = {
     "alignment": Module("alignment/_dp", 2),
     "encoder": Module("encoder/_native", 5),
+    "languages": Module("languages/_identify", 1),
     "search": Module("search/_fused", 5),
 }
 

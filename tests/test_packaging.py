@@ -71,7 +71,7 @@ def test_the_source_distribution_holds_the_c_files_and_their_headers(sdist, root
 @pytest.mark.skipif(not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="no C compiler")
 def test_the_wheel_holds_the_compiled_modules_and_they_load(wheel, installed, tmp_path):
     names = [Path(name).name for name in zipfile.ZipFile(wheel).namelist()]
-    for module in ("_native", "_fused", "_dp"):
+    for module in ("_native", "_fused", "_dp", "_identify"):
         assert any(name.startswith(f"{module}.") and name.endswith((".so", ".pyd")) for name in names)
     code = "from bitextmine import compiled; [compiled.library(name) for name in compiled.MODULES]"
     env = {**os.environ, "BITEXTMINE_COMPILED": "require"}

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from bitextmine.compiled import library
 from bitextmine.errors import MissingPackage, explained
 from bitextmine.languages.codes import UNDETERMINED, same_code
 from bitextmine.languages.romanize import fold_lookalikes
@@ -106,10 +107,9 @@ class Languages:
             lettered = np.array([s[:1].isalpha() or any(map(str.isalpha, s)) for s in samples], dtype=bool)
             raw = [sample.encode("utf-8", "surrogatepass") for sample in samples]
             sizes = np.fromiter(map(len, raw), np.int64, len(raw))
-            counts = self._counts(np.frombuffer(b"".join(raw), dtype=np.uint8), sizes)
-            np.log1p(counts.data, out=counts.data)
-            scores = np.asarray(counts @ weights) + prior
-            scores[np.diff(counts.indptr) == 0] = 0  # a text without any feature
+            scores = self._sums(np.frombuffer(b"".join(raw), dtype=np.uint8), sizes, weights)
+            found = scores[:, 0] != 0  # the weights are negative
+            scores[found] += prior
             scores *= (1 / np.sqrt(np.maximum(sizes, 1))).astype(np.float32)[:, None]
             for code, twin in twins:
                 scores[:, code] = np.logaddexp(scores[:, code], scores[:, twin])
@@ -123,35 +123,50 @@ class Languages:
             self._kept[asked] = np.ascontiguousarray(self._weights[:, asked])
         return self._kept[asked]
 
-    def _counts(self, letters: np.ndarray, sizes: np.ndarray) -> Any:
-        """Return how often each text has each feature, a sparse matrix (n, features) float32.
+    def _sums(self, letters: np.ndarray, sizes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the sum over the features of each text of weight * log(1 + count), (n, classes) float32.
 
-        letters: the bytes of all texts, one after another; sizes: (n,) bytes of each.
+        letters: the bytes of all texts, one after another; sizes: (n,) bytes of each; weights: (features, classes).
         """
-        from scipy.sparse import csr_matrix
+        logs = np.log1p(np.arange(sizes.max(initial=0) + 1, dtype=np.float32))
+        sums = np.zeros((len(sizes), weights.shape[1]), dtype=np.float32)
+        if compiled := library("languages"):
+            model = self._next, self._row, self._output, weights, *weights.shape, logs
+            offsets = np.concatenate([[0], np.cumsum(sizes)])
+            if not compiled.language_scores(*model, letters, offsets, len(sizes), sums):
+                raise MemoryError
+            return sums
+        begin, features, counts = self._counts(letters, sizes)
+        order, live = _longest_first(np.diff(begin))
+        for nth, count in enumerate(live):  # of the features of a text, one after another, as in C
+            at = begin[order[:count]] + nth
+            sums[:count] += logs[counts[at], None] * weights[features[at]]
+        sums[order] = sums.copy()
+        return sums
 
-        order = np.argsort(-sizes, kind="stable")
-        place, falling = (np.cumsum(sizes) - sizes)[order], -sizes[order]
-        # The texts that are longer than each number of bytes.
-        live = np.searchsorted(falling, -np.arange(int(sizes.max(initial=0))), side="left")
+    def _counts(self, letters: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return where each text begins among its features (n + 1,), and all features, in order, and their counts."""
+        order, live = _longest_first(sizes)
+        place = (np.cumsum(sizes) - sizes)[order]
         state, features = np.zeros(len(sizes), dtype=np.int64), [self._output[:0]]
-        for count in live.tolist():
-            state = self._next.take(self._row.take(state[:count]) + letters.take(place[:count]))
+        for count in live:
+            state = self._next.take(self._row.take(state[:count]) * 256 + letters.take(place[:count]))
             features.append(self._output.take(state))
             place += 1
         # A key is the number of the text times that of all features, plus the feature; of a block, it fits in 31 bits.
         begin = np.arange(len(sizes) + 1, dtype=np.int32) * np.int32(len(self._weights))
         text = begin[order]
-        keys = np.concatenate([text[:0], *(text[:count] for count in live.tolist())])
+        keys = np.concatenate([text[:0], *(text[:count] for count in live)])
         numbers = np.concatenate(features)
-        keys = np.sort((keys + numbers)[numbers >= 0])
-        first = np.flatnonzero(np.diff(keys, prepend=np.int32(-1)))  # of equal keys
-        counts = np.diff(first, append=len(keys)).astype(np.float32)
-        keys = keys[first]
-        ends = np.searchsorted(keys, begin)
-        return csr_matrix(
-            (counts, keys - np.repeat(begin[:-1], np.diff(ends)), ends), (len(sizes), len(self._weights))
-        )
+        keys, counts = np.unique((keys + numbers)[numbers >= 0], return_counts=True)
+        return np.searchsorted(keys, begin), keys % len(self._weights), counts
+
+
+def _longest_first(sizes: np.ndarray) -> tuple[np.ndarray, list[int]]:
+    """Return an order of texts by falling size, and how many are longer than each number below the largest."""
+    order = np.argsort(-sizes, kind="stable")
+    live = np.searchsorted(-sizes[order], -np.arange(int(sizes.max(initial=0))), side="left")
+    return order, live.tolist()
 
 
 @cache
@@ -160,8 +175,8 @@ def _read(kind: Any, file: str) -> tuple[Any, ...]:
     with explained(f"{tempfile.gettempdir()}: cannot unpack the model of py3langid", "; free some space"):
         model: Any = kind.from_model_file(file, norm_probs=True)
     return (
-        np.asarray(model.tk_nextmove),
-        np.asarray(model.tk_row, dtype=np.int64) << 8,
+        np.asarray(model.tk_nextmove, dtype=np.uint32),
+        np.asarray(model.tk_row, dtype=np.int32),
         np.asarray(model.tk_output, dtype=np.int32),
         np.asarray(model.nb_ptc, dtype=np.float32),
         np.asarray(model.nb_pc, dtype=np.float32),
@@ -176,4 +191,6 @@ def _sample(text: str) -> str:
         text = "".join(c if c.isprintable() else " " for c in text)
     if text.isupper():
         text = text.lower()
-    return fold_lookalikes(unicodedata.normalize("NFC", text)) if _OTHER.search(text) else text
+    if text.isascii() or not _OTHER.search(text):
+        return text
+    return fold_lookalikes(unicodedata.normalize("NFC", text))

@@ -64,6 +64,27 @@ def test_any_text(known, texts):
             assert share >= 0.5
 
 
+@given(st.lists(st.text(max_size=40) | st.sampled_from(TEXTS), max_size=20), st.sampled_from([2, 142]))
+def test_sums_of_features_have_the_same_bits_in_c_and_numpy(known, texts, classes):
+    from py3langid.langid import visit_counts
+
+    raw = [text.encode("utf-8", "surrogatepass") for text in texts]
+    weights = np.ascontiguousarray(known._weights[:, :classes])
+    expected = np.zeros((len(texts), classes), dtype=np.float32)
+    for sums, text in zip(expected, raw, strict=True):
+        found = visit_counts(known._next, known._row * 256, known._output, text) or {}
+        for feature, count in sorted(found.items()):
+            sums += np.log1p(np.float32(count)) * weights[feature]
+    letters, sizes = (
+        np.frombuffer(b"".join(raw), dtype=np.uint8),
+        np.array([len(text) for text in raw], np.int64),
+    )
+    assert known._sums(letters, sizes, weights).tobytes() == expected.tobytes()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(languages, "library", lambda name: None)
+        assert known._sums(letters, sizes, weights).tobytes() == expected.tobytes()
+
+
 def test_codes(known, monkeypatch):
     assert [known.code(x) for x in ("fr", "fr-CA", "PT_br", "xx")] == ["fr", "fr", "pt", None]
     assert languages.is_installed()
