@@ -15,9 +15,10 @@ from bitextmine.languages.codes import UNSPACED, languages
 
 # Separators inside a number, by locale: 1,234.5  1.234,5  1 234,5 (with no-break and thin spaces)  1'234.5; times
 # and dates (10:30, 2001-09-11, 11/9/2001), and separators of groups. A plain space counts only between groups of
-# three digits, or "in 1992 300 people" would be one number.
+# three digits, or "in 1992 300 people" would be one number. Patterns that begin with one set of characters are fast.
 NUMBER = re.compile(
-    r"\d{1,3}(?:[ \u00a0\u202f\u2009'’]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,:/\-\u2010-\u2013\u00a0\u202f\u2009'’]\d+)*"
+    r"\d(?:\d{0,2}(?:[ \u00a0\u202f\u2009'’]\d{3})+(?!\d)(?:[.,]\d+)?"
+    r"|\d*(?:[.,:/\-\u2010-\u2013\u00a0\u202f\u2009'’]\d+)*)"
 )
 _FRACTIONS = {c: unicodedata.normalize("NFKC", c).replace("\u2044", "/") for c in "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"}
 _ANY_NUMBER = rf"(?:{NUMBER.pattern})|[{''.join(_FRACTIONS)}]"
@@ -84,7 +85,7 @@ def without_common(
 
 def contradictions(src: str, tgt: str) -> int:
     """Return the number of quantities that differ though their digits may not: 2½ and 2¼, 7 a.m. and 7 p.m."""
-    if not any(map(_words().exact.search, (src, tgt))):  # fast
+    if not any(pattern.search(text) for pattern in _words().exact for text in (src, tgt)):  # fast
         return 0
     _, rest = _matched(src, tgt)
     return min(sum(quantity.exact for quantity in side) for side in rest)
@@ -303,11 +304,11 @@ class _Words:
         )
         self.before = re.compile(rf"(?i){marks}{_SPACE}\Z")
         self.morning = re.compile(f"(?i){morning}")
-        # One set of characters first: a search for a set is fast.
         fractions, first = "".join(_FRACTIONS), "".join(word[0] for word in glued_mornings)
         either = "|".join(f"(?<={word[0]}){word[1:]}" for word in sorted(glued_mornings))
-        self.exact = re.compile(
-            rf"[\d{fractions}{first}](?:(?<=[{fractions}])|(?<=\d)(?=[^\W\d_]|[' \u00a0\u202f])(?i:{behind})|{either})"
+        self.exact = (
+            re.compile(rf"\d(?=[^\W\d_]|[' \u00a0\u202f])(?i:{behind})"),
+            re.compile(rf"[{fractions}{first}](?:(?<=[{fractions}])|{either})"),
         )
         self.afternoon = re.compile(f"(?i){afternoon}")
         self.scale = re.compile(
