@@ -140,6 +140,11 @@ STRIP512(strip_vnni, T_VNNI, STEP_VNNI)
 
 #define CHOOSE(KIND, WHERE, ONE, OTHER) ((KIND)(((numbers)(ONE) & (WHERE)) | ((numbers)(OTHER) & ~(WHERE))))
 
+/* Each of HALF numbers becomes the better one of it and the number HALF behind it. */
+#define FOLD(HALF, NUMBERS, BETTER) \
+    for (int l = 0; l < (HALF); l++)  \
+        NUMBERS[l] = NUMBERS[l + (HALF)] BETTER NUMBERS[l] ? NUMBERS[l + (HALF)] : NUMBERS[l];
+
 /* The best of both sides by a row of products: of row i of a with the m rows of b. Of equal ones the first counts. */
 #define COMPARE(NAME, WIDTH, ...)                                                                                     \
     INLINE void NAME(const int32_t *totals, int64_t i, int64_t m, const float *a_inverse, const float *b_inverse,     \
@@ -171,13 +176,16 @@ STRIP512(strip_vnni, T_VNNI, STEP_VNNI)
             best = CHOOSE(floats, higher, cosine, best);                                                              \
             match = CHOOSE(numbers, higher, at, match);                                                               \
         }                                                                                                             \
-        float high = best[0];                                                                                         \
-        for (int l = 1; l < WIDTH; l++) high = best[l] > high ? best[l] : high;                                       \
-        a_best[i] = high;                                                                                             \
+        float high[WIDTH];                                                                                            \
+        memcpy(high, &best, sizeof best);                                                                             \
+        FOLD(WIDTH / 2, high, >) FOLD(WIDTH / 4, high, >) FOLD(2, high, >) FOLD(1, high, >)                           \
+        a_best[i] = high[0];                                                                                          \
         if (!a_match) return;                                                                                         \
-        int32_t first = INT32_MAX;                                                                                    \
-        for (int l = 0; l < WIDTH; l++) first = best[l] == high && match[l] < first ? match[l] : first;               \
-        a_match[i] = first;                                                                                           \
+        int32_t first[WIDTH];                                                                                         \
+        match = CHOOSE(numbers, best == high[0], match, (numbers){0} + INT32_MAX);                                    \
+        memcpy(first, &match, sizeof match);                                                                          \
+        FOLD(WIDTH / 2, first, <) FOLD(WIDTH / 4, first, <) FOLD(2, first, <) FOLD(1, first, <)                       \
+        a_match[i] = first[0];                                                                                        \
     }
 
 COMPARE(compare8, 8, 0, 1, 2, 3, 4, 5, 6, 7)
@@ -378,7 +386,7 @@ typedef struct {
     uint32_t *column; /* (width): sums of some of these rows */
     int32_t *row;     /* (width): and of neighbours in that */
     int64_t *sums;    /* (width): the sum of the rows of a segment */
-    int16_t *window;  /* (stride): the sum of the pieces of a window */
+    int16_t *window;  /* (2, stride): for window_lengths() */
     int32_t *vectors; /* (SEGMENTS, stride): the sums of the pieces of each segment */
 } workspace;
 
@@ -389,7 +397,7 @@ static int64_t place_workspace(workspace *r, int64_t most, int64_t dim, uintptr_
     r->column = (uint32_t *)at, at += lines(w, 4);
     r->row = (int32_t *)at, at += lines(w, 4);
     r->sums = (int64_t *)at, at += lines(w, 8);
-    r->window = (int16_t *)at, at += lines(stride(dim), 2);
+    r->window = (int16_t *)at, at += lines(2 * stride(dim), 2);
     r->vectors = (int32_t *)at, at += lines(SEGMENTS * stride(dim), 4);
     return (int64_t)(at - begin);
 }
@@ -430,21 +438,25 @@ INLINE void match_windows(const prepared *a, const prepared *b, int v, int64_t r
     }
 }
 
-/* The lengths of a sentence's windows. The sum of one fits int16 (LONGEST in matches.py), and its square int32. */
-INLINE void window_lengths(const prepared *s, int v, int64_t reach, int64_t dim, int16_t *sum) {
+/* The lengths of a sentence's windows. The sum of one fits int16 (LONGEST in matches.py), and its square int32. room:
+ * a sum, and a row of zeros. */
+INLINE void window_lengths(const prepared *s, int v, int64_t reach, int64_t dim, int16_t *room) {
     const int64_t count = s->pieces.count;
-    memset(sum, 0, dim * sizeof(int16_t));
-    for (int64_t i = 0; i < count; i++) {
-        if (i > reach) {
-            const int16_t *gone = s->scaled + (i - reach - 1) * dim;
-            for (int64_t k = 0; k < dim; k++) sum[k] = (int16_t)(sum[k] - gone[k]);
-        }
-        for (int64_t p = i ? i + reach : 0; p <= i + reach && p < count; p++)
-            for (int64_t k = 0; k < dim; k++) sum[k] = (int16_t)(sum[k] + s->scaled[p * dim + k]);
+    const int16_t *none = room + dim;
+    int32_t *squares = s->pieces.match; /* not yet in use */
+    memset(room, 0, 2 * dim * sizeof(int16_t));
+    for (int64_t p = 0; p < count + reach; p++) {
+        const int64_t first = p - 2 * reach - 1;
+        const int16_t *come = p < count ? s->scaled + p * dim : none, *gone = first < 0 ? none : s->scaled + first * dim;
         int32_t square = 0;
-        for (int64_t k = 0; k < dim; k++) square += (int32_t)sum[k] * sum[k];
-        s->inverses[v][i] = square ? (float)(1 / sqrt((double)square)) : 0;
+        for (int64_t k = 0; k < dim; k++) {
+            const int16_t sum = (int16_t)(room[k] + come[k] - gone[k]);
+            room[k] = sum;
+            square += (int32_t)sum * sum;
+        }
+        if (p >= reach) squares[p - reach] = square;
     }
+    for (int64_t i = 0; i < count; i++) s->inverses[v][i] = squares[i] ? (float)(1 / sqrt((double)squares[i])) : 0;
     for (int64_t i = count; i < up_to(count, LANES); i++) s->inverses[v][i] = 0;
 }
 
