@@ -9,8 +9,8 @@
 
 #include "native.h"
 
-/* What follows comes in versions for wider registers: VERSIONS(MAKE, name) makes them, each with its strip(), and BEST(name)
- * is the one to take here. */
+/* What follows comes in versions for wider registers: VERSIONS(MAKE, name) makes them, each with its strip(), and with
+ * one for rows of int8 where that is faster, and BEST(name) is the one to take here. */
 #if X86 && defined(__GNUC__) && !defined(__clang__)
 #define T_VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vnni,prefer-vector-width=512")))
 #elif X86
@@ -18,8 +18,8 @@
 #endif
 #if X86
 #define VERSIONS(MAKE, NAME) \
-    MAKE(NAME##_plain, , strip_plain, 8) MAKE(NAME##_avx2, T_AVX2, strip_avx2, 8) \
-    MAKE(NAME##_avx512, T_512BW, strip_avx512, 16) MAKE(NAME##_vnni, T_VNNI, strip_vnni, 16)
+    MAKE(NAME##_plain, , strip_plain, NULL, 8) MAKE(NAME##_avx2, T_AVX2, strip_avx2, NULL, 8) \
+    MAKE(NAME##_avx512, T_512BW, strip_avx512, NULL, 16) MAKE(NAME##_vnni, T_VNNI, strip_vnni, bytes_vnni, 16)
 #define BEST(NAME)                            \
     (registers() == 3   ? NAME##_vnni         \
      : registers() == 2 ? NAME##_avx512       \
@@ -33,7 +33,7 @@ static int registers(void) {
     return __builtin_cpu_supports("avx2") ? 1 : 0;
 }
 #else
-#define VERSIONS(MAKE, NAME) MAKE(NAME##_plain, , strip_plain, 8)
+#define VERSIONS(MAKE, NAME) MAKE(NAME##_plain, , strip_plain, NULL, 8)
 #define BEST(NAME) NAME##_plain
 #endif
 
@@ -57,16 +57,18 @@ typedef int32_t numbers16 __attribute__((vector_size(64)));
 
 /* The products of 4 rows of x with m rows of y, into totals (4, w). */
 typedef void strip(const int16_t *x, const int16_t *y, int64_t m, int64_t dim, int32_t *totals, int64_t w);
+/* The same for rows of int8, whose number of dimensions is a multiple of 64. */
+typedef void byte_strip(const int8_t *x, const int8_t *y, int64_t m, int64_t dim, int32_t *totals, int64_t w);
 
 #define EACH(DO) DO(0, 0) DO(0, 1) DO(0, 2) DO(0, 3) DO(1, 0) DO(1, 1) DO(1, 2) DO(1, 3) \
                  DO(2, 0) DO(2, 1) DO(2, 2) DO(2, 3) DO(3, 0) DO(3, 1) DO(3, 2) DO(3, 3)
-#define ROWS(NAME, FIRST, DIM) \
-    const int16_t *NAME##0 = (FIRST), *NAME##1 = NAME##0 + (DIM), *NAME##2 = NAME##1 + (DIM), *NAME##3 = NAME##2 + (DIM)
+#define ROWS(TYPE, NAME, FIRST, DIM) \
+    const TYPE *NAME##0 = (FIRST), *NAME##1 = NAME##0 + (DIM), *NAME##2 = NAME##1 + (DIM), *NAME##3 = NAME##2 + (DIM)
 
 static void strip_plain(const int16_t *x, const int16_t *y, int64_t m, int64_t dim, int32_t *totals, int64_t w) {
-    ROWS(x, x, dim);
+    ROWS(int16_t, x, x, dim);
     for (int64_t j = 0; j < m; j += TILE) {
-        ROWS(y, y + j * dim, dim);
+        ROWS(int16_t, y, y + j * dim, dim);
 #define START(R, C) int32_t t##R##C = 0;
 #define STEP(R, C) t##R##C += (int32_t)x##R[k] * y##C[k];
 #define STORE(R, C) totals[R * w + j + C] = t##R##C;
@@ -86,7 +88,7 @@ T_AVX2 INLINE __m128i sum_each(__m256i a, __m256i b, __m256i c, __m256i d) {
 /* Two rows of x at a time: the sums of four would not fit the 16 registers. */
 T_AVX2 static void strip_avx2(const int16_t *x, const int16_t *y, int64_t m, int64_t dim, int32_t *totals, int64_t w) {
     for (int64_t j = 0; j < m; j += TILE) {
-        ROWS(y, y + j * dim, dim);
+        ROWS(int16_t, y, y + j * dim, dim);
         for (int r = 0; r < TILE; r += 2) {
             const int16_t *x0 = x + r * dim, *x1 = x0 + dim;
 #define LOAD256(ROW) _mm256_loadu_si256((const __m256i *)(ROW + k))
@@ -118,9 +120,9 @@ T_AVX2 static void strip_avx2(const int16_t *x, const int16_t *y, int64_t m, int
                      sum_each(HALVES(t##R##0), HALVES(t##R##1), HALVES(t##R##2), HALVES(t##R##3)));
 #define STRIP512(NAME, TARGET, STEP512)                                                                                 \
     TARGET static void NAME(const int16_t *x, const int16_t *y, int64_t m, int64_t dim, int32_t *totals, int64_t w) {   \
-        ROWS(x, x, dim);                                                                                                \
+        ROWS(int16_t, x, x, dim);                                                                                       \
         for (int64_t j = 0; j < m; j += TILE) {                                                                         \
-            ROWS(y, y + j * dim, dim);                                                                                  \
+            ROWS(int16_t, y, y + j * dim, dim);                                                                         \
             EACH(START512)                                                                                              \
             int64_t k = 0;                                                                                              \
             do {                                                                                                        \
@@ -136,6 +138,30 @@ T_AVX2 static void strip_avx2(const int16_t *x, const int16_t *y, int64_t m, int
 
 STRIP512(strip_avx512, T_512BW, STEP_512BW)
 STRIP512(strip_vnni, T_VNNI, STEP_VNNI)
+
+/* The instruction takes one side without sign: y + 128, so that the sums begin with -128 times the sum of x. */
+T_VNNI static void bytes_vnni(const int8_t *x, const int8_t *y, int64_t m, int64_t dim, int32_t *totals, int64_t w) {
+    const __m512i more = _mm512_set1_epi8(-128);
+    ROWS(int8_t, x, x, dim);
+#define LESS(R) numbers16 less##R = {0};
+#define STEP_LESS(R) less##R = (numbers16)_mm512_dpbusd_epi32((__m512i)less##R, more, LOAD512(x##R));
+#define START_BYTES(R, C) numbers16 t##R##C = -less##R;
+#define STEP_BYTES(R, C) t##R##C = (numbers16)_mm512_dpbusd_epi32((__m512i)t##R##C, b##C, a##R);
+#define LOAD_MORE(ROW) _mm512_xor_si512(LOAD512(ROW), more)
+    LESS(0) LESS(1) LESS(2) LESS(3)
+    for (int64_t k = 0; k < dim; k += 64) { STEP_LESS(0) STEP_LESS(1) STEP_LESS(2) STEP_LESS(3) }
+    for (int64_t j = 0; j < m; j += TILE) {
+        ROWS(int8_t, y, y + j * dim, dim);
+        EACH(START_BYTES)
+        int64_t k = 0;
+        do {
+            const __m512i a0 = LOAD512(x0), a1 = LOAD512(x1), a2 = LOAD512(x2), a3 = LOAD512(x3);
+            const __m512i b0 = LOAD_MORE(y0), b1 = LOAD_MORE(y1), b2 = LOAD_MORE(y2), b3 = LOAD_MORE(y3);
+            EACH(STEP_BYTES)
+        } while ((k += 64) < dim);
+        STORE512(0) STORE512(1) STORE512(2) STORE512(3)
+    }
+}
 #endif
 
 #define CHOOSE(KIND, WHERE, ONE, OTHER) ((KIND)(((numbers)(ONE) & (WHERE)) | ((numbers)(OTHER) & ~(WHERE))))
@@ -203,20 +229,21 @@ INLINE void compare(int lanes, const int32_t *totals, int64_t i, int64_t m, cons
 typedef struct {
     const int32_t *ids;
     int64_t count;
-    int16_t *rows;  /* (count, stride), zeros behind the last */
+    int16_t *rows;  /* (count, stride), zeros behind the last; int8 for a byte_strip() */
     float *inverse; /* (count): 1 / length of each row, or 0 */
     float *best;    /* (count): the highest cosine of each row with one of the other sentence, -2 where there is none */
     int32_t *match; /* (count): of which of them, the first of equals */
 } side;
 
 /* Matches all rows of two sentences; totals: room for 4 rows of width(b). */
-INLINE void match_pair(const side *a, const side *b, int64_t dim, strip *products, int lanes,
+INLINE void match_pair(const side *a, const side *b, int64_t dim, strip *products, byte_strip *bytes, int lanes,
                        int32_t *totals) {
-    const int64_t na = a->count, nb = b->count, w = width(nb);
+    const int64_t na = a->count, nb = b->count, w = width(nb), wide = up_to(dim, 64);
     for (int64_t p = 0; p < up_to(na, LANES); p++) a->best[p] = -2, a->match[p] = 0;
     for (int64_t p = 0; p < up_to(nb, LANES); p++) b->best[p] = -2, b->match[p] = 0;
     for (int64_t i = 0; i < na && nb; i += TILE) {
-        products(a->rows + i * dim, b->rows, nb, dim, totals, w);
+        if (bytes) bytes((const int8_t *)a->rows + i * wide, (const int8_t *)b->rows, nb, wide, totals, w);
+        else products(a->rows + i * dim, b->rows, nb, dim, totals, w);
         for (int64_t r = 0; r < TILE && i + r < na; r++)
             compare(lanes, totals + r * w, i + r, nb, a->inverse, b->inverse, a->best, a->match, b->best, b->match);
     }
@@ -229,13 +256,20 @@ INLINE void clear_tails(int16_t *rows, int64_t count, int64_t dim) {
     memset(rows + count * wide, 0, (up_to(count, TILE) - count) * wide * sizeof(int16_t));
 }
 
-INLINE void widen(const side *s, const int8_t *values, const float *inverse, int64_t dim) {
-    const int64_t wide = stride(dim);
-    clear_tails(s->rows, s->count, dim);
+/* Fills in `rows`, of int8 if `narrow`, and `inverse`. */
+INLINE void read_rows(const side *s, const int8_t *values, const float *inverse, int64_t dim, int narrow) {
+    const int64_t wide = narrow ? up_to(stride(dim), 64) : stride(dim);
+    if (!narrow) clear_tails(s->rows, s->count, dim);
     for (int64_t i = 0; i < s->count; i++) {
         const int8_t *restrict row = values + s->ids[i] * dim;
-        int16_t *restrict to = s->rows + i * wide;
-        for (int64_t k = 0; k < dim; k++) to[k] = row[k];
+        if (narrow) {
+            int8_t *to = (int8_t *)s->rows + i * wide;
+            memcpy(to, row, dim);
+            memset(to + dim, 0, wide - dim);
+        } else {
+            int16_t *restrict to = s->rows + i * wide;
+            for (int64_t k = 0; k < dim; k++) to[k] = row[k];
+        }
         s->inverse[i] = inverse[s->ids[i]];
     }
     for (int64_t i = s->count; i < up_to(s->count, LANES); i++) s->inverse[i] = 0;
@@ -275,14 +309,15 @@ typedef void match(const int8_t *values, const float *inverse, int64_t dim, cons
                    side *both, int32_t *totals, float *const *best, int32_t *const *matches);
 
 INLINE void match_each(const int8_t *values, const float *inverse, int64_t dim, const sentences *from, int64_t pairs,
-                       side *both, strip *products, int lanes, int32_t *totals, float *const *best, int32_t *const *matches) {
+                       side *both, strip *products, byte_strip *bytes, int lanes, int32_t *totals, float *const *best,
+                       int32_t *const *matches) {
     for (int64_t i = 0; i < pairs; i++) {
         for (int v = 0; v < 2; v++) {
             both[v].ids = from[v].ids + from[v].offsets[i];
             both[v].count = from[v].offsets[i + 1] - from[v].offsets[i];
-            widen(&both[v], values, inverse, dim);
+            read_rows(&both[v], values, inverse, dim, bytes != NULL);
         }
-        match_pair(&both[0], &both[1], stride(dim), products, lanes, totals);
+        match_pair(&both[0], &both[1], stride(dim), products, bytes, lanes, totals);
         for (int v = 0; v < 2; v++) {
             memcpy(best[v] + from[v].offsets[i], both[v].best, both[v].count * sizeof(float));
             memcpy(matches[v] + from[v].offsets[i], both[v].match, both[v].count * sizeof(int32_t));
@@ -290,10 +325,10 @@ INLINE void match_each(const int8_t *values, const float *inverse, int64_t dim, 
     }
 }
 
-#define MATCH(NAME, TARGET, STRIP, LANES_)                                                                             \
+#define MATCH(NAME, TARGET, STRIP, BYTES, LANES_)                                                                      \
     TARGET static void NAME(const int8_t *values, const float *inverse, int64_t dim, const sentences *from,            \
                             int64_t pairs, side *both, int32_t *totals, float *const *best, int32_t *const *matches) { \
-        match_each(values, inverse, dim, from, pairs, both, STRIP, LANES_, totals, best, matches);                     \
+        match_each(values, inverse, dim, from, pairs, both, STRIP, BYTES, LANES_, totals, best, matches);              \
     }
 
 VERSIONS(MATCH, match)
@@ -527,19 +562,20 @@ INLINE void cut_segments(prepared *s, const int64_t *whole) {
     while (at < SEGMENTS) s->cuts[++at] = count;
 }
 
-INLINE void prepare(prepared *s, const vocabulary *v, const sentences *from, int64_t row, const workspace *room) {
+INLINE void prepare(prepared *s, const vocabulary *v, const sentences *from, int64_t row, int narrow,
+                    const workspace *room) {
     const int64_t dim = v->dim, wide = stride(dim);
     s->row = row;
     side *own = &s->pieces;
     own->ids = from->ids + from->offsets[row];
     own->count = from->offsets[row + 1] - from->offsets[row];
-    widen(own, v->values, v->inverse, dim);
+    read_rows(own, v->values, v->inverse, dim, narrow);
     clear_tails(s->scaled, own->count, dim);
     for (int64_t i = 0; i < own->count; i++) {
         const int32_t by = v->factor[own->ids[i]];
-        const int16_t *restrict from_row = own->rows + i * wide;
+        const int8_t *restrict from_row = v->values + own->ids[i] * dim;
         int16_t *restrict to = s->scaled + i * wide;
-        for (int64_t k = 0; k < wide; k++) to[k] = (int16_t)((from_row[k] * by + (1 << 15)) >> 16);
+        for (int64_t k = 0; k < dim; k++) to[k] = (int16_t)((from_row[k] * by + (1 << 15)) >> 16);
         s->weight[i] = v->weights[own->ids[i]];
     }
     cut_segments(s, v->whole);
@@ -638,17 +674,17 @@ INLINE void ask_for(const vocabulary *v, const listed *l, int64_t row) {
 typedef void features(const vocabulary *v, const listed *l, int64_t pairs, prepared *both, const workspace *room,
                       float *out);
 
-INLINE void each_pair(const vocabulary *v, const listed *l, int64_t pairs, prepared *both, strip *products, int lanes,
+INLINE void each_pair(const vocabulary *v, const listed *l, int64_t pairs, prepared *both, strip *products, byte_strip *bytes, int lanes,
                       const workspace *room, float *out) {
     for (int64_t i = 0; i < pairs; i++, out += FEATURES) {
         int64_t least = INT64_MAX;
         for (int s = 0; s < 2; s++) {
             const int64_t row = l[s].rows[i];
             if (i + 1 < pairs && l[s].rows[i + 1] != row) ask_for(v, &l[s], l[s].rows[i + 1]);
-            if (both[s].row != row) prepare(&both[s], v, &l[s].from, row, room);
+            if (both[s].row != row) prepare(&both[s], v, &l[s].from, row, bytes != NULL, room);
             if (both[s].pieces.count < least) least = both[s].pieces.count;
         }
-        match_pair(&both[0].pieces, &both[1].pieces, stride(v->dim), products, lanes, room->totals);
+        match_pair(&both[0].pieces, &both[1].pieces, stride(v->dim), products, bytes, lanes, room->totals);
         for (int s = 0; s < 2; s++)
             if (l[s].best)
                 memcpy(l[s].best + l[s].from.offsets[l[s].rows[i]], both[s].pieces.best,
@@ -665,10 +701,10 @@ INLINE void each_pair(const vocabulary *v, const listed *l, int64_t pairs, prepa
     }
 }
 
-#define EACH_PAIR(NAME, TARGET, STRIP, LANES_)                                                   \
+#define EACH_PAIR(NAME, TARGET, STRIP, BYTES, LANES_)                                            \
     TARGET static void NAME(const vocabulary *v, const listed *l, int64_t pairs, prepared *both, \
                             const workspace *room, float *out) {                                 \
-        each_pair(v, l, pairs, both, STRIP, LANES_, room, out);                                  \
+        each_pair(v, l, pairs, both, STRIP, BYTES, LANES_, room, out);                           \
     }
 
 VERSIONS(EACH_PAIR, features)
