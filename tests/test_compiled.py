@@ -88,7 +88,7 @@ def test_required_modules_load(name, root, monkeypatch):
 SOURCES = {
     "alignment": (2, "dd01fd6e382e61c8"),
     "encoder": (5, "1e543dd017471698"),
-    "languages": (1, "9624f8f8142d1d54"),
+    "languages": (1, "ccfcbced34c52695"),
     "search": (5, "25971393d3677eaa"),
 }
 

@@ -33,8 +33,8 @@ static void walk(const uint32_t *next, const int32_t *row, const int32_t *output
     }
 }
 
-/* A counting sort: owners gets the texts that have each feature, as often as they have it, and place (features + 1; zero
- * before) where those of each feature end. */
+/* A counting sort: owners gets the texts that have each feature, as often as they have it, and place (features + 1;
+ * zero before) where those of each feature end. */
 static void sort(const int32_t *found, const int64_t *offsets, int64_t texts, int64_t features, int32_t *owners,
                  int32_t *place) {
     for (int64_t at = 0; at < offsets[texts]; at++)
@@ -48,8 +48,8 @@ static void sort(const int32_t *found, const int64_t *offsets, int64_t texts, in
 /* Fills scores (texts, classes), zero before: the sum over the features of a text, in their order, of
  * logs[how often] * weights[feature].
  *
- * next (rows, 256) uint32: the state behind each byte; row (states): the row of a state; output (states): the feature
- * found, or -1. weights (features, classes). offsets (texts + 1): where each text begins in bytes.
+ * next (rows, 256) uint32: the state behind each byte; row (states): the row of a state; output (states): the
+ * feature found, or -1. weights (features, classes). offsets (texts + 1): where each text begins in bytes.
  * Returns 0 when memory runs out. */
 int32_t language_scores(const void *next, const int32_t *row, const int32_t *output, const float *weights,
                         int64_t features, int64_t classes, const float *logs, const uint8_t *bytes,

@@ -111,7 +111,7 @@ def test_number_words(code):
     assert row is not None and len(row.units) == 20 and len(row.tens) == 8
     for word, value in [(word, value) for value, word in enumerate(row.units)] + list(row.numbers.items()):
         # A word of English, French, German, Spanish or Italian keeps its value there.
-        if word_values(word) in ([], [value]):
+        if word_values(word) in ((), (value,)):
             assert value in word_values(word, code), word
     assert {*range(13), 20, 100, 1000} <= {
         *range(len(row.units)),
@@ -161,7 +161,7 @@ def test_a_language_of_the_encoder_has_a_whole_row(code):
 
 
 def test_words_of_other_languages_are_read_only_where_asked_for():
-    assert word_values("to", "da") == [2] and word_values("to") == []
+    assert word_values("to", "da") == (2,) and word_values("to") == ()
 
 
 def test_usual_lengths():
