@@ -7,6 +7,7 @@ import numpy as np
 
 from bitextmine import compiled
 from bitextmine.encoder.pieces import Pieces
+from bitextmine.encoder.weights import lengths_of
 from bitextmine.system import processors
 
 # The cosine of a piece with a sentence of no pieces.
@@ -15,7 +16,6 @@ NOTHING = -2.0
 WIDEST = 9
 
 BLOCK_PAIRS = 1024
-_BLOCK_ROWS = 1024
 # Sums of pieces are computed in whole numbers, scaled so that the longest vector of a piece has this length: the sum of
 # a window then fits int16, rounding included.
 LONGEST = 3600
@@ -32,10 +32,7 @@ class PieceMatcher:
     def __init__(self, rows: np.ndarray, norms: np.ndarray) -> None:
         """Take the rows (pieces, d) int8 and norms (pieces,) of `Encoder.piece_rows`."""
         self.rows = np.ascontiguousarray(rows)
-        length = np.empty(len(rows))
-        for start in range(0, len(rows), _BLOCK_ROWS):  # einsum of whole numbers is slow
-            block = rows[start : start + _BLOCK_ROWS].astype(np.float64)
-            length[start : start + _BLOCK_ROWS] = np.sqrt(np.einsum("ij,ij->i", block, block))
+        length = lengths_of(rows)
         inverse = np.divide(1, length, out=np.zeros_like(length), where=length > 0)
         self.inverse = inverse.astype(np.float32)
         longest = max(float(norms.max(initial=0)), 1e-30)

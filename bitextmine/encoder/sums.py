@@ -5,6 +5,7 @@ Columns for their order and for the sentence's length (`extra_columns`) may foll
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from bitextmine import compiled
 from bitextmine.encoder.config import EncoderConfig
 from bitextmine.encoder.extra_columns import length_table, repeat_weights, sentence_characters, waves
 from bitextmine.encoder.pieces import Network, Pieces
-from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, quantize_rows, restore_rows
+from bitextmine.encoder.weights import CHARACTERS, PIECES, SCALE, lengths_of, quantize_rows, restore_rows
 
 LANES = 16
 BLOCK_ROWS = 1024
@@ -144,9 +145,12 @@ class PieceSums(Network):
 
     def piece_rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the vectors of pieces and n-grams, (rows, d) int8, and their norms (rows,) float32."""
+        return self._piece_rows
+
+    @cached_property
+    def _piece_rows(self) -> tuple[np.ndarray, np.ndarray]:
         values, scale = quantize_rows(self.values) if self.scale is None else (self.values, self.scale)
-        squares = np.einsum("ij,ij->i", values, values, dtype=np.int64)
-        return values, scale * np.sqrt(squares).astype(np.float32)
+        return values, scale * lengths_of(values).astype(np.float32)
 
 
 def _unit(sums: np.ndarray, out: np.ndarray) -> None:

@@ -60,11 +60,11 @@ class Tokenizer:
         self._model = sentencepiece.SentencePieceProcessor()
         try:
             self._model.LoadFromFile(str(self.path))
-            names = self.names()
+            self._names: list[str] = self._model.id_to_piece(list(range(self.vocab_size)))
         except (RuntimeError, OSError, UnicodeDecodeError) as e:
             raise BitextmineError(f"{self.path}: not a SentencePiece model, or a damaged one ({e})") from e
         self.ngrams: Ngrams | None = None
-        self._words = Words() if self._is_by_words(names) else None
+        self._words = Words() if self._is_by_words(self._names) else None
 
     @property
     def vocab_size(self) -> int:
@@ -73,8 +73,7 @@ class Tokenizer:
 
     def names(self) -> list[str]:
         """Return the vocabulary as the model names it, piece i for id i."""
-        names: list[str] = self._model.id_to_piece(list(range(self.vocab_size)))
-        return names
+        return self._names.copy()
 
     def pieces(self) -> list[str]:
         """Return the vocabulary, piece i for id i; the unknown piece is an empty string."""

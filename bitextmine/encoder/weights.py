@@ -26,7 +26,7 @@ NGRAMS, NGRAMS_SCALE = "ngrams.weight", "ngrams.scale"
 # level: cutting off the largest numbers makes all others finer.
 GROUP = 64
 TOP_SHARES = {4: (1.0, 0.9, 0.8, 0.7), 2: (0.9, 0.8, 0.7, 0.6, 0.5, 0.4)}
-BLOCK_ROWS = 256  # of packed rows at a time, so that their numbers stay in the cache
+BLOCK_ROWS = 256  # at a time, so that their numbers stay in the cache
 
 
 def quantize_rows(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -35,6 +35,15 @@ def quantize_rows(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     scale = np.abs(weight).max(axis=1) / np.float32(127)
     safe = np.where(scale > 0, scale, np.float32(1))
     return np.rint(weight / safe[:, None]).astype(np.int8), scale
+
+
+def lengths_of(values: np.ndarray) -> np.ndarray:
+    """Return the lengths (rows,) float64 of int8 values (rows, dim)."""
+    squares = np.empty(len(values))
+    for start in range(0, len(values), BLOCK_ROWS):  # einsum of whole numbers is slow
+        block = values[start : start + BLOCK_ROWS].astype(np.float64)
+        np.einsum("ij,ij->i", block, block, out=squares[start : start + BLOCK_ROWS])
+    return np.sqrt(squares)
 
 
 def restore_rows(values: np.ndarray, scale: np.ndarray) -> np.ndarray:

@@ -71,6 +71,7 @@ _SPELLED = 3  # of NAME_INPUTS, the distance of spellings
 _MOST_ODDS = 6.0  # of a name without a counterpart
 _SAMPLE = 100  # characters that tell the script of a text
 _NOT_LATIN = re.compile("[^\0-\u024f\u2000-\u206f]")  # nor punctuation
+_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _ROWS = 64  # multiplied at once
 _MATCHED = 0.45  # mean cosine of the pieces of a sentence that the other side has
 
@@ -443,8 +444,8 @@ class Quality:
         """Return flags of the pieces that end a sentence, and the norms of all pieces by their mean, (pieces,)."""
         norms = self._encoder.piece_rows()[1].astype(np.float64)
         ends = np.zeros(len(norms), dtype=bool)
-        names, stops = [name.lstrip(SPACE) for name in self._tokenizer.names()], set(STOPS)
-        ends[: len(names)] = [bool(name) and set(name) <= stops for name in names]
+        names = [name.lstrip(SPACE) for name in self._tokenizer.names()]
+        ends[: len(names)] = [name != "" and not name.strip(STOPS) for name in names]
         return ends, norms / max(norms.mean(), 1e-12)
 
     @cached_property
@@ -460,7 +461,7 @@ class Quality:
         """Return flags of the pieces without letters and digits, (pieces,), False for n-grams."""
         marks = np.zeros(len(self._names), dtype=bool)
         names = self._tokenizer.names()
-        marks[: len(names)] = [not any(map(str.isalnum, name)) for name in names]
+        marks[: len(names)] = [_LETTER_OR_DIGIT.search(name) is None for name in names]
         return marks
 
     @cached_property
