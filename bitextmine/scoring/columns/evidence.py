@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from itertools import pairwise
 
 import numpy as np
@@ -227,10 +227,19 @@ def _lower(word: str) -> str:
     return word.replace("\u0130", "i").lower()
 
 
-def _tokens(word: str) -> Sequence[str]:
-    """Return the words in lower case that a word between blanks consists of."""
-    low = _lower(word)
-    return (low,) if low.isalnum() else _TOKEN.findall(low)
+def _tokens(words: Sequence[str]) -> list[Sequence[str]]:
+    """Return the words in lower case that each word between blanks consists of."""
+    return [
+        (word,) if word.isalnum() else _TOKEN.findall(word) for word in _lower("\n".join(words)).split("\n")
+    ]
+
+
+def _counts(pattern: re.Pattern[str], words: Sequence[str]) -> NDArray[np.int64]:
+    """Return the number of matches in each word in lower case, (n,), of a pattern that ends at blanks."""
+    text = _lower("\n".join(words)).replace("’", "'")
+    ends = np.cumsum([len(word) + 1 for word in text.split("\n")])
+    found = [match.start() for match in pattern.finditer(text)]
+    return np.bincount(np.searchsorted(ends, found, side="right"), minlength=len(words))
 
 
 def _name(word: str) -> tuple[str, ...]:
@@ -254,12 +263,16 @@ class Vocabulary:
 
     def __init__(self) -> None:
         self.words, self.parts = StringTable(), StringTable()
-        self.flags = Memo(self.words, _flags)
+        self.flags = Memo(self.words, partial(map, _flags))
         self.tokens = Parts(self.words, _tokens, self.parts)
-        self.letters = Parts(self.words, lambda word: letters_of(word.casefold()), self.parts)
-        self.names = Parts(self.words, _name, self.parts)
+        self.letters = Parts(
+            self.words, lambda words: [letters_of(word.casefold()) for word in words], self.parts
+        )
+        self.names = Parts(self.words, partial(map, _name), self.parts)
         starts: dict[str, int] = {}
-        self.spelled = Memo(self.parts, lambda part: starts.setdefault(_spelled(part), len(starts)))
+        self.spelled = Memo(
+            self.parts, lambda parts: [starts.setdefault(_spelled(part), len(starts)) for part in parts]
+        )
         self._negations: dict[str, Memo] = {}
 
     @property
@@ -275,9 +288,7 @@ class Vocabulary:
         """Return the number of negating words of a language in each word; None if the language has no list."""
         pattern = _negation(code) if code else None
         if pattern is not None and code not in self._negations:
-            self._negations[code] = Memo(
-                self.words, lambda word: len(pattern.findall(_lower(word).replace("’", "'")))
-            )
+            self._negations[code] = Memo(self.words, partial(_counts, pattern))
         return self._negations.get(code)
 
 

@@ -47,8 +47,8 @@ class StringTable:
 class Memo:
     """An integer for each string of a table, computed when it is first asked for."""
 
-    def __init__(self, strings: StringTable, value: Callable[[str], int]) -> None:
-        self._strings, self._value = strings, value
+    def __init__(self, strings: StringTable, values: Callable[[list[str]], Iterable[int]]) -> None:
+        self._strings, self._values = strings, values
         self._found = np.zeros(0, dtype=np.int64)
         self._is_known = np.zeros(0, dtype=bool)
 
@@ -59,8 +59,9 @@ class Memo:
         asked = np.zeros(len(self._found), dtype=bool)
         asked[numbers] = True
         new = np.flatnonzero(asked & ~self._is_known)
-        self._found[new] = [self._value(self._strings.all[number]) for number in new.tolist()]
-        self._is_known[new] = True
+        if len(new):
+            self._found[new] = list(self._values([self._strings.all[number] for number in new.tolist()]))
+            self._is_known[new] = True
         found: Ints = self._found[numbers]
         return found
 
@@ -68,14 +69,16 @@ class Memo:
 class Parts:
     """The parts of each string of a table; they are strings of a table as well."""
 
-    def __init__(self, strings: StringTable, cut: Callable[[str], Sequence[str]], parts: StringTable) -> None:
+    def __init__(
+        self, strings: StringTable, cut: Callable[[list[str]], Iterable[Sequence[str]]], parts: StringTable
+    ) -> None:
         self._strings, self._cut, self._parts = strings, cut, parts
         self._known = Pieces.from_lists([])
 
     def __call__(self, texts: Pieces) -> Pieces:
         """Return the numbers of the parts of the strings of each text."""
         if fresh := self._strings.all[len(self._known) :]:
-            cut = list(map(self._cut, fresh))
+            cut = list(self._cut(fresh))
             lengths = np.fromiter(map(len, cut), np.int64, len(cut))
             self._known = Pieces.join(
                 [self._known, Pieces(self._parts.numbers(chain.from_iterable(cut)), offsets_of(lengths))]
