@@ -117,7 +117,10 @@ class PairScorer:
             src, tgt = texts_of(first[0], (layout.src, layout.tgt))
             _columns(tools, (), (src[:_SAMPLE], tgt[:_SAMPLE]))
             tasks = self._tasks(blocks, layout)
-            yield from mapped(lambda task: _columns(tools, *task), tasks, run.thread_count)
+            if _can_fork():  # without a compiled search the sample has loaded torch
+                yield from mapped(lambda task: _columns(tools, *task), tasks, run.thread_count)
+            else:
+                yield from ((block, _columns(tools, *task)) for block, task in tasks)
             return
         for block in blocks:
             pairs = PairTexts(*texts_of(block, (layout.src, layout.tgt)), tools)

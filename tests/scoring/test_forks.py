@@ -7,11 +7,14 @@ import sys
 import sysconfig
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from bitextmine.errors import BitextmineError
-from bitextmine.scoring.compute import mapped
+from bitextmine.scoring import compute
+from bitextmine.scoring.columns.catalogue import Request, Tools
+from bitextmine.scoring.compute import PairRows, PairScorer, mapped
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="copies are made on Linux alone")
 
@@ -77,3 +80,13 @@ def test_scores_do_not_depend_on_copies(sentence_pairs, tmp_path):
         )
         outputs.append(done.stdout)
     assert outputs[0] == outputs[1] and outputs[0].count(b"\n") == 151
+
+
+def test_no_copies_are_made_once_the_sample_has_loaded_torch(monkeypatch):
+    answers = iter([True, False])
+    monkeypatch.setattr(compute, "_can_fork", lambda: next(answers))
+    monkeypatch.setattr(compute, "mapped", None)
+    pairs = PairRows(["src", "tgt"], [["one", "un"], ["two", "deux"]])
+    run = SimpleNamespace(thread_count=2, executor=SimpleNamespace(distributed=False))
+    scored = PairScorer(Tools(Request(("shorter",)))).scored(pairs.blocks(1), pairs.layout, run)
+    assert [added.values.tolist() for _, (added,) in scored] == [[2], [3]]
