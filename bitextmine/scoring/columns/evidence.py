@@ -325,9 +325,8 @@ class Words:
 
     def strings(self, row: int) -> list[str]:
         """Return `tokens` of one text."""
-        return [
-            self.vocabulary.parts.all[number] for number in self.tokens.take(np.array([row])).ids.tolist()
-        ]
+        begin, end = self.tokens.offsets[row : row + 2]
+        return [self.vocabulary.parts.all[number] for number in self.tokens.ids[begin:end].tolist()]
 
     @property
     def names(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
