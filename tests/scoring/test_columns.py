@@ -480,7 +480,8 @@ def test_names_without_a_counterpart_from_the_definitions():
     src = ["Yesterday Kowalski praised the European Commission of Delhi.", "Here is Minister Okafor."]
     tgt = ["Hier hat Lindgren die Kommission in Oslo gelobt, sagt Berg.", "Hier ist die Ministerin Brandt."]
     encoder, network = load_encoder("europe5"), Networks.read(shipped_folder("europe5") / QUALITY).words
-    odds = load_file(shipped_folder("europe5") / QUALITY)["names"] / 16
+    tables = load_file(shipped_folder("europe5") / QUALITY)
+    odds, directions = tables["names"] / 16, tables["directions"]
     rows, norms = encoder.piece_rows()
     units = rows / np.maximum(1e-30, np.linalg.norm(rows.astype(float), axis=1, keepdims=True))
     known = encoder.tokenizer.names()
@@ -491,6 +492,9 @@ def test_names_without_a_counterpart_from_the_definitions():
 
     def gain(src, tgt, base):
         return math.log((1.02 - base) / (1.02 - src @ tgt / np.linalg.norm(src) / np.linalg.norm(tgt)))
+
+    def capitals(text):
+        return [word[0].isupper() and len(word) > 2 for word in text.split()]
 
     found = PairTexts(src, tgt, Tools(Request(("quality",)), encoder)).piece_inputs()
     doubts: dict[tuple[int, int], list[float]] = {}
@@ -506,7 +510,10 @@ def test_names_without_a_counterpart_from_the_definitions():
         for side in range(2):
             others = words[1 - side]
             capitalised = [other for other in pair[1 - side].split() if other[0].isupper()]
-            for word, pieces in zip(pair[side].split(), words[side], strict=True):
+            capital, there = capitals(pair[side]), capitals(pair[1 - side])
+            every = [units[[piece for word in its for piece in word]] for its in words]
+            match = every[side] @ every[1 - side].T
+            for place, (word, pieces) in enumerate(zip(pair[side].split(), words[side], strict=True)):
                 spelled = unlike(word, capitalised, sounds=True)
                 pieces = [p for p in pieces if p >= len(known) or any(map(str.isalnum, known[p]))]
                 real = [piece for piece in pieces if piece < len(known)]
@@ -523,6 +530,17 @@ def test_names_without_a_counterpart_from_the_definitions():
                     replaced,
                     alike / length,
                     math.log(length + 1e-3),
+                    *(np.mean(capital), np.mean(there)),
+                    capital[place - 1],
+                    capital[place + 1] if place + 1 < len(capital) else 0,
+                    word.isupper(),
+                    math.log1p(len(capital)),
+                    math.log((1 + len(there)) / (1 + len(capital))),
+                    *(math.log1p(sum(capital)), math.log1p(sum(there))),
+                    place / len(capital),
+                    *(match.max(axis=1).mean(), match.max(axis=0).mean()),
+                    *found[row, -4:-2],  # of `deletions`
+                    *directions @ own,
                 ]
                 odd = math.log(1 / logistic(network, np.array([signs]))[0] - 1)
                 doubts.setdefault((row, side), []).append(min(max(odd, -6), 6))

@@ -88,8 +88,9 @@ _BRACKET, _UNMARKED_LETTER, _UNSPACED_LETTER = 1, 2, 4
 _SMALL, _STOP = 8, 16
 # It is capitalised, after opening marks; it is a name to `_names_apart`; the word after it may be such a name; the word
 # after it does not begin a sentence.
-_CAPITAL, _NAME, _BEFORE_NAME, _BEFORE_INSIDE = 32, 64, 128, 256
-_ENDS = 9  # bits of these; above them is the number of sentence ends in the word
+CAPITAL, _NAME, _BEFORE_NAME, _BEFORE_INSIDE = 32, 64, 128, 256
+UPPER = 512  # it has no letter in lower case
+_ENDS = 10  # bits of these; above them is the number of sentence ends in the word
 
 
 def _spelled(word: str) -> str:
@@ -211,8 +212,9 @@ def _flags(word: str) -> int:
         flags |= _UNSPACED_LETTER if UNSPACED_LETTER.search(word) else 0
     if not word.islower():  # fast
         inside, name = word.lstrip(_OPENING), _NAMED.match(word)
-        flags |= _CAPITAL if len(inside) > 2 and inside[0].isupper() else 0
+        flags |= CAPITAL if len(inside) > 2 and inside[0].isupper() else 0
         flags |= _NAME if name and name[1][0].isupper() else 0
+        flags |= UPPER if word.isupper() else 0
     if word.isalnum():  # fast
         return flags | _BEFORE_NAME | _BEFORE_INSIDE
     flags |= _BEFORE_NAME if _BEFORE.search(word) else 0
@@ -558,7 +560,7 @@ def marked_words(words: Words, code: str) -> NDArray[np.int64]:
     code: the language of the negating words; "" for none.
     """
     text, of = text_of(words.numbers), words.vocabulary.negations(code)
-    names = _follow(words, _CAPITAL, _BEFORE_INSIDE)
+    names = _follow(words, CAPITAL, _BEFORE_INSIDE)
     no = np.zeros(len(text), dtype=bool) if of is None else of(words.numbers.ids) > 0
     at = np.concatenate([np.flatnonzero(names), np.flatnonzero(no)])
     return np.stack([text[at], np.arange(len(at)) >= names.sum(), at - words.numbers.offsets[text[at]]])

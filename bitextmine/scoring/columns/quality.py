@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +25,11 @@ from bitextmine.encoder.pieces import PieceRows, Pieces
 from bitextmine.encoder.tokenizer import Tokenizer
 from bitextmine.encoder.weights import check_finite, read_arrays
 from bitextmine.errors import BitextmineError
-from bitextmine.languages.codes import STOPS, UNSPACED_LETTER, same_code, script_code
+from bitextmine.languages.codes import STOPS, UNSPACED_LETTER, same_code
 from bitextmine.mining.piece_features import FEATURES, PieceFeatures, Sentences, sums
 from bitextmine.mining.scorer import ScorerNetwork
 from bitextmine.scoring.columns import evidence
+from bitextmine.scoring.columns.names import NAME_DIRECTIONS, NAME_INPUTS, Names, context, spelled
 from bitextmine.shipped import shipped_folder
 
 if TYPE_CHECKING:
@@ -54,11 +55,6 @@ SENTENCE_INPUTS = 4
 PIECE_INPUTS = (
     1 + 2 * SIDE_INPUTS + BOTH_INPUTS + NEGATION_INPUTS + 2 * SENTENCE_INPUTS + FEATURES + DELETIONS + 2
 )
-# The network `words` gets, of a name: the mean cosine of its pieces with the most similar ones of the other side, and
-# the lowest; the log odds that it keeps its spelling; the distance from the word spelled most alike; the logarithm of
-# the number of pieces; whether both sides have the same script; what the pair gains without it, and without it and a
-# word of the other side; the highest cosine with one; the logarithm of the length of its vector.
-NAME_INPUTS = 10
 NAME_STEPS = 16  # of a unit of log odds, in `Networks.names`
 WEIGHT_STEPS = 32  # of a unit of the logarithm, in `Networks.weights`
 WEIGHT_SMOOTH = 2.0  # added to the weight of a text
@@ -67,13 +63,19 @@ _APART = 0.5  # distance of a name without a counterpart
 _HIGHEST_BY_TEXTS = 0.5  # above the limits of the presets
 _MOST = 3.0  # of any count
 _MOST_DIFFERENCE = 1.5
-_SPELLED = 3  # of NAME_INPUTS, the distance of spellings
 _MOST_ODDS = 6.0  # of a name without a counterpart
-_SAMPLE = 100  # characters that tell the script of a text
-_NOT_LATIN = re.compile("[^\0-\u024f\u2000-\u206f]")  # nor punctuation
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _ROWS = 64  # multiplied at once
 _MATCHED = 0.45  # mean cosine of the pieces of a sentence that the other side has
+
+# The types and sizes of the tables of `Networks`; -1: any.
+_TABLES: dict[str, tuple[Any, ...]] = {
+    "negation": (np.int32, -1, 3),
+    "names": (np.int8, -1),
+    "directions": (np.float32, NAME_DIRECTIONS, -1),
+    "weights": (np.int8, -1),
+    "languages": (np.int32, -1, 3),
+}
 
 # Names and technical terms are rightly copied, up to this share of the words.
 COPIED = 0.5
@@ -138,6 +140,7 @@ class Networks:
     of English it counts; in English, beyond those words themselves.
     `names` is int8 (pieces,): the log odds that a capitalised word keeps its spelling in a translation are the mean
     of those of its pieces, in sixteenths.
+    `directions` is float32 (NAME_DIRECTIONS, d): those in which the vectors of names differ most.
     `weights` is int8 (pieces,): the logarithms, in steps of 1/32, of factors of `usual_weights`, with which the two
     sides of a translation weigh the same.
     `languages` is int32 (l, 3): a language, and in thousandths what is added to the logarithm of the weight of its
@@ -151,6 +154,7 @@ class Networks:
     words: KindNetwork
     negation: NDArray[np.int32]
     names: NDArray[np.int8]
+    directions: NDArray[np.float32]
     weights: NDArray[np.int8]
     languages: NDArray[np.int32]
 
@@ -174,10 +178,14 @@ class Networks:
                 f"{path}: not the networks of the column quality ({e}); fit them again"
             ) from None
         for name, table in tables.items():
-            kind, shape = (np.int8, ()) if name in ("names", "weights") else (np.int32, (3,))
-            if table is None or table.dtype != kind or table.shape[1:] != shape or not table.ndim:
+            kind, *shape = _TABLES[name]
+            if table is None or table.dtype != kind or not _fits(table.shape, shape):
                 raise BitextmineError(f"{path}: no table '{name}' of this version; fit it again")
         return cls(**networks, **tables)
+
+
+def _fits(found: tuple[int, ...], wanted: Sequence[int]) -> bool:
+    return len(found) == len(wanted) and all(b in (-1, a) for a, b in zip(found, wanted, strict=True))
 
 
 def language_number(code: str) -> int:
@@ -210,20 +218,6 @@ class Matched:
     best: tuple[NDArray[np.float32], NDArray[np.float32]]
     features: NDArray[np.float32]
     deletions: Deletions
-
-
-class Names(NamedTuple):
-    """Names of one side that the other may lack: the text of each, the word, and NAME_INPUTS (n, m)."""
-
-    row: list[int]
-    word: list[str]
-    signs: NDArray[np.float64]
-
-    @property
-    def apart(self) -> NDArray[np.float64]:
-        """Return the distances (n,) from the words of the other side."""
-        found: NDArray[np.float64] = np.minimum(1 - self.signs[:, 0], self.signs[:, _SPELLED])
-        return found
 
 
 class Quality:
@@ -267,8 +261,8 @@ class Quality:
         negating = ("", "") if any(side is None for side in negations) else langs
         for side, code in enumerate(negating):
             inputs, names = self.marked_words(matched, side, code)
-            if names.row:
-                row, network = np.array(names.row), self._of_names
+            if len(names.row):
+                row, network = names.row, self._of_names
                 doubt = np.clip(-network.score(network.drive(names.signs)), -_MOST_ODDS, _MOST_ODDS)
                 np.maximum.at(inputs[:, 2], row, names.apart)
                 np.add.at(inputs[:, 3], row, names.apart > _APART)
@@ -303,62 +297,89 @@ class Quality:
         best = np.empty(len(src.ids), dtype=np.float32), np.empty(len(tgt.ids), dtype=np.float32)
         every = [Sentences(side, np.arange(len(side))) for side in (src, tgt)]
         features = self._pieces.features(every[0], every[1], best)
-        return Matched(words, pieces, best, features, deletions(pieces, self._piece_table))
+        return Matched(words, pieces, best, features, deletions(pieces, self.piece_table))
 
     def marked_words(self, matched: Matched, side: int, code: str) -> tuple[NDArray[np.float64], Names]:
         """Return the inputs (n, SIDE_INPUTS) of a side, without the network's part, and the names to give to it.
 
         code: the language of the negating words; "" for none.
         """
-        own, other, pieces = matched.words[side], matched.words[1 - side], matched.pieces[side]
-        marked = evidence.marked_words(own, code)
-        rows, text = np.unique(marked[0], return_inverse=True)
-        # A float32 is taken like a piece.
-        values = Pieces(matched.best[side].view(np.int32), pieces.offsets).take(rows).ids.view(np.float32)
-        some = pieces.take(rows)
-        (at, kind, place), begin, end = self._words(
-            some, np.stack([text, *marked[1:]]), own.numbers.lengths[rows]
+        own, other, best = matched.words[side], matched.words[1 - side], matched.best[side]
+        (row, kind, place), begin, end = self._words(
+            matched.pieces[side], evidence.marked_words(own, code), own.numbers.lengths
         )
-        at = rows[at]
-        real = self._spell[some.ids]
+        real = self._spell[matched.pieces[side].ids]
         count, total = (
-            np.concatenate([[0.0], np.cumsum(each, dtype=np.float64)]) for each in (real, values * real)
+            np.concatenate([[0.0], np.cumsum(each, dtype=np.float64)]) for each in (real, best * real)
         )
-        cosines = (total[end] - total[begin]) / np.maximum(count[end] - count[begin], 1)
+        cosine = (total[end] - total[begin]) / np.maximum(count[end] - count[begin], 1)
         inputs = np.zeros((len(own.texts), SIDE_INPUTS))
         inputs[:, :2], inputs[:, 4] = 1, -_MOST_ODDS
-        np.minimum.at(inputs, (at, kind), cosines)
-        unsure = np.flatnonzero((kind == 0) & (cosines < _SURE))
-        words, apart, same = _spelled(own.texts, other.texts, at[unsure], place[unsure])
+        np.minimum.at(inputs, (row, kind), cosine)
+        unsure = np.flatnonzero((kind == 0) & (cosine < _SURE))
+        words, apart, same = spelled(own.texts, other.texts, row[unsure], place[unsure])
         lacked = np.flatnonzero(apart)  # the others are there, letter by letter
-        unsure = unsure[lacked]
-        names = Pieces(np.arange(len(values)), np.stack([begin, end], axis=1).ravel()).take(2 * unsure)
-        of = np.repeat(np.arange(len(names)), names.lengths)
-        lowest = np.ones(len(names))
-        np.minimum.at(lowest, of, np.where(real[names.ids], values[names.ids], 1))
-        # Not the marks around the word, which the other side has, too.
-        names = Pieces(some.ids[names.ids], names.offsets).keep(~self._marks[some.ids[names.ids]])
-        count = names.lengths
-        first = pieces.offsets[at[unsure]] + begin[unsure] - some.offsets[np.searchsorted(rows, at[unsure])]
-        in_context = matched.deletions.words[side][matched.deletions.word_of[side][first]]
+        some = unsure[lacked]
+        row, begin, end = row[some], begin[some], end[some]
+        odds, lowest, count, vectors = self._of_pieces(matched, side, begin, end)
+        deleted = matched.deletions
+        in_context = deleted.words[side][deleted.word_of[side][begin]]
+        means = (
+            sums(values.astype(np.float64), pieces) / np.maximum(pieces.lengths, 1)
+            for values, pieces in zip(matched.best, matched.pieces, strict=True)
+        )
         signs = (
-            cosines[unsure],
-            lowest,
-            sums(self._names[names.ids], names) / np.maximum(count, 1),
-            apart[lacked],
-            np.log1p(count),
-            same[lacked],
+            *(cosine[some], lowest, odds, apart[lacked], np.log1p(count), same[lacked]),
             *in_context.T[:3],
             np.log(in_context[:, 3] + 1e-3),
+            *context(own, other, row, place[some]),
+            *[mean[row] for mean in means][:: 1 - 2 * side],
+            *deleted.features[row, -2:].T,
+            *vectors.T,
         )
-        return inputs, Names(at[unsure].tolist(), [words[i] for i in lacked], np.stack(signs, axis=1))
+        return inputs, Names(row, [words[i] for i in lacked], np.stack(signs, axis=1))
+
+    def _of_pieces(
+        self, matched: Matched, side: int, begin: NDArray[np.int64], end: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64], NDArray[np.float32]]:
+        """Return signs of words (n,) from their pieces, which `begin` and `end` in all those of a side.
+
+        The log odds that each keeps its spelling, the lowest cosine with the other side, the number of pieces, and the
+        components (n, NAME_DIRECTIONS) of its vector.
+        """
+        ids = matched.pieces[side].ids
+        at = Pieces(np.arange(len(ids)), np.stack([begin, end], axis=1).ravel()).take(
+            2 * np.arange(len(begin))
+        )
+        lowest = np.ones(len(at))
+        values = np.where(self._spell[ids[at.ids]], matched.best[side][at.ids], 1)
+        np.minimum.at(lowest, np.repeat(np.arange(len(at)), at.lengths), values)
+        # Not the marks around the word, which the other side has, too.
+        words = Pieces(ids[at.ids], at.offsets).keep(~self._marks[ids[at.ids]])
+        odds = sums(self._names[words.ids], words) / np.maximum(words.lengths, 1)
+        return odds, lowest, words.lengths, self._directed(words)
+
+    def _directed(self, words: Pieces) -> NDArray[np.float32]:
+        """Return the components (n, NAME_DIRECTIONS) of the vectors of words in the directions of names."""
+        rows, scale, *_ = self.piece_table
+        ids, at = np.unique(words.ids, return_inverse=True)
+        each = np.empty((len(ids), NAME_DIRECTIONS), dtype=np.float32)
+        directions = self._table("directions").T
+        for start in range(0, len(ids), _ROWS):
+            some = ids[start : start + _ROWS]
+            np.matmul(scale[some, None] * rows[some], directions, out=each[start : start + _ROWS])
+        found = np.zeros((len(words), NAME_DIRECTIONS), dtype=np.float32)
+        full = words.lengths > 0
+        if full.any():
+            found[full] = np.add.reduceat(each[at], words.offsets[:-1][full])
+        return found
 
     @cached_property
     def _of_names(self) -> KindNetwork:
         return self._networks.words if self._tables is None else self._tables["words"]
 
     @cached_property
-    def _piece_table(self) -> PieceTable:
+    def piece_table(self) -> PieceTable:
         """Return the vectors of pieces by the mean norm, and the pieces that begin a word of any script."""
         rows, norms = self._encoder.piece_rows()
         scale = (norms / max(float(norms.mean()), 1e-12) * self._pieces.inverse).astype(np.float32)
@@ -517,24 +538,3 @@ class Quality:
         odds = network.score(network.drive(inputs)) + shift
         result = 1 / (1 + np.exp(-np.clip(odds, -500, 500)))
         return result if known else np.minimum(result, _HIGHEST_BY_TEXTS)
-
-
-def _script(text: str) -> str:
-    start = text[:_SAMPLE]
-    return script_code(start) if _NOT_LATIN.search(start) else "Latn"  # fast
-
-
-def _spelled(
-    texts: Sequence[str], others: Sequence[str], rows: NDArray[np.int64], places: NDArray[np.int64]
-) -> tuple[list[str], NDArray[np.float64], NDArray[np.bool_]]:
-    """Return words of some texts, the distance of each from those of the other text, and if both have one script."""
-    found, apart, same = [], [], []
-    last = -1
-    for row, place in zip(rows.tolist(), places.tolist(), strict=True):
-        if row != last:  # the names of a text come one after the other
-            own, other, last = texts[row], others[row], row
-            words, known, alike = own.split(), evidence.spellings(other), _script(own) == _script(other)
-        found.append(words[place])
-        apart.append(evidence.unlike(words[place], known, sounds=True))
-        same.append(alike)
-    return found, np.array(apart, dtype=np.float64), np.array(same, dtype=np.bool_)
