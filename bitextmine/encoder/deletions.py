@@ -106,8 +106,13 @@ def _words(pieces: Pieces, table: PieceTable) -> tuple[Pieces, NDArray[np.int64]
     return Pieces(pieces.ids[kept], offsets_of(lengths)), offsets_of(count), number
 
 
-def _vectors(both: list[Pieces], rows: NDArray[np.int8], scale: NDArray[np.float32]) -> list[Floats]:
-    """Return the vectors of the words of both sides, rounded like in deletions.c: to 1/32,000 of the longest."""
+def _vectors(
+    both: list[Pieces], rows: NDArray[np.int8], scale: NDArray[np.float32]
+) -> tuple[list[Floats], float]:
+    """Return the vectors of the words of both sides, as whole numbers of up to 32,000, and the square of their unit.
+
+    Sums of their products are below 2^53 and exact in any order, so that runs that are the same are equally good.
+    """
     sums, longest = [], np.float32(1e-9)
     for words in both:
         total = np.zeros((len(words), -(-rows.shape[1] // _LANES) * _LANES), dtype=np.float32)
@@ -121,63 +126,75 @@ def _vectors(both: list[Pieces], rows: NDArray[np.int8], scale: NDArray[np.float
         longest = max(longest, np.cumsum(lanes, axis=1)[:, -1].max())
         sums.append(total)
     factor = np.float32(_LONGEST) / np.sqrt(longest)
-    return [
-        np.trunc(total * factor + np.copysign(np.float32(0.5), total)) / np.float64(factor) for total in sums
+    whole = [
+        np.trunc(total * factor + np.copysign(np.float32(0.5), total)).astype(np.float64) for total in sums
     ]
+    return whole, 1 / float(factor) ** 2
 
 
-def _compare(src: Floats, tgt: Floats) -> tuple[list[Floats | float], list[Floats]]:
-    """Return the features of a pair and `Deletions.words` of each side, from the vectors of the words."""
-    sides, whole = (src, tgt), (src.sum(axis=0), tgt.sum(axis=0))
-    square = [max(float(v @ v), 1e-6) for v in whole]
-    base = float(whole[0] @ whole[1]) / math.sqrt(square[0] * square[1])
-    cross, length = np.einsum("id,jd->ij", src, tgt), [np.sqrt((side**2).sum(axis=1)) for side in sides]
-    rest = [np.sqrt(_square(v - side)) for side, v in zip(sides, whole, strict=True)]
+def _compare(sides: list[Floats], unit: float) -> tuple[list[Floats | float], list[Floats]]:
+    """Return the features of a pair and `Deletions.words` of each side, from `_vectors`."""
+    src, tgt = sides
+    whole = (src.sum(axis=0), tgt.sum(axis=0))
+    square = [max(float(v @ v) * unit, 1e-6) for v in whole]
+    base = float(whole[0] @ whole[1]) * unit / math.sqrt(square[0] * square[1])
+    cross, length = (
+        np.einsum("id,jd->ij", src, tgt),
+        [np.sqrt((side**2).sum(axis=1) * unit) for side in sides],
+    )
+    rest = [
+        1 / np.sqrt(np.maximum(((v - side) ** 2).sum(axis=1) * unit, _LEAST))
+        for side, v in zip(sides, whole, strict=True)
+    ]
     product = whole[0] @ whole[1] - (src @ whole[1])[:, None] - (tgt @ whole[0]) + cross
-    pairs = _gain(product / (rest[0][:, None] * rest[1]), base)
-    alike = cross / (np.maximum(length[0], 1e-6)[:, None] * np.maximum(length[1], 1e-6))
+    pairs = _gain(product * rest[0][:, None] * rest[1] * unit, base)
+    inverse = [1 / np.maximum(each, 1e-6) for each in length]
+    alike = cross * inverse[0][:, None] * inverse[1] * unit
     features: list[Floats | float] = []
     words, joint = [], []
     for number, (side, other) in enumerate(zip(sides, whole[::-1], strict=True)):
         replaced, closest = pairs.max(axis=1 - number), alike.max(axis=1 - number)
-        runs, size = _runs(side, other)
-        best = np.unravel_index(runs.argmax(), runs.shape)
-        highest = runs[best] if len(side) > 1 else base
-        alone = np.minimum(_gain(runs.diagonal(1), base), 1) if len(side) > 1 else np.zeros(1)
+        runs, size = _runs(side, other, unit)
+        factor = unit / math.sqrt(square[1 - number])
+        highest = runs.max() * factor if len(side) > 1 else base
+        alone = np.minimum(_gain(runs.diagonal(1) * factor, base), 1) if len(side) > 1 else np.zeros(1)
+        left = whole[number]
         for fewest, most in RUNS:
-            some = np.where((size >= fewest) & (size <= most), runs, -1.0)
+            some = np.where((size >= fewest) & (size <= most), runs, -np.inf)
             begin, end = np.unravel_index(some.argmax(), some.shape)
-            found, run = some[begin, end], side[begin:end].sum(axis=0)
+            found, run = some[begin, end] * factor, side[begin:end].sum(axis=0)
             features += (
-                [_gain(found, base), math.sqrt(run @ run / square[number])] if found > -1 else [0.0, 0.0]
+                [_gain(found, base), math.sqrt(run @ run * unit / square[number])]
+                if found > -1
+                else [0.0, 0.0]
             )
+            if found == highest:
+                left = whole[number] - run
         features += [alone[alone > _RISE].sum(), (alone > _RISE).mean(), alone.max(), _best(alone)]
         features += [alone.std(), _best(replaced)]
-        words.append(np.stack([alone, replaced, closest, length[number]], axis=1))
-        left = whole[number] - side[slice(*best)].sum(axis=0) if len(side) > 1 else whole[number]
-        after = _runs(sides[1 - number], left)[0].max()
+        words.append(np.stack([alone, replaced, np.maximum(closest, -1), length[number]], axis=1))
+        after = _runs(sides[1 - number], left, unit)[0].max() * unit
+        after /= math.sqrt(max(float(left @ left) * unit, _LEAST))
         joint.append(_gain(np.maximum(highest, after), base))
     return [*features, *joint, pairs.max()], words
 
 
-def _runs(words: Floats, other: Floats) -> tuple[Floats, NDArray[np.int64]]:
-    """Return the cosines of `other` with a text without words i to j - 1, and j - i; -1 for runs that do not count."""
+def _runs(words: Floats, other: Floats, unit: float) -> tuple[Floats, NDArray[np.int64]]:
+    """Return `other` times a text without words i to j - 1, by the length of the latter, and j - i.
+
+    -inf for runs that do not count.
+    """
     n = len(words)
     until = np.concatenate([np.zeros((1, words.shape[1])), np.cumsum(words, axis=0)])
     products = np.einsum("id,jd->ij", until, until)  # BLAS would share these small products among threads
-    toward = until @ other / np.sqrt(_square(other))
+    toward = until @ other
     own, whole = products.diagonal(), products[-1]
     rest = own[-1] - 2 * (whole - whole[:, None]) + own[:, None] + own - 2 * products
-    cosines: Floats = (toward[-1] - toward + toward[:, None]) / np.sqrt(np.maximum(rest, _LEAST))
+    runs: Floats = (toward[-1] - toward + toward[:, None]) * (1 / np.sqrt(np.maximum(rest * unit, _LEAST)))
     size = np.arange(n + 1) - np.arange(n + 1)[:, None]
     longest = max(n * 7 // 10, 1) if n > 1 else 0
-    cosines[(size < 1) | (size > longest)] = -1
-    return cosines, size
-
-
-def _square(vectors: Floats) -> Floats:
-    found: Floats = np.maximum((vectors**2).sum(axis=-1), _LEAST)
-    return found
+    runs[(size < 1) | (size > longest)] = -np.inf
+    return runs, size
 
 
 def _gain(cosine: Floats, base: float) -> Floats:

@@ -174,13 +174,15 @@ def test_compiled_or_not_the_result_is_the_same(monkeypatch):
     if compiled.library("encoder") is None:
         pytest.skip("not compiled here")
     rng = np.random.default_rng(3)
+    # Of few pieces, many runs are the same, and equally good.
     texts = [
-        tuple(rng.integers(0, PIECES, rng.integers(1, 40)).tolist() for _ in range(2)) for _ in range(50)
+        tuple(rng.integers(1, most, rng.integers(1, 40)).tolist() for _ in range(2))
+        for most in np.repeat([3, 5, 9, PIECES], 50)
     ]
     fast = deletions(pieces(texts), table(100))
     monkeypatch.setattr(module, "library", lambda name: None)
     plain = deletions(pieces(texts), table(100))
-    assert fast.features == pytest.approx(plain.features, abs=1e-6)
+    assert fast.features == pytest.approx(plain.features, abs=1e-9)
     for side in range(2):
-        assert fast.words[side] == pytest.approx(plain.words[side], abs=1e-5)
+        assert fast.words[side] == pytest.approx(plain.words[side], abs=1e-9)
         assert (fast.word_of[side] == plain.word_of[side]).all()
