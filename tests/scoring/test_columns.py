@@ -31,6 +31,7 @@ from bitextmine.scoring.columns.quality import (
     SENTENCE_INPUTS,
     SIDE_INPUTS,
     Networks,
+    Quality,
     language_number,
     similarity,
 )
@@ -634,6 +635,17 @@ def test_files_of_networks(tmp_path):
         save_file({**content, name: change(content.get(name))}, path)
         with pytest.raises(BitextmineError, match=message):
             Networks.read(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "what"), [("names", "pieces"), ("weights", "pieces"), ("directions", "dimensions")]
+)
+def test_tables_of_another_encoder_are_refused(name, what):
+    tools = Tools(Request(("quality",)), load_encoder("europe5"))
+    tables = vars(Networks.read(shipped_folder("europe5") / QUALITY))
+    tools.quality = Quality(tools.encoder, tables | {name: tables[name][..., 1:]})
+    with pytest.raises(BitextmineError, match=f"{name} of .* {what}, but the encoder has"):
+        PairTexts(["We met Kowalski."], ["Wir trafen Lindgren."], tools).piece_inputs()
 
 
 def test_similarity_is_the_better_of_cosine_and_margin():

@@ -89,7 +89,7 @@ _SMALL, _STOP = 8, 16
 # It is capitalised, after opening marks; it is a name to `_names_apart`; the word after it may be such a name; the word
 # after it does not begin a sentence.
 CAPITAL, _NAME, _BEFORE_NAME, _BEFORE_INSIDE = 32, 64, 128, 256
-UPPER = 512  # it has no letter in lower case
+UPPER = 512  # its letters are all capitals
 _ENDS = 10  # bits of these; above them is the number of sentence ends in the word
 
 

@@ -342,7 +342,7 @@ class Quality:
     def _of_pieces(
         self, matched: Matched, side: int, begin: NDArray[np.int64], end: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64], NDArray[np.float32]]:
-        """Return signs of words (n,) from their pieces, which `begin` and `end` in all those of a side.
+        """Return signs of words (n,) from their pieces, `begin` to `end` of all those of a side.
 
         The log odds that each keeps its spelling, the lowest cosine with the other side, the number of pieces, and the
         components (n, NAME_DIRECTIONS) of its vector.
@@ -364,7 +364,7 @@ class Quality:
         rows, scale, *_ = self.piece_table
         ids, at = np.unique(words.ids, return_inverse=True)
         each = np.empty((len(ids), NAME_DIRECTIONS), dtype=np.float32)
-        directions = self._table("directions").T
+        directions = self._of_own_pieces("directions").T
         for start in range(0, len(ids), _ROWS):
             some = ids[start : start + _ROWS]
             np.matmul(scale[some, None] * rows[some], directions, out=each[start : start + _ROWS])
@@ -408,11 +408,12 @@ class Quality:
         return usual * np.exp(table / WEIGHT_STEPS)
 
     def _of_own_pieces(self, name: str) -> NDArray[Any]:
-        """Return a table (pieces,); BitextmineError if it is that of another encoder."""
-        table = self._table(name)
-        if len(table) != (own := len(self._encoder.piece_rows()[0])):
+        """Return a table (pieces,) or (m, d); BitextmineError if it is that of another encoder."""
+        table, rows = self._table(name), self._encoder.piece_rows()[0]
+        own, what = (len(rows), "pieces") if table.ndim == 1 else (rows.shape[1], "dimensions")
+        if table.shape[-1] != own:
             raise BitextmineError(
-                f"{self._file}: {name} of {len(table):,} pieces, but the encoder has {own:,}"
+                f"{self._file}: {name} of {table.shape[-1]:,} {what}, but the encoder has {own:,}"
             )
         return table
 
