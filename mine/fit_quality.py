@@ -292,7 +292,7 @@ def capitalised(pool: Pool) -> tuple[list[str], list[float]]:
 
 
 def name_directions(quality: Quality, pieces: Pieces) -> np.ndarray:
-    """Return `Networks.directions`: the principal components of the vectors of words (n,)."""
+    """Return `Networks.directions`: the directions in which the vectors of words (n,) are longest."""
     rows, scale, *_ = quality.piece_table
     total = np.zeros((rows.shape[1], rows.shape[1]))
     for some in np.array_split(np.arange(len(pieces)), -(-len(pieces) // 4096)):

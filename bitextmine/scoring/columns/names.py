@@ -20,10 +20,10 @@ from bitextmine.scoring.columns.words import totals
 _OWN = 10
 _SPELLED = 3  # of these, the distance of spellings
 # Signs of the text around it, by `context`: the share of capitalised words of its side, and of the other; whether the
-# word before it is capitalised, the word behind it, and all letters of the name; the logarithm of the number of words,
-# of their ratio, of capitalised words of its side, and of the other; its place in the text. Then the mean cosine of all
-# pieces of its side with the most similar ones, and of the other side; and what the pair gains without a run of words
-# of the target and then of the source, and without a word of each.
+# word before it and the word behind it are capitalised, and the name is in capitals; the logarithm of the number of
+# words, of their ratio, of capitalised words of its side, and of the other; its place in the text. Then the mean cosine
+# of all pieces of its side with the most similar ones, and of the other side; and what the pair gains without a run of
+# words of the target and then of the source, and without a word of each.
 _AROUND = 14
 NAME_DIRECTIONS = 32  # of its vector
 NAME_INPUTS = _OWN + _AROUND + NAME_DIRECTIONS

@@ -2,8 +2,9 @@
 
 Three networks of one hidden layer each, which tell right pairs and kinds of wrong ones apart: one for encoders whose
 piece vectors can be compared (`piece_features`), one for all others, and one for languages that the encoder does not
-know. `mine/fit_quality.py` fits them to pairs of many languages that are right or spoilt by rule, and puts them into
-the encoder's folder; an encoder without a file of its own gets the second and third of the default encoder.
+know. The first gets the results of a fourth, which judges names. `mine/fit_quality.py` fits them to pairs of many
+languages that are right or spoilt by rule, and puts them into the encoder's folder; an encoder without a file of its
+own gets the second and third of the default encoder.
 """
 
 from __future__ import annotations
